@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SaveState and LoadState of SyncCollector. A state holds the entries of
-// TransformedEnv's, with the whole `root`, and:
+// SaveState and LoadState of SyncCollector. A state holds:
+//   `env`: that of its TransformedEnv; `root`: the leaves of the root
 //   int64 []: `frames`, `next_traj_id`, `sequence` (older states have none)
 //   int64 [lanes]: `traj_ids`
 //   uint64 []: `seed`
@@ -18,6 +18,7 @@
 #include "rill/collectors/sync_collector_loop.h"
 #include "rill/device/device.h"
 #include "rill/flow/trajectory_id.h"
+#include "rill/tensordict/state/state_dict.h"
 
 namespace rill {
 namespace {
@@ -25,24 +26,12 @@ namespace {
 // Frames and trajectories are counted on from here: there is room to.
 constexpr int64_t kMaxCount = int64_t{1} << 62;
 
-template <typename T>
-absl::Status SetScalar(absl::string_view key, T value, TensorDict* state) {
-  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::From<T>({value}, Shape({})));
-  return state->Set(key, std::move(tensor));
-}
+constexpr absl::string_view kType = "SyncCollector";
+constexpr int64_t kStateVersion = 1;
 
-// A value of another dtype or shape, or none, is the mark of another state.
-template <typename T>
-absl::StatusOr<T> GetScalar(const TensorDict& state, absl::string_view key) {
-  const Tensor* tensor = state.Find(key);
-  if (tensor != nullptr && tensor->dtype() == DTypeOf<T> &&
-      tensor->shape() == Shape({})) {
-    return tensor->Item<T>();
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "SyncCollector::LoadState: \"", key, "\": got ",
-      tensor == nullptr ? "none" : tensor->DebugString(), ", want ",
-      DTypeName(DTypeOf<T>), "[]; load what SyncCollector::SaveState wrote"));
+absl::StatusOr<TensorDict> CopyToHost(const TensorDict& dict) {
+  RILL_ASSIGN_OR_RETURN(const TensorDict copy, dict.Clone());
+  return copy.To(Device::Cpu());
 }
 
 absl::Status Refuse(absl::string_view key, int64_t got,
@@ -74,29 +63,18 @@ absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
   const bool episodes_continue = !absl::IsUnimplemented(saved.status());
   if (!episodes_continue) saved = loop_->env->SaveTransforms();
   RILL_RETURN_IF_ERROR(saved.status());
-  TensorDict state = *std::move(saved);
-  RILL_ASSIGN_OR_RETURN(TensorDict root, loop_->driver.root().Clone());
-  RILL_ASSIGN_OR_RETURN(root, root.To(Device::Cpu()));
-  RILL_RETURN_IF_ERROR(state.Set("root", std::move(root)));
-  RILL_ASSIGN_OR_RETURN(
-      Tensor traj_ids,
-      Tensor::From<int64_t>(loop_->trajectory, {loop_->lanes}));
-  RILL_RETURN_IF_ERROR(state.Set("traj_ids", std::move(traj_ids)));
-  RILL_RETURN_IF_ERROR(SetScalar("frames", frames_, &state));
-  RILL_RETURN_IF_ERROR(
-      SetScalar("next_traj_id", loop_->next_trajectory, &state));
-  RILL_RETURN_IF_ERROR(SetScalar("seed", loop_->seed, &state));
-  RILL_RETURN_IF_ERROR(
-      SetScalar("reset_all", loop_->reset_all || !episodes_continue, &state));
-  RILL_RETURN_IF_ERROR(
-      SetScalar("episodes_continue", episodes_continue, &state));
-  RILL_RETURN_IF_ERROR(SetScalar("sequence", loop_->sequence, &state));
-  if (loop_->is_refused) {
-    RILL_ASSIGN_OR_RETURN(TensorDict batch, Made().Clone());
-    RILL_ASSIGN_OR_RETURN(batch, batch.To(Device::Cpu()));
-    RILL_RETURN_IF_ERROR(state.Set("refused_batch", std::move(batch)));
-  }
-  return state;
+  StateWriter state(kType, kStateVersion);
+  state.Entry("env", std::move(saved));
+  state.Entry("root", CopyToHost(loop_->driver.root()));
+  state.List<int64_t>("traj_ids", loop_->trajectory, {loop_->lanes});
+  state.Set("frames", frames_);
+  state.Set("next_traj_id", loop_->next_trajectory);
+  state.Set("seed", loop_->seed);
+  state.Set("reset_all", loop_->reset_all || !episodes_continue);
+  state.Set("episodes_continue", episodes_continue);
+  state.Set("sequence", loop_->sequence);
+  if (loop_->is_refused) state.Entry("refused_batch", CopyToHost(Made()));
+  return std::move(state).Finish();
 }
 
 absl::StatusOr<TensorDict> SyncCollector::RootOf(
@@ -134,32 +112,24 @@ absl::Status SyncCollector::TakeRefused(const TensorDict& batch) {
   return absl::OkStatus();
 }
 
-absl::Status SyncCollector::LoadState(const TensorDict& state) {
+absl::Status SyncCollector::LoadState(const TensorDict& dict) {
   RILL_RETURN_IF_ERROR(AwaitStream());
-  RILL_ASSIGN_OR_RETURN(const auto frames, GetScalar<int64_t>(state, "frames"));
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(kType, kStateVersion, dict));
+  RILL_ASSIGN_OR_RETURN(const auto frames, state.Get<int64_t>("frames"));
   RILL_ASSIGN_OR_RETURN(const auto next_traj_id,
-                        GetScalar<int64_t>(state, "next_traj_id"));
-  RILL_ASSIGN_OR_RETURN(const auto seed, GetScalar<uint64_t>(state, "seed"));
-  RILL_ASSIGN_OR_RETURN(const bool reset_all,
-                        GetScalar<bool>(state, "reset_all"));
+                        state.Get<int64_t>("next_traj_id"));
+  RILL_ASSIGN_OR_RETURN(const auto seed, state.Get<uint64_t>("seed"));
+  RILL_ASSIGN_OR_RETURN(const bool reset_all, state.Get<bool>("reset_all"));
   RILL_ASSIGN_OR_RETURN(const bool episodes_continue,
-                        GetScalar<bool>(state, "episodes_continue"));
+                        state.Get<bool>("episodes_continue"));
   if (frames < 0 || frames > kMaxCount || frames % loop_->lanes != 0) {
     return Refuse("frames", frames,
                   absl::StrCat("a multiple of ", loop_->lanes, " lanes in [0, ",
                                kMaxCount, "]"));
   }
-  const Tensor* traj_ids = state.Find("traj_ids");
-  if (traj_ids == nullptr || traj_ids->dtype() != DType::kInt64 ||
-      !(traj_ids->shape() == Shape({loop_->lanes}))) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("SyncCollector::LoadState: \"traj_ids\": got ",
-                     traj_ids == nullptr ? "none" : traj_ids->DebugString(),
-                     ", want int64[", loop_->lanes, "]"));
-  }
-  RILL_ASSIGN_OR_RETURN(const Tensor contiguous, traj_ids->Contiguous());
-  RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> ids,
-                        contiguous.Flat<int64_t>());
+  RILL_ASSIGN_OR_RETURN(const auto ids,
+                        state.List<int64_t>("traj_ids", Shape({loop_->lanes})));
   // A number that is given again would join two trajectories. With a reset of
   // all lanes the old ids are not used any more.
   int64_t newest = 0;
@@ -172,10 +142,10 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
                      kMaxTrajectoryNumber, "]"));
   }
   int64_t sequence = 0;
-  if (state.Find("sequence") != nullptr) {
-    RILL_ASSIGN_OR_RETURN(sequence, GetScalar<int64_t>(state, "sequence"));
+  if (dict.Contains("sequence")) {
+    RILL_ASSIGN_OR_RETURN(sequence, state.Get<int64_t>("sequence"));
   }
-  const TensorDict* const refused = state.FindDict("refused_batch");
+  const TensorDict* const refused = dict.FindDict("refused_batch");
   if (sequence < (refused == nullptr ? 0 : 1) || sequence > kMaxCount) {
     return Refuse(
         "sequence", sequence,
@@ -186,12 +156,17 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   }
   // All that can refuse comes before the first change but for the environment's
   // own state, which is loaded first.
-  RILL_RETURN_IF_ERROR(loop_->env->CheckState(state));
-  RILL_ASSIGN_OR_RETURN(const TensorDict root, RootOf(state));
+  // In version 0 its entries stood beside these.
+  const TensorDict* env = &dict;
+  if (state.version() > 0) {
+    RILL_ASSIGN_OR_RETURN(env, state.Dict("env"));
+  }
+  RILL_RETURN_IF_ERROR(loop_->env->CheckState(*env));
+  RILL_ASSIGN_OR_RETURN(const TensorDict root, RootOf(dict));
   if (episodes_continue) {
-    RILL_RETURN_IF_ERROR(loop_->env->LoadState(state));
+    RILL_RETURN_IF_ERROR(loop_->env->LoadState(*env));
   } else {
-    RILL_RETURN_IF_ERROR(loop_->env->LoadTransforms(state));
+    RILL_RETURN_IF_ERROR(loop_->env->LoadTransforms(*env));
     // Not the episodes that this seed began with.
     const Rng fresh(seed, RngStream::kInit);
     RILL_RETURN_IF_ERROR(loop_->env->Seed(

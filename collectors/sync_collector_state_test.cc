@@ -282,22 +282,23 @@ TEST_F(SyncCollectorRefusalTest, StateOfMoreTransforms) {
 
 TEST_F(SyncCollectorRefusalTest, StateThatATransformRefuses) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, before_.Clone());
-  RILL_ASSERT_OK(state.Delete("transforms/0/state/seen"));
+  RILL_ASSERT_OK(state.Delete("env/transforms/0/state/seen"));
   ExpectRefused(state, "transforms[0] (Seen)");
 }
 
 TEST_F(SyncCollectorRefusalTest, StateThatALaterTransformRefuses) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, before_.Clone());
   // Transform 0 takes another count and has to give it back.
-  state.Flat<int64_t>("transforms/0/state/seen")->at(0) = 1234;
+  state.Flat<int64_t>("env/transforms/0/state/seen")->at(0) = 1234;
   RILL_ASSERT_OK_AND_ASSIGN(Tensor extra, Tensor::Zeros(DType::kInt64, {}));
-  RILL_ASSERT_OK(state.Set("transforms/1/state/extra", std::move(extra)));
+  RILL_ASSERT_OK(state.Set("env/transforms/1/state/extra", std::move(extra)));
   ExpectRefused(state, "transforms[1] (StepCounter)");
 }
 
 TEST_F(SyncCollectorRefusalTest, StateThatTheEnvironmentRefuses) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, before_.Clone());
-  RILL_ASSERT_OK_AND_ASSIGN(auto steps, state.Flat<int64_t>("env/state/steps"));
+  RILL_ASSERT_OK_AND_ASSIGN(auto steps,
+                            state.Flat<int64_t>("env/env/state/steps"));
   steps[0] = -1;
   ExpectRefused(state, "steps of lane 0: got -1");
 }

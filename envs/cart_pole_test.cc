@@ -184,8 +184,9 @@ TEST(CartPoleTest, LoadStateNamesWhatItCannotTake) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole({.lanes = 2}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict good, env->SaveState());
   const auto expect_refused = [&](const TensorDict& state, const char* text) {
-    EXPECT_THAT(env->LoadState(state),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
+    EXPECT_THAT(
+        env->LoadState(state),
+        StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(text)));
     RILL_ASSERT_OK_AND_ASSIGN(TensorDict now, env->SaveState());
     RILL_EXPECT_OK(now.CheckEqual(good));
   };
@@ -201,7 +202,7 @@ TEST(CartPoleTest, LoadStateNamesWhatItCannotTake) {
   bad.Flat<int64_t>("episode")->at(0) = INT64_MAX;  // There is no next one.
   expect_refused(bad, "episode of lane 0: got 9223372036854775807");
   RILL_ASSERT_OK_AND_ASSIGN(bad, good.Index(0));
-  expect_refused(bad, "batch shape [], want [2]");
+  expect_refused(bad, "\"steps\": got int64[1], want int64[2, 1]");
   RILL_ASSERT_OK_AND_ASSIGN(bad, good.Exclude({"seed"}));
   expect_refused(bad, "seed");
 }

@@ -17,6 +17,7 @@
 #include "rill/envs/lanes/lane_errors.h"
 #include "rill/envs/lanes/lane_pool.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill {
@@ -26,6 +27,7 @@ using envs_internal::EpisodeCounters;
 using envs_internal::LanePool;
 using envs_internal::TakeLaneErrors;
 
+constexpr int64_t kStateVersion = 1;
 constexpr absl::string_view kLane = "lane";  // What lanes save stands below.
 
 class LaneEnv final : public Env {
@@ -64,7 +66,6 @@ class LaneEnv final : public Env {
 
   const LaneEnvOptions options_;
   const std::string step_caller_;
-  TensorDictSpec counters_spec_;
   EpisodeCounters now_;
   std::vector<std::unique_ptr<Lane>> simulators_;
   std::vector<absl::Status> status_;  // Of the lane's last call.
@@ -111,7 +112,7 @@ absl::Status LaneEnv::Bind(const LaneFactory& make_lane) {
     }
     simulators_.push_back(*std::move(simulator));
   }
-  return EpisodeCounters::AddTo(&counters_spec_);
+  return absl::OkStatus();
 }
 
 void LaneEnv::SetSeeds(uint64_t seed) {
@@ -219,11 +220,10 @@ absl::StatusOr<TensorDict> LaneEnv::SaveState() const {
         << "in " << Caller("SaveState") << " of lane " << lane;
     rows.push_back(*std::move(row));
   }
-  TensorDict state({lanes()});
-  RILL_RETURN_IF_ERROR(now_.Save(&state));
-  RILL_ASSIGN_OR_RETURN(TensorDict stacked, Stack(rows));
-  RILL_RETURN_IF_ERROR(state.Set(kLane, std::move(stacked)));
-  return state;
+  StateWriter state(name(), kStateVersion, {lanes()});
+  now_.Save(&state);
+  state.Entry(kLane, Stack(rows));
+  return std::move(state).Finish();
 }
 
 // All lanes or none. A lane cannot check a state without loading it, so those
@@ -250,22 +250,20 @@ absl::Status LaneEnv::LoadLanes(const TensorDict& lanes_state) {
   return absl::OkStatus();
 }
 
-absl::Status LaneEnv::LoadState(const TensorDict& state) {
+absl::Status LaneEnv::LoadState(const TensorDict& dict) {
   RILL_RETURN_IF_ERROR(CheckIdle(name(), "LoadState", steps_));
-  const std::string caller = Caller("LoadState");
-  const TensorDict* const lanes_state = state.FindDict(kLane);
-  const Shape want = {lanes()};
-  if (state.batch_shape() != want || lanes_state == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": got batch shape ", state.batch_shape().ToString(),
-        lanes_state == nullptr ? " without" : " and", " the states \"", kLane,
-        "\", want ", want.ToString(), " and them"));
-  }
-  RILL_ASSIGN_OR_RETURN(const TensorDict columns, state.Exclude({kLane}));
-  RILL_RETURN_IF_ERROR(counters_spec_.CheckLayout(caller, columns));
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(name(), kStateVersion, dict));
   RILL_ASSIGN_OR_RETURN(
       EpisodeCounters counters,
-      EpisodeCounters::Load(caller, state, options_.max_episode_steps));
+      EpisodeCounters::Load(state, lanes(), options_.max_episode_steps));
+  RILL_ASSIGN_OR_RETURN(const TensorDict* const lanes_state, state.Dict(kLane));
+  if (lanes_state->batch_shape() != Shape({lanes()})) {
+    return state.DoesNotFit(absl::StrCat("\"", kLane, "\": got batch shape ",
+                                         lanes_state->batch_shape().ToString(),
+                                         ", want [", lanes(), "]"));
+  }
+  RILL_RETURN_IF_ERROR(state.CheckNothingElse());
   // All that this class can check is checked before a lane changes.
   RILL_RETURN_IF_ERROR(LoadLanes(*lanes_state));
   now_ = std::move(counters);

@@ -403,8 +403,8 @@ TEST(LaneEnvStateTest, IsLoadedWholeOrNotAtAll) {
   expect_refused(changed("steps", 5), "steps of lane 1: got 5, want [0, 4]");
   expect_refused(changed("steps", -1), "steps of lane 1: got -1");
   expect_refused(changed("episode", -1), "episode of lane 1: got -1");
-  expect_refused(*good.Slice(0, 0, 2), "batch shape [2]");
-  expect_refused(*good.Exclude({"lane"}), "without the states");
+  expect_refused(*good.Slice(0, 0, 2), "\"steps\": got int64[2");
+  expect_refused(*good.Exclude({"lane"}), "\"lane\": got none");
   expect_refused(*good.Exclude({"seed"}), "seed");
   TensorDict more = good;
   RILL_ASSERT_OK(more.Set("more", *good.Find("steps")));

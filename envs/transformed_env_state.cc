@@ -12,12 +12,15 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/transformed_env.h"
+#include "rill/tensordict/state/state_dict.h"
 #include "rill/transforms/batch_transform.h"
 
 namespace rill {
 namespace {
 
 constexpr absl::string_view kLoad = "TransformedEnv::LoadState";
+constexpr absl::string_view kType = "TransformedEnv";
+constexpr int64_t kStateVersion = 1;
 constexpr absl::string_view kDoneKey = "root/done";
 
 std::string TransformKey(size_t i, absl::string_view what) {
@@ -47,20 +50,6 @@ TensorDict FindState(const TensorDict& state, absl::string_view key) {
   return found == nullptr ? TensorDict() : *found;
 }
 
-absl::Status CheckRows(const TensorDict& state, absl::string_view key,
-                       DType dtype, const Shape& shape) {
-  const Tensor* found = state.Find(key);
-  if (found != nullptr && found->dtype() == dtype && found->shape() == shape) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      kLoad, ": \"", key, "\": got ",
-      found == nullptr
-          ? "none"
-          : absl::StrCat(DTypeName(found->dtype()), found->shape().ToString()),
-      ", want ", DTypeName(dtype), shape.ToString()));
-}
-
 std::string KeptKey(const envs_internal::TransformedSteps::Buffer& buffer) {
   return buffer.is_last
              ? absl::StrCat("root/", buffer.key)
@@ -70,23 +59,18 @@ std::string KeptKey(const envs_internal::TransformedSteps::Buffer& buffer) {
 }  // namespace
 
 absl::StatusOr<TensorDict> TransformedEnv::SaveTransforms() const {
-  TensorDict state;
-  RILL_RETURN_IF_ERROR(state.Set("env/name", JsonString(env_->name())));
+  StateWriter state(kType, kStateVersion);
+  state.Entry<NonTensor>("env/name", JsonString(env_->name()));
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    RILL_RETURN_IF_ERROR(
-        state.Set(TransformKey(i, "name"), JsonString(transforms_[i]->name())));
-    RILL_RETURN_IF_ERROR(state.Set(TransformKey(i, "state"), states_[i]));
+    state.Entry<NonTensor>(TransformKey(i, "name"),
+                           JsonString(transforms_[i]->name()));
+    state.Entry<TensorDict>(TransformKey(i, "state"), states_[i]);
   }
   for (const Steps::Buffer& buffer : steps_.buffers) {
-    if (!buffer.is_kept) continue;
-    RILL_ASSIGN_OR_RETURN(Tensor rows, buffer.tensor.Clone());
-    RILL_RETURN_IF_ERROR(state.Set(KeptKey(buffer), std::move(rows)));
+    if (buffer.is_kept) state.Entry(KeptKey(buffer), buffer.tensor.Clone());
   }
-  RILL_ASSIGN_OR_RETURN(Tensor done,
-                        Tensor::Zeros(DType::kBool, {env_->lanes(), 1}));
-  std::memcpy(done.raw_data(), done_.data(), done_.size());
-  RILL_RETURN_IF_ERROR(state.Set(kDoneKey, std::move(done)));
-  return state;
+  state.List<bool>(kDoneKey, done_, {env_->lanes(), 1});
+  return std::move(state).Finish();
 }
 
 absl::StatusOr<TensorDict> TransformedEnv::SaveState() const {
@@ -97,6 +81,8 @@ absl::StatusOr<TensorDict> TransformedEnv::SaveState() const {
 }
 
 absl::Status TransformedEnv::CheckState(const TensorDict& state) const {
+  RILL_ASSIGN_OR_RETURN(const StateReader reader,
+                        StateReader::Open(kType, kStateVersion, state));
   RILL_RETURN_IF_ERROR(CheckName(state, "env/name", env_->name()));
   for (size_t i = 0; i < transforms_.size(); ++i) {
     RILL_RETURN_IF_ERROR(
@@ -109,17 +95,19 @@ absl::Status TransformedEnv::CheckState(const TensorDict& state) const {
         initial, FindState(state, TransformKey(i, "state"))));
   }
   if (state.Contains(TransformKey(transforms_.size(), "name"))) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kLoad, ": transforms: got more than ", transforms_.size(),
+    return reader.DoesNotFit(
+        absl::StrCat("transforms: got more than ", transforms_.size(),
                      ", want as many as this environment has"));
   }
   const Shape lanes = {env_->lanes()};
   for (const Steps::Buffer& buffer : steps_.buffers) {
     if (!buffer.is_kept) continue;
-    RILL_RETURN_IF_ERROR(CheckRows(state, KeptKey(buffer), buffer.spec.dtype,
-                                   lanes.Concat(buffer.spec.shape)));
+    RILL_RETURN_IF_ERROR(reader
+                             .Leaf(KeptKey(buffer), buffer.spec.dtype,
+                                   lanes.Concat(buffer.spec.shape))
+                             .status());
   }
-  return CheckRows(state, kDoneKey, DType::kBool, lanes.Concat({1}));
+  return reader.Leaf(kDoneKey, DType::kBool, lanes.Concat({1})).status();
 }
 
 absl::Status TransformedEnv::LoadTransforms(const TensorDict& state) {

@@ -9,28 +9,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/state/state_dict.h"
 
 namespace rill {
 namespace {
 
-absl::StatusOr<std::vector<int64_t>> GetColumn(const TensorDict& state,
-                                               absl::string_view key) {
-  const Tensor* tensor = state.Find(key);
-  if (tensor == nullptr || tensor->dtype() != DType::kInt64 ||
-      tensor->shape().rank() != 1) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "ExactlyOnceSink::LoadState: \"", key, "\": got ",
-        tensor == nullptr ? "none" : tensor->DebugString(),
-        ", want int64[n]; load what ExactlyOnceSink::SaveState wrote"));
-  }
-  RILL_ASSIGN_OR_RETURN(const Tensor contiguous, tensor->Contiguous());
-  RILL_ASSIGN_OR_RETURN(const absl::Span<const int64_t> values,
-                        contiguous.Flat<int64_t>());
-  return std::vector<int64_t>(values.begin(), values.end());
-}
+constexpr absl::string_view kType = "ExactlyOnceSink";
+constexpr int64_t kVersion = 1;
 
 }  // namespace
 
@@ -91,21 +77,20 @@ absl::StatusOr<TensorDict> ExactlyOnceSink::SaveState() const {
     }
   }
   const Shape shape({static_cast<int64_t>(producers.size())});
-  TensorDict state;
-  RILL_ASSIGN_OR_RETURN(Tensor column, Tensor::From<int64_t>(producers, shape));
-  RILL_RETURN_IF_ERROR(state.Set("producers", std::move(column)));
-  RILL_ASSIGN_OR_RETURN(column, Tensor::From<int64_t>(newest, shape));
-  RILL_RETURN_IF_ERROR(state.Set("newest", std::move(column)));
-  return state;
+  StateWriter state(kType, kVersion);
+  state.List<int64_t>("producers", producers, shape);
+  state.List<int64_t>("newest", newest, shape);
+  return std::move(state).Finish();
 }
 
-absl::Status ExactlyOnceSink::LoadState(const TensorDict& state) {
-  RILL_ASSIGN_OR_RETURN(const auto producers, GetColumn(state, "producers"));
-  RILL_ASSIGN_OR_RETURN(const auto newest, GetColumn(state, "newest"));
+absl::Status ExactlyOnceSink::LoadState(const TensorDict& dict) {
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(kType, kVersion, dict));
+  RILL_ASSIGN_OR_RETURN(const auto producers, state.List<int64_t>("producers"));
+  RILL_ASSIGN_OR_RETURN(const auto newest, state.List<int64_t>("newest"));
   if (producers.size() != newest.size()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("ExactlyOnceSink::LoadState: \"newest\": got ",
-                     newest.size(), " numbers, want ", producers.size()));
+    return state.DoesNotFit(absl::StrCat("\"newest\": got ", newest.size(),
+                                         " numbers, want ", producers.size()));
   }
   // Apart first, so that a state that does not fit changes nothing.
   std::map<int64_t, int64_t> loaded;
@@ -113,9 +98,9 @@ absl::Status ExactlyOnceSink::LoadState(const TensorDict& state) {
     if (newest[i] >= 1 && loaded.emplace(producers[i], newest[i]).second) {
       continue;
     }
-    return absl::FailedPreconditionError(absl::StrCat(
-        "ExactlyOnceSink::LoadState: \"newest\" of producer ", producers[i],
-        ": got ", newest[i], ", want one number >= 1 a producer"));
+    return state.DoesNotFit(absl::StrCat("\"newest\" of producer ",
+                                         producers[i], ": got ", newest[i],
+                                         ", want one number >= 1 a producer"));
   }
   const absl::MutexLock lock(&mu_);
   newest_ = std::move(loaded);

@@ -15,25 +15,31 @@
 #include "absl/synchronization/mutex.h"
 #include "rill/base/rng.h"
 #include "rill/base/spin_then_block_lock.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/arguments.h"
+#include "rill/samplers/changed_options.h"
 #include "rill/samplers/live_rows.h"
-#include "rill/samplers/state_bytes.h"
+#include "rill/samplers/old_state.h"
 #include "rill/slots/generations.h"
 
 namespace rill {
 namespace {
 
+using samplers_internal::ChangedOptions;
+using samplers_internal::FromOldState;
+using samplers_internal::IsOldState;
+using samplers_internal::KindIn;
 using samplers_internal::LiveRows;
-using samplers_internal::StateReader;
-using samplers_internal::StateWriter;
+using samplers_internal::StateOf;
 
-constexpr uint32_t kStateVersion = 1;
+// Version 1 had numbers without names (old_state.h).
+constexpr int64_t kStateVersion = 2;
 // Keeps the unit's random numbers apart from the selector's. Part of the
 // reproducibility contract.
 constexpr uint16_t kUnitSubstream = 1;
 
-// Names of options begin so; state_bytes.h knows the unit's.
+// Parts of the state, and what names of options begin with.
 constexpr absl::string_view kSelector = "selector";
 constexpr absl::string_view kUnit = "unit";
 
@@ -105,11 +111,11 @@ class ComposedSampler final : public Sampler {
 
   absl::StatusOr<Selector::Request> Prepare(const Request& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SaveParts(StateWriter* writer) const
+  SavedState SaveAll() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadParts(const SavedState& state, const ChangedOptions& changed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadParts(StateReader* reader)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadMoved(StateReader* reader, const MovedRows& moved)
+  absl::Status LoadMoved(const SavedState& state, const MovedRows& moved,
+                         const ChangedOptions& changed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
@@ -200,62 +206,74 @@ absl::StatusOr<Sampler::EpochRest> ComposedSampler::RestOfEpoch(
 
 // --- State -------------------------------------------------------------------
 
-void ComposedSampler::SaveParts(StateWriter* writer) const {
-  unit_->SaveState(writer);
-  selector_->SaveState(writer);
+SavedState ComposedSampler::SaveAll() const {
+  SavedState state(name(), kStateVersion);
+  rows_.Save(&state);
+  state.SetPart(kUnit, StateOf(*unit_));
+  state.SetPart(kSelector, StateOf(*selector_));
+  return state;
 }
 
-absl::Status ComposedSampler::LoadParts(StateReader* reader) {
-  {
-    const StateReader::InPart unit(reader, kUnit);
-    RILL_RETURN_IF_ERROR(unit_->LoadState(reader));
-  }
-  const StateReader::InPart selector(reader, kSelector);
-  RILL_RETURN_IF_ERROR(selector_->LoadState(reader, {}));
-  return reader->Finish();
+absl::Status ComposedSampler::LoadParts(const SavedState& state,
+                                        const ChangedOptions& changed) {
+  RILL_ASSIGN_OR_RETURN(const SavedState* const unit,
+                        state.Part(kUnit, unit_->name(), Unit::kStateVersion));
+  RILL_ASSIGN_OR_RETURN(
+      const SavedState* const selector,
+      state.Part(kSelector, selector_->name(), Selector::kStateVersion));
+  RILL_RETURN_IF_ERROR(unit_->LoadState(*unit, changed.In(kUnit)));
+  return selector_->LoadState(*selector, {.changed = changed.In(kSelector)});
 }
 
 absl::StatusOr<std::string> ComposedSampler::SaveState() const {
-  StateWriter writer(name(), kStateVersion);
-  SpinThenBlockLock lock(&mutex_);
-  rows_.Save(&writer);
-  SaveParts(&writer);
-  return std::move(writer).Finish();
+  SavedState state;
+  {
+    SpinThenBlockLock lock(&mutex_);
+    state = SaveAll();
+  }
+  return state.Encode();
 }
 
-absl::Status ComposedSampler::DoLoadState(absl::string_view state,
+absl::Status ComposedSampler::DoLoadState(absl::string_view bytes,
                                           const LoadOptions& options) {
-  RILL_ASSIGN_OR_RETURN(StateReader reader,
-                        StateReader::Open(name(), kStateVersion, state));
-  reader.SetChangedOptions(options.changed);
+  RILL_ASSIGN_OR_RETURN(
+      const SavedState state,
+      IsOldState(bytes) ? FromOldState(bytes,
+                                       [this](absl::string_view part) {
+                                         return KindIn(traits().options, part);
+                                       })
+                        : SavedState::Decode(bytes));
+  RILL_RETURN_IF_ERROR(state.CheckType(name(), kStateVersion));
+  const ChangedOptions changed(options.changed);
   SpinThenBlockLock lock(&mutex_);
+  if (options.moved != nullptr)
+    return LoadMoved(state, *options.moved, changed);
   // Read first and restored last: the generations cannot be taken back once the
   // parts have been loaded.
-  if (options.moved != nullptr) return LoadMoved(&reader, *options.moved);
-  RILL_ASSIGN_OR_RETURN(Generations generations, rows_.Load(&reader));
+  RILL_ASSIGN_OR_RETURN(Generations generations, rows_.Load(state));
   // A part that loaded before another one failed takes back what it was.
-  StateWriter writer(name(), kStateVersion);
-  SaveParts(&writer);
-  const std::string before = std::move(writer).Finish();
-  if (absl::Status status = LoadParts(&reader); !status.ok()) {
-    RILL_ASSIGN_OR_RETURN(StateReader back,
-                          StateReader::Open(name(), kStateVersion, before));
-    LoadParts(&back).IgnoreError();  // It has just been saved.
+  const SavedState before = SaveAll();
+  if (absl::Status status = LoadParts(state, changed); !status.ok()) {
+    LoadParts(before, {}).IgnoreError();  // It has just been saved.
     return status;
   }
   rows_.Restore(std::move(generations));
   return absl::OkStatus();
 }
 
-absl::Status ComposedSampler::LoadMoved(StateReader* reader,
-                                        const MovedRows& moved) {
+absl::Status ComposedSampler::LoadMoved(const SavedState& state,
+                                        const MovedRows& moved,
+                                        const ChangedOptions& changed) {
   // Generations and the unit's state name slots of the old lanes. Only the
   // selector's values can follow their rows.
-  RILL_RETURN_IF_ERROR(LiveRows::Skip(reader, moved.from));
-  RILL_RETURN_IF_ERROR(unit_->SkipState(reader));
+  RILL_RETURN_IF_ERROR(LiveRows::CheckLanes(state, moved.from));
   if (!selector_->traits().loads_moved_rows) return absl::OkStatus();
-  const StateReader::InPart selector(reader, kSelector);
-  return selector_->LoadState(reader, {.moved = &moved, .rows = &rows_});
+  RILL_ASSIGN_OR_RETURN(
+      const SavedState* const selector,
+      state.Part(kSelector, selector_->name(), Selector::kStateVersion));
+  return selector_->LoadState(
+      *selector,
+      {.moved = &moved, .rows = &rows_, .changed = changed.In(kSelector)});
 }
 
 // --- Events: the order that selector.h promises ------------------------------

@@ -13,11 +13,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
+#include "rill/samplers/changed_options.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
 #include "rill/samplers/conformance/storage_simulator.h"
-#include "rill/samplers/state_bytes.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/samplers/uniform_selector.h"
 #include "rill/slots/live_slots.h"
@@ -26,8 +27,6 @@
 namespace rill {
 namespace {
 
-using samplers_internal::StateReader;
-using samplers_internal::StateWriter;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -64,13 +63,14 @@ class PairUnit final : public Unit, public Anchors {
       }
     }
   }
-  void SaveState(StateWriter* writer) const override { writer->Int(value_); }
-  absl::Status LoadState(StateReader* reader) override {
-    RILL_ASSIGN_OR_RETURN(value_, reader->Int());
-    return absl::OkStatus();
+  void SaveState(SavedState* state) const override {
+    state->Set("value", value_);
   }
-  absl::Status SkipState(StateReader* reader) const override {
-    return reader->Int().status();
+  absl::Status LoadState(
+      const SavedState& state,
+      const samplers_internal::ChangedOptions& /*changed*/) override {
+    RILL_ASSIGN_OR_RETURN(value_, state.Get<int64_t>("value"));
+    return absl::OkStatus();
   }
 
   int64_t size() const override { return static_cast<int64_t>(All().size()); }
@@ -141,11 +141,13 @@ class FirstSelector final : public Selector {
               std::vector<Draw>* draws) override {
     draws->assign(request.count, {.slot = anchors.At(0)});
   }
-  void SaveState(StateWriter* writer) const override { writer->Int(value_); }
-  absl::Status LoadState(StateReader* reader,
+  void SaveState(SavedState* state) const override {
+    state->Set("value", value_);
+  }
+  absl::Status LoadState(const SavedState& state,
                          const LoadOptions& /*options*/) override {
-    RILL_ASSIGN_OR_RETURN(const int64_t value, reader->Int());
-    if (value == kBad) return reader->Damaged("value");
+    RILL_ASSIGN_OR_RETURN(const auto value, state.Get<int64_t>("value"));
+    if (value == kBad) return state.Damaged("value");
     value_ = value;
     return absl::OkStatus();
   }

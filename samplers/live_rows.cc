@@ -58,14 +58,16 @@ void LiveRows::GenerationsOf(absl::Span<const Slot> slots,
   }
 }
 
-void LiveRows::Save(StateWriter* writer) const {
+void LiveRows::Save(SavedState* state) const {
   // Generations are equal over long stretches of a ring, so runs of them take
   // little. Slots that were never written have no memory and are jumped over.
-  std::vector<std::pair<int64_t, int64_t>> runs;  // Length, generation.
+  std::vector<int64_t> runs;  // Length, generation.
   const auto add = [&runs](int64_t length, int64_t value) {
     if (length == 0) return;
-    if (runs.empty() || runs.back().second != value) runs.push_back({0, value});
-    runs.back().first += length;
+    if (runs.empty() || runs.back() != value) {
+      runs.insert(runs.end(), {0, value});
+    }
+    runs[runs.size() - 2] += length;
   };
   const int64_t num_slots = generations_.num_slots();
   for (Slot slot = 0; slot < num_slots; ++slot) {
@@ -74,55 +76,43 @@ void LiveRows::Save(StateWriter* writer) const {
     slot = written;
     if (slot < num_slots) add(1, generations_.Get(slot));
   }
-  writer->Int(lanes().count);
-  writer->Int(lanes().capacity);
-  writer->Int(static_cast<int64_t>(runs.size()));
-  for (const auto& [length, value] : runs) {
-    writer->Int(length);
-    writer->Int(value);
-  }
+  state->Set("lanes", lanes().count);
+  state->Set("capacity", lanes().capacity);
+  state->Set("generations", std::move(runs));
 }
 
-namespace {
-
-absl::Status CheckLanes(StateReader* reader, const Lanes& lanes) {
-  RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
-  RILL_ASSIGN_OR_RETURN(const int64_t capacity, reader->Int());
+absl::Status LiveRows::CheckLanes(const SavedState& state, const Lanes& lanes) {
+  RILL_ASSIGN_OR_RETURN(const auto count, state.Get<int64_t>("lanes"));
+  RILL_ASSIGN_OR_RETURN(const auto capacity, state.Get<int64_t>("capacity"));
   if (lanes == Lanes{.count = count, .capacity = capacity}) {
     return absl::OkStatus();
   }
-  return reader->DoesNotFit(
+  return state.DoesNotFit(
       absl::StrCat("lanes: got ", count, " of ", capacity, " slots, want ",
                    lanes.count, " of ", lanes.capacity,
                    "; load into a storage of the same lanes and capacity"));
 }
 
-}  // namespace
-
-absl::Status LiveRows::Skip(StateReader* reader, const Lanes& lanes) {
-  RILL_RETURN_IF_ERROR(CheckLanes(reader, lanes));
-  return reader->SkipList(/*ints=*/2);
-}
-
-absl::StatusOr<Generations> LiveRows::Load(StateReader* reader) const {
-  RILL_RETURN_IF_ERROR(CheckLanes(reader, lanes()));
-  RILL_ASSIGN_OR_RETURN(const int64_t num_runs, reader->Int());
+absl::StatusOr<Generations> LiveRows::Load(const SavedState& state) const {
+  RILL_RETURN_IF_ERROR(CheckLanes(state, lanes()));
+  RILL_ASSIGN_OR_RETURN(const auto saved, state.Ints("generations", 2));
   const int64_t num_slots = generations_.num_slots();
   std::vector<std::pair<SlotRange, int64_t>> runs;
   int64_t covered = 0;
   int64_t stored = 0;
-  for (int64_t run = 0; run < num_runs; ++run) {
-    RILL_ASSIGN_OR_RETURN(const int64_t length, reader->Int());
-    RILL_ASSIGN_OR_RETURN(const int64_t value, reader->Int());
+  for (size_t run = 0; run < saved.size(); run += 2) {
+    const int64_t length = saved[run];
+    const int64_t value = saved[run + 1];
     const int64_t room = num_slots - covered;
     if (length < 1 || length > room) {
-      return reader->Damaged(absl::StrCat("run ", run, " of generations: got ",
-                                          length, " slots, want [1, ", room,
-                                          "]"));
+      return state.Damaged(absl::StrCat("run ", run / 2,
+                                        " of generations: got ", length,
+                                        " slots, want [1, ", room, "]"));
     }
     if (value > kMaxWritten || value < -kMaxWritten) {
-      return reader->Damaged(absl::StrCat("run ", run, " of generations: got ",
-                                          value, ", want up to ", kMaxWritten));
+      return state.Damaged(absl::StrCat("run ", run / 2,
+                                        " of generations: got ", value,
+                                        ", want up to ", kMaxWritten));
     }
     // Slots that were never written are so already.
     if (value != -1) {
@@ -132,12 +122,12 @@ absl::StatusOr<Generations> LiveRows::Load(StateReader* reader) const {
     covered += length;
   }
   if (covered != num_slots) {
-    return reader->Damaged(
+    return state.Damaged(
         absl::StrCat("generations: got ", covered, " slots, want ", num_slots));
   }
   // First, so that a run of a whole ring of few rows is not gone through.
   if (stored != live_.size()) {
-    return reader->DoesNotFit(absl::StrCat(
+    return state.DoesNotFit(absl::StrCat(
         "rows: got the state of ", stored, ", want that of ", live_.size(),
         "; load after the storage has got the rows of the save"));
   }
@@ -147,7 +137,7 @@ absl::StatusOr<Generations> LiveRows::Load(StateReader* reader) const {
     for (Slot slot = slots.first;
          value >= 0 && slot < slots.first + slots.count; ++slot) {
       if (live_.Contains(slot)) continue;
-      return reader->DoesNotFit(absl::StrCat(
+      return state.DoesNotFit(absl::StrCat(
           "slot ", slot,
           ": got the state of a stored row, want that of a missing one; load "
           "after the storage has got the rows of the save"));

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rill/samplers/state_bytes.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/slots/generations.h"
 #include "rill/slots/live_slots.h"
 #include "rill/slots/slot.h"
@@ -60,12 +60,11 @@ class LiveRows : public WriteObserver {
   // result once the rest of the state is known to be good. Cost:
   // Save O(slots that were ever written), 16 bytes a run of equal generations;
   // Load O(live rows + runs), and O(slots / 4096) where it does not refuse.
-  void Save(StateWriter* writer) const;
-  absl::StatusOr<Generations> Load(StateReader* reader) const;
+  void Save(SavedState* state) const;
+  absl::StatusOr<Generations> Load(const SavedState& state) const;
   void Restore(Generations generations);
-  // Reads over what was saved of `lanes`. FAILED_PRECONDITION where it is of
-  // others.
-  static absl::Status Skip(StateReader* reader, const Lanes& lanes);
+  // FAILED_PRECONDITION where what was saved is of other lanes than these.
+  static absl::Status CheckLanes(const SavedState& state, const Lanes& lanes);
 
  private:
   // Negative where a write is in flight, which makes it this one.

@@ -9,11 +9,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/anchors.h"
+#include "rill/samplers/changed_options.h"
 #include "rill/samplers/live_rows.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/selector_traits.h"  // IWYU pragma: export
-#include "rill/samplers/state_bytes.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
@@ -110,19 +111,21 @@ class Selector : public WriteObserver, public AnchorListener {
   virtual const UsedUp* used_up() const { return nullptr; }
 
   // A part of the sampler's state.
-  virtual void SaveState(samplers_internal::StateWriter* writer) const = 0;
+  virtual void SaveState(SavedState* state) const = 0;
+  static constexpr int64_t kStateVersion = 1;
 
   struct LoadOptions {
     // Sampler::LoadOptions::moved, and which rows are live now. Both or none;
     // none where the traits do not take them.
     const MovedRows* moved = nullptr;
     const samplers_internal::LiveRows* rows = nullptr;
+    samplers_internal::ChangedOptions changed = {};
   };
   // Follows the attaching and the unit's LoadState. With an error nothing has
   // changed that loading what was saved before does not put right. Of rows that
   // have moved an error changes nothing, and state that is left unread starts
   // as if they were new.
-  virtual absl::Status LoadState(samplers_internal::StateReader* reader,
+  virtual absl::Status LoadState(const SavedState& state,
                                  const LoadOptions& options) = 0;
 
  protected:
@@ -132,6 +135,17 @@ class Selector : public WriteObserver, public AnchorListener {
   const SelectorTraits traits_;
 };
 
+namespace samplers_internal {
+
+// A part's state as a part of its owner's. Part: Selector, Unit.
+template <typename Part>
+SavedState StateOf(const Part& part) {
+  SavedState state(part.name(), Part::kStateVersion);
+  part.SaveState(&state);
+  return state;
+}
+
+}  // namespace samplers_internal
 }  // namespace rill
 
 #endif  // RILL_SAMPLERS_SELECTOR_H_

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "rill/base/state/saved_state.h"
+#include "rill/samplers/changed_options.h"
 #include "rill/slots/live_slots.h"
 
 namespace rill {
@@ -52,12 +54,10 @@ class TransitionUnit final : public Unit {
   void Expand(const Rng& /*rng*/, uint64_t /*batch_number*/,
               SamplePlan* /*plan*/) const override {}
 
-  void SaveState(samplers_internal::StateWriter* /*writer*/) const override {}
-  absl::Status LoadState(samplers_internal::StateReader* /*reader*/) override {
-    return absl::OkStatus();
-  }
-  absl::Status SkipState(
-      samplers_internal::StateReader* /*reader*/) const override {
+  void SaveState(SavedState* /*state*/) const override {}
+  absl::Status LoadState(
+      const SavedState& /*state*/,
+      const samplers_internal::ChangedOptions& /*changed*/) override {
     return absl::OkStatus();
   }
 

@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "rill/base/random_blocks.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 
 namespace rill {
 namespace {
@@ -42,8 +43,8 @@ class UniformSelector final : public Selector {
     }
   }
 
-  void SaveState(samplers_internal::StateWriter* /*writer*/) const override {}
-  absl::Status LoadState(samplers_internal::StateReader* /*reader*/,
+  void SaveState(SavedState* /*state*/) const override {}
+  absl::Status LoadState(const SavedState& /*state*/,
                          const LoadOptions& /*options*/) override {
     return absl::OkStatus();
   }

@@ -9,9 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/anchors.h"
+#include "rill/samplers/changed_options.h"
 #include "rill/samplers/sampler.h"
-#include "rill/samplers/state_bytes.h"
 #include "rill/samplers/unit_traits.h"  // IWYU pragma: export
 #include "rill/slots/write_observer.h"
 
@@ -57,12 +58,11 @@ class Unit : public WriteObserver {
   // they are attached again. LoadState tells the listener where it changes the
   // anchors; the selector's follows. With an error nothing has changed that
   // loading what was saved before does not put right.
-  virtual void SaveState(samplers_internal::StateWriter* writer) const = 0;
-  virtual absl::Status LoadState(samplers_internal::StateReader* reader) = 0;
-  // Reads over what SaveState wrote for whatever rows. DATA_LOSS where the
-  // bytes end early or have a length below 0.
-  virtual absl::Status SkipState(
-      samplers_internal::StateReader* reader) const = 0;
+  virtual void SaveState(SavedState* state) const = 0;
+  virtual absl::Status LoadState(
+      const SavedState& state,
+      const samplers_internal::ChangedOptions& changed) = 0;
+  static constexpr int64_t kStateVersion = 1;
 
  protected:
   explicit Unit(UnitTraits traits) : traits_(std::move(traits)) {}

@@ -9,7 +9,6 @@
 #include "rill/collectors/sources/trajectory_source.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -28,35 +27,11 @@ constexpr absl::string_view kVersionKey = "policy_version";
 constexpr int64_t kMissing = -1;
 constexpr int64_t kNext = -2;  // As the id to drop: that of the next step.
 
-absl::Status Refuse(absl::string_view what) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("TrajectorySource::LoadState: ", what,
-                   "; load what TrajectorySource::SaveState wrote"));
-}
+constexpr absl::string_view kType = "TrajectorySource";
+constexpr int64_t kStateVersion = 1;
 
-// A contiguous int64 leaf of this shape; of any rank 1 shape without one.
-absl::StatusOr<std::vector<int64_t>> Numbers(
-    const TensorDict& state, absl::string_view key,
-    const std::optional<Shape>& shape = std::nullopt) {
-  const Tensor* const tensor = state.Find(key);
-  if (tensor == nullptr || tensor->dtype() != DType::kInt64 ||
-      !(shape.has_value() ? tensor->shape() == *shape : tensor->rank() == 1)) {
-    return Refuse(absl::StrCat(
-        "\"", key, "\": got ",
-        tensor == nullptr ? "none" : tensor->DebugString(), ", want int64",
-        shape.has_value() ? shape->ToString() : " of one dimension"));
-  }
-  RILL_ASSIGN_OR_RETURN(const Tensor dense, tensor->Contiguous());
-  RILL_ASSIGN_OR_RETURN(const auto values, dense.Flat<int64_t>());
-  return std::vector<int64_t>(values.begin(), values.end());
-}
-
-absl::Status SetNumbers(absl::string_view key,
-                        const std::vector<int64_t>& values, TensorDict* state) {
-  RILL_ASSIGN_OR_RETURN(
-      Tensor tensor,
-      Tensor::From<int64_t>(values, {static_cast<int64_t>(values.size())}));
-  return state->Set(key, std::move(tensor));
+Shape Length(const std::vector<int64_t>& values) {
+  return Shape({static_cast<int64_t>(values.size())});
 }
 
 // Random actions are version 0, as a batch without versions is.
@@ -351,27 +326,23 @@ absl::Status TrajectorySource::CollectInto(Sink& sink) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TensorDict> TrajectorySource::Save(
-    const std::vector<const Trajectory*>& trajectories) const {
+void TrajectorySource::Save(absl::string_view key,
+                            const std::vector<const Trajectory*>& trajectories,
+                            StateWriter* state) const {
   std::vector<int64_t> lengths;
   for (const Trajectory* one : trajectories) lengths.push_back(one->steps);
-  TensorDict saved;
-  RILL_ASSIGN_OR_RETURN(TensorDict steps, Join(trajectories, Format::kCat));
-  RILL_RETURN_IF_ERROR(saved.Set("steps", std::move(steps)));
-  RILL_RETURN_IF_ERROR(SetNumbers("lengths", lengths, &saved));
-  return saved;
+  state->Entry(absl::StrCat(key, "/steps"), Join(trajectories, Format::kCat));
+  state->List<int64_t>(absl::StrCat(key, "/lengths"), lengths, Length(lengths));
 }
 
 absl::StatusOr<TensorDict> TrajectorySource::SaveState() const {
-  TensorDict state;
+  StateWriter state(kType, kStateVersion);
   // First: a source that cannot save refuses before anything is copied.
   RILL_ASSIGN_OR_RETURN(TensorDict source, options_.source->SaveState());
-  RILL_RETURN_IF_ERROR(state.Set("source", std::move(source)));
-  RILL_RETURN_IF_ERROR(SetNumbers("frames", {frames_}, &state));
-  RILL_RETURN_IF_ERROR(SetNumbers("sequence", {sequence_}, &state));
-  RILL_ASSIGN_OR_RETURN(TensorDict whole,
-                        Save(First(static_cast<int64_t>(whole_.size()))));
-  RILL_RETURN_IF_ERROR(state.Set("whole", std::move(whole)));
+  state.Entry<TensorDict>("source", std::move(source));
+  state.List<int64_t>("frames", {frames_}, {1});
+  state.List<int64_t>("sequence", {sequence_}, {1});
+  Save("whole", First(static_cast<int64_t>(whole_.size())), &state);
   std::vector<const Trajectory*> open;
   std::vector<int64_t> lanes;
   std::vector<int64_t> dropped;
@@ -380,26 +351,26 @@ absl::StatusOr<TensorDict> TrajectorySource::SaveState() const {
     lanes.push_back(number);
     dropped.push_back(lane.dropped);
   }
-  RILL_ASSIGN_OR_RETURN(TensorDict of_lanes, Save(open));
-  RILL_RETURN_IF_ERROR(SetNumbers("lanes", lanes, &of_lanes));
-  RILL_RETURN_IF_ERROR(SetNumbers("dropped", dropped, &of_lanes));
-  RILL_RETURN_IF_ERROR(state.Set("open", std::move(of_lanes)));
+  Save("open", open, &state);
+  state.List<int64_t>("open/lanes", lanes, Length(lanes));
+  state.List<int64_t>("open/dropped", dropped, Length(lanes));
   std::vector<int64_t> newest;
   for (const auto& [producer, number] : newest_) {
     newest.insert(newest.end(), {producer, number});
   }
-  RILL_RETURN_IF_ERROR(SetNumbers("newest", newest, &state));
-  return state;
+  state.List<int64_t>("newest", newest, Length(newest));
+  return std::move(state).Finish();
 }
 
 absl::StatusOr<std::vector<TrajectorySource::Trajectory>>
-TrajectorySource::Load(const TensorDict& state, absl::string_view key,
+TrajectorySource::Load(const StateReader& state, absl::string_view key,
                        int64_t min_steps) const {
-  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths,
-                        Numbers(state, absl::StrCat(key, "/lengths")));
-  const TensorDict* const steps = state.FindDict(absl::StrCat(key, "/steps"));
+  RILL_ASSIGN_OR_RETURN(const auto lengths,
+                        state.List<int64_t>(absl::StrCat(key, "/lengths")));
+  RILL_ASSIGN_OR_RETURN(const TensorDict* const steps,
+                        state.Dict(absl::StrCat(key, "/steps")));
   int64_t sum = 0;
-  bool fits = steps != nullptr && steps->batch_shape().rank() == 2;
+  bool fits = steps->batch_shape().rank() == 2;
   const int64_t want = fits ? steps->batch_shape()[1] : 0;
   for (const int64_t length : lengths) {
     // Compared without adding: a sum of lengths from a file may overflow.
@@ -407,15 +378,14 @@ TrajectorySource::Load(const TensorDict& state, absl::string_view key,
     if (fits) sum += length;
   }
   if (!fits || !(steps->batch_shape() == Shape({1, sum}))) {
-    return Refuse(absl::StrCat(
-        "\"", key, "\": got steps of ",
-        steps == nullptr ? "none" : steps->batch_shape().ToString(),
+    return state.DoesNotFit(absl::StrCat(
+        "\"", key, "\": got steps of ", steps->batch_shape().ToString(),
         ", want [1, sum of the lengths], which are >= ", min_steps));
   }
   if (const absl::Status layout =
           options_.source->spec().CheckLayout(key, *steps);
       !layout.ok()) {
-    return Refuse(layout.message());
+    return state.DoesNotFit(layout.message());
   }
   std::vector<Tensor> dense;
   Rows rows;
@@ -433,40 +403,41 @@ TrajectorySource::Load(const TensorDict& state, absl::string_view key,
   return trajectories;
 }
 
-absl::Status TrajectorySource::LoadState(const TensorDict& state) {
-  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> frames,
-                        Numbers(state, "frames", Shape({1})));
-  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> sequence,
-                        Numbers(state, "sequence", Shape({1})));
+absl::Status TrajectorySource::LoadState(const TensorDict& dict) {
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(kType, kStateVersion, dict));
+  RILL_ASSIGN_OR_RETURN(const auto frames,
+                        state.List<int64_t>("frames", Shape({1})));
+  RILL_ASSIGN_OR_RETURN(const auto sequence,
+                        state.List<int64_t>("sequence", Shape({1})));
   if (frames[0] < 0 || sequence[0] < 0) {
-    return Refuse(absl::StrCat("got ", frames[0], " frames and number ",
-                               sequence[0], ", want both >= 0"));
+    return state.DoesNotFit(absl::StrCat("got ", frames[0],
+                                         " frames and number ", sequence[0],
+                                         ", want both >= 0"));
   }
   RILL_ASSIGN_OR_RETURN(std::vector<Trajectory> whole,
                         Load(state, "whole", /*min_steps=*/1));
   RILL_ASSIGN_OR_RETURN(std::vector<Trajectory> open,
                         Load(state, "open", /*min_steps=*/0));
   const Shape by_lane({static_cast<int64_t>(open.size())});
-  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
-                        Numbers(state, "open/lanes", by_lane));
-  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> dropped,
-                        Numbers(state, "open/dropped", by_lane));
+  RILL_ASSIGN_OR_RETURN(const auto numbers,
+                        state.List<int64_t>("open/lanes", by_lane));
+  RILL_ASSIGN_OR_RETURN(const auto dropped,
+                        state.List<int64_t>("open/dropped", by_lane));
   std::map<int64_t, Lane> lanes;
   for (size_t i = 0; i < open.size(); ++i) {
     Lane lane = {.open = std::move(open[i]), .dropped = dropped[i]};
     if (numbers[i] < 0 || !lanes.emplace(numbers[i], std::move(lane)).second) {
-      return Refuse(absl::StrCat("\"open/lanes\": got ", numbers[i],
-                                 ", want lanes >= 0, each once"));
+      return state.DoesNotFit(absl::StrCat("\"open/lanes\": got ", numbers[i],
+                                           ", want lanes >= 0, each once"));
     }
   }
-  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> newest,
-                        Numbers(state, "newest"));
+  RILL_ASSIGN_OR_RETURN(const auto newest, state.List<int64_t>("newest"));
   if (newest.size() % 2 != 0) {
-    return Refuse(absl::StrCat("\"newest\": got ", newest.size(),
-                               " numbers, want pairs"));
+    return state.DoesNotFit(absl::StrCat("\"newest\": got ", newest.size(),
+                                         " numbers, want pairs"));
   }
-  const TensorDict* const source = state.FindDict("source");
-  if (source == nullptr) return Refuse("\"source\": got none, want a state");
+  RILL_ASSIGN_OR_RETURN(const TensorDict* const source, state.Dict("source"));
   // The last that can refuse.
   RILL_RETURN_IF_ERROR(options_.source->LoadState(*source));
   lanes_ = std::move(lanes);

@@ -20,6 +20,7 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
@@ -131,9 +132,10 @@ class TrajectorySource final : public Source {
   absl::StatusOr<TensorDict> Join(
       const std::vector<const Trajectory*>& trajectories, Format format) const;
   void HandOut(int64_t trajectories);
-  absl::StatusOr<TensorDict> Save(
-      const std::vector<const Trajectory*>& trajectories) const;
-  absl::StatusOr<std::vector<Trajectory>> Load(const TensorDict& state,
+  void Save(absl::string_view key,
+            const std::vector<const Trajectory*>& trajectories,
+            StateWriter* state) const;
+  absl::StatusOr<std::vector<Trajectory>> Load(const StateReader& state,
                                                absl::string_view key,
                                                int64_t min_steps) const;
 

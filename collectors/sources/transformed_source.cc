@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/collectors/sources/transformed_source.h"
 
+#include <cstdint>
+#include <utility>
+
 #include "absl/memory/memory.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/state/state_dict.h"
 
 namespace rill {
+namespace {
+
+constexpr absl::string_view kType = "TransformedSource";
+constexpr int64_t kVersion = 1;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<TransformedSource>> TransformedSource::Create(
     Options options) {
@@ -57,21 +68,18 @@ absl::Status TransformedSource::CollectInto(Sink& sink) {
 }
 
 absl::StatusOr<TensorDict> TransformedSource::SaveState() const {
-  TensorDict state;
-  RILL_ASSIGN_OR_RETURN(TensorDict source, source_->SaveState());
-  RILL_RETURN_IF_ERROR(state.Set("source", std::move(source)));
-  RILL_RETURN_IF_ERROR(state.Set("transforms", state_));
-  return state;
+  StateWriter state(kType, kVersion);
+  state.Entry("source", source_->SaveState());
+  state.Entry<TensorDict>("transforms", state_);
+  return std::move(state).Finish();
 }
 
-absl::Status TransformedSource::LoadState(const TensorDict& state) {
-  const TensorDict* const source = state.FindDict("source");
-  const TensorDict* const transforms = state.FindDict("transforms");
-  if (source == nullptr || transforms == nullptr) {
-    return absl::FailedPreconditionError(
-        "TransformedSource::LoadState: got another state, want \"source\" and "
-        "\"transforms\"; load what TransformedSource::SaveState wrote");
-  }
+absl::Status TransformedSource::LoadState(const TensorDict& dict) {
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(kType, kVersion, dict));
+  RILL_ASSIGN_OR_RETURN(const TensorDict* const source, state.Dict("source"));
+  RILL_ASSIGN_OR_RETURN(const TensorDict* const transforms,
+                        state.Dict("transforms"));
   RILL_ASSIGN_OR_RETURN(const TensorDict initial, transforms_->InitialState());
   RILL_RETURN_IF_ERROR(CheckTransformState("TransformedSource::LoadState",
                                            initial, *transforms));

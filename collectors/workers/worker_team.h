@@ -24,6 +24,7 @@
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::workers_internal {
@@ -154,7 +155,7 @@ class WorkerTeam {
   absl::Status LoadWorkers(const std::vector<int64_t>& restarts,
                            const std::vector<std::string>& states);
   // The part of a worker that a state holds.
-  absl::StatusOr<std::deque<Held>> HeldOf(const TensorDict& state,
+  absl::StatusOr<std::deque<Held>> HeldOf(const StateReader& state,
                                           int64_t index) const;
 
   const std::string caller_;

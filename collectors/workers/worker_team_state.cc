@@ -24,36 +24,13 @@
 #include "rill/collectors/workers/dict_bytes.h"
 #include "rill/collectors/workers/worker_team.h"
 #include "rill/flow/trajectory_id.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 
 namespace rill::workers_internal {
 namespace {
 
-absl::Status Refuse(absl::string_view what) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("LoadState: ", what,
-                   "; load what SaveState of a collector with as many workers "
-                   "wrote"));
-}
-
-// A contiguous int64 leaf of `size` elements.
-absl::StatusOr<std::vector<int64_t>> Numbers(const TensorDict& state,
-                                             absl::string_view key,
-                                             int64_t size) {
-  const Tensor* const tensor = state.Find(key);
-  if (tensor == nullptr || tensor->dtype() != DType::kInt64 ||
-      !(tensor->shape() == Shape({size}))) {
-    return Refuse(
-        absl::StrCat("\"", key, "\": got ",
-                     tensor == nullptr ? "none" : tensor->DebugString(),
-                     ", want int64[", size, "]"));
-  }
-  RILL_ASSIGN_OR_RETURN(const Tensor dense, tensor->Contiguous());
-  RILL_ASSIGN_OR_RETURN(const auto values, dense.Flat<int64_t>());
-  return std::vector<int64_t>(values.begin(), values.end());
-}
+constexpr absl::string_view kType = "WorkerTeam";
+constexpr int64_t kStateVersion = 1;
 
 }  // namespace
 
@@ -145,73 +122,62 @@ absl::Status WorkerTeam::Pause() {
 
 absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> states, WorkerStates());
-  TensorDict state;
+  StateWriter state(kType, kStateVersion);
   std::vector<int64_t> restarts;
   for (int64_t i = 0; i < size(); ++i) {
     restarts.push_back(workers_[i].restarts);
-    RILL_ASSIGN_OR_RETURN(TensorDict of_worker, DictFromBytes(states[i]));
-    RILL_RETURN_IF_ERROR(
-        state.Set(absl::StrCat("worker/", i), std::move(of_worker)));
+    state.Entry(absl::StrCat("worker/", i), DictFromBytes(states[i]));
     int64_t number = 0;
     for (const Held& held : workers_[i].held) {
       const std::string key = absl::StrCat("held/", i, "/", number++);
       if (!held.batch.has_value()) {
-        RILL_ASSIGN_OR_RETURN(
-            Tensor cut, Tensor::From<int64_t>(
-                            {held.info.producer, held.info.first_lane}, {2}));
-        RILL_RETURN_IF_ERROR(state.Set(key + "/cut", std::move(cut)));
+        state.List<int64_t>(key + "/cut",
+                            {held.info.producer, held.info.first_lane}, {2});
         continue;
       }
       // The state must not change when these are delivered.
-      RILL_ASSIGN_OR_RETURN(TensorDict batch, held.batch->Clone());
-      RILL_RETURN_IF_ERROR(state.Set(key + "/batch", std::move(batch)));
-      RILL_ASSIGN_OR_RETURN(
-          Tensor info,
-          Tensor::From<int64_t>({held.info.producer, held.info.first_lane,
-                                 held.info.policy_version, held.info.sequence},
-                                Shape({4})));
-      RILL_RETURN_IF_ERROR(state.Set(key + "/info", std::move(info)));
+      state.Entry(key + "/batch", held.batch->Clone());
+      state.List<int64_t>(key + "/info",
+                          {held.info.producer, held.info.first_lane,
+                           held.info.policy_version, held.info.sequence},
+                          {4});
     }
   }
-  RILL_ASSIGN_OR_RETURN(Tensor counts,
-                        Tensor::From<int64_t>(restarts, Shape({size()})));
-  RILL_RETURN_IF_ERROR(state.Set("restarts", std::move(counts)));
-  RILL_ASSIGN_OR_RETURN(
-      Tensor numbers,
-      Tensor::From<int64_t>({place.frames, place.next_worker}, Shape({2})));
-  RILL_RETURN_IF_ERROR(state.Set("place", std::move(numbers)));
-  return state;
+  state.List<int64_t>("restarts", restarts, {size()});
+  state.List<int64_t>("place", {place.frames, place.next_worker}, {2});
+  return std::move(state).Finish();
 }
 
 absl::StatusOr<std::deque<WorkerTeam::Held>> WorkerTeam::HeldOf(
-    const TensorDict& state, int64_t index) const {
+    const StateReader& state, int64_t index) const {
   const int64_t most_steps = frames_per_batch(index) / lanes_;
   // Only batches that may be interrupted are shorter.
   const int64_t least_steps = interruptor_ == nullptr ? most_steps : 1;
   std::deque<Held> held;
   while (true) {
     const std::string key = absl::StrCat("held/", index, "/", held.size());
-    if (state.Find(key + "/cut") != nullptr) {
-      RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> cut,
-                            Numbers(state, key + "/cut", 2));
+    if (state.dict().Find(key + "/cut") != nullptr) {
+      RILL_ASSIGN_OR_RETURN(const auto cut,
+                            state.List<int64_t>(key + "/cut", Shape({2})));
       held.push_back(
           {std::nullopt, {.producer = cut[0], .first_lane = cut[1]}});
       continue;
     }
-    const TensorDict* const batch = state.FindDict(key + "/batch");
+    const TensorDict* const batch = state.dict().FindDict(key + "/batch");
     if (batch == nullptr) return held;
     if (!spec_.CheckLayout("LoadState", *batch).ok()) {
-      return Refuse(absl::StrCat("\"", key, "\": got a batch of other leaves"));
+      return state.DoesNotFit(
+          absl::StrCat("\"", key, "\": got a batch of other leaves"));
     }
     const Shape& shape = batch->batch_shape();
     if (shape.rank() != 2 || shape[0] != lanes_ || shape[1] < least_steps ||
         shape[1] > most_steps) {
-      return Refuse(absl::StrCat("\"", key, "\": got a batch of shape ",
-                                 shape.ToString(), ", want [", lanes_, ", ",
-                                 least_steps, " to ", most_steps, "]"));
+      return state.DoesNotFit(absl::StrCat(
+          "\"", key, "\": got a batch of shape ", shape.ToString(), ", want [",
+          lanes_, ", ", least_steps, " to ", most_steps, "]"));
     }
-    RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> info,
-                          Numbers(state, key + "/info", 4));
+    RILL_ASSIGN_OR_RETURN(const auto info,
+                          state.List<int64_t>(key + "/info", Shape({4})));
     RILL_ASSIGN_OR_RETURN(TensorDict copy, batch->Clone());
     held.push_back({std::move(copy),
                     {.producer = info[0],
@@ -238,31 +204,31 @@ absl::Status WorkerTeam::LoadWorkers(const std::vector<int64_t>& restarts,
 }
 
 absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
-    const TensorDict& state) {
-  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
-                        Numbers(state, "place", 2));
+    const TensorDict& dict) {
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(kType, kStateVersion, dict));
+  RILL_ASSIGN_OR_RETURN(const auto numbers,
+                        state.List<int64_t>("place", Shape({2})));
   const Place place = {.frames = numbers[0], .next_worker = numbers[1]};
   if (place.frames < 0 || place.next_worker < 0 ||
       place.next_worker >= size()) {
-    return Refuse(absl::StrCat(
+    return state.DoesNotFit(absl::StrCat(
         "\"place\": got ", place.frames, " frames and worker ",
         place.next_worker, ", want frames >= 0 and a worker below ", size()));
   }
-  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> restarts,
-                        Numbers(state, "restarts", size()));
+  RILL_ASSIGN_OR_RETURN(const auto restarts,
+                        state.List<int64_t>("restarts", Shape({size()})));
   std::vector<std::string> states;
   std::vector<std::deque<Held>> held(size());
   for (int64_t i = 0; i < size(); ++i) {
-    const TensorDict* const of_worker =
-        state.FindDict(absl::StrCat("worker/", i));
+    RILL_ASSIGN_OR_RETURN(const TensorDict* const of_worker,
+                          state.Dict(absl::StrCat("worker/", i)));
     // So that producer + i + workers * restarts fits.
     const int64_t most =
         (kMaxTrajectoryProducer - options_.producer - i) / size();
-    if (of_worker == nullptr || restarts[i] < 0 || restarts[i] > most) {
-      return Refuse(absl::StrCat("worker ", i, ": got ", restarts[i],
-                                 " restarts and ",
-                                 of_worker == nullptr ? "no" : "a",
-                                 " state, want a state and at most ", most));
+    if (restarts[i] < 0 || restarts[i] > most) {
+      return state.DoesNotFit(absl::StrCat("worker ", i, ": got ", restarts[i],
+                                           " restarts, want [0, ", most, "]"));
     }
     RILL_ASSIGN_OR_RETURN(std::string bytes, DictToBytes(*of_worker));
     states.push_back(std::move(bytes));

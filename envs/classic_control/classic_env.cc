@@ -18,11 +18,14 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::envs_internal {
 namespace {
+
+constexpr int64_t kStateVersion = 1;
 
 constexpr int64_t kMaxLanes = int64_t{1} << 30;  // That draws can number.
 
@@ -88,7 +91,7 @@ class ClassicEnv final : public Env {
   }
   absl::Status CheckStep() const;
   void WriteFlags();
-  absl::Status CheckState(absl::string_view caller, const double* state,
+  absl::Status CheckState(const StateReader& reader, const double* state,
                           int64_t steps, int64_t lane) const;
 
   const ClassicTask task_;
@@ -96,7 +99,6 @@ class ClassicEnv final : public Env {
   const int64_t lanes_;
   const int64_t state_size_;
   const int64_t max_episode_steps_;
-  TensorDictSpec state_spec_;
   std::vector<double> state_;  // [lanes, state_size].
   EpisodeCounters now_;
   // No lane is at its limit before the step that makes this 0.
@@ -128,9 +130,7 @@ absl::Status ClassicEnv::Bind() {
   RILL_ASSIGN_OR_RETURN(reward_, step().Flat<float>("next/reward"));
   RILL_ASSIGN_OR_RETURN(flags_, FindLaneFlags(step()));
   RILL_ASSIGN_OR_RETURN(next_flags_, FindLaneFlags(step(), "next/"));
-  RILL_RETURN_IF_ERROR(state_spec_.Set(
-      "state", LeafSpec::Unbounded(DType::kFloat64, {state_size_})));
-  return EpisodeCounters::AddTo(&state_spec_);
+  return absl::OkStatus();
 }
 
 absl::Status ClassicEnv::Reset(const ResetMask& mask) {
@@ -225,20 +225,18 @@ void ClassicEnv::WriteFlags() {
 }
 
 absl::StatusOr<TensorDict> ClassicEnv::SaveState() const {
-  TensorDict dict({lanes_});
-  RILL_ASSIGN_OR_RETURN(Tensor state,
-                        Tensor::From<double>(state_, {lanes_, state_size_}));
-  RILL_RETURN_IF_ERROR(dict.Set("state", std::move(state)));
-  RILL_RETURN_IF_ERROR(now_.Save(&dict));
-  return dict;
+  StateWriter state(task_.name, kStateVersion, {lanes_});
+  state.List<double>("state", state_, {lanes_, state_size_});
+  now_.Save(&state);
+  return std::move(state).Finish();
 }
 
-absl::Status ClassicEnv::CheckState(absl::string_view caller,
+absl::Status ClassicEnv::CheckState(const StateReader& reader,
                                     const double* state, int64_t steps,
                                     int64_t lane) const {
   const auto refuse = [&](double got, const auto&... want) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": state of lane ", lane, ": got ", got, ", want ", want...));
+    return reader.DoesNotFit(absl::StrCat("state of lane ", lane, ": got ", got,
+                                          ", want ", want...));
   };
   for (int64_t i = 0; i < state_size_; ++i) {
     const double value = state[i];
@@ -257,24 +255,19 @@ absl::Status ClassicEnv::CheckState(absl::string_view caller,
 }
 
 absl::Status ClassicEnv::LoadState(const TensorDict& dict) {
-  const std::string caller = absl::StrCat(task_.name, "::LoadState");
-  const Shape batch_shape = {lanes_};
-  if (!(dict.batch_shape() == batch_shape)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": state has batch shape ", dict.batch_shape().ToString(),
-        ", want ", batch_shape.ToString()));
-  }
-  RILL_RETURN_IF_ERROR(state_spec_.CheckLayout(caller, dict));
+  RILL_ASSIGN_OR_RETURN(const StateReader reader,
+                        StateReader::Open(task_.name, kStateVersion, dict));
   RILL_ASSIGN_OR_RETURN(
       EpisodeCounters counters,
-      EpisodeCounters::Load(caller, dict, max_episode_steps_));
-  RILL_ASSIGN_OR_RETURN(const Tensor saved, dict.Find("state")->Contiguous());
-  RILL_ASSIGN_OR_RETURN(const auto state, saved.Flat<double>());
+      EpisodeCounters::Load(reader, lanes_, max_episode_steps_));
+  RILL_ASSIGN_OR_RETURN(
+      auto state, reader.List<double>("state", Shape({lanes_, state_size_})));
+  RILL_RETURN_IF_ERROR(reader.CheckNothingElse());
   for (int64_t lane = 0; lane < lanes_; ++lane) {
-    RILL_RETURN_IF_ERROR(CheckState(caller, state.data() + lane * state_size_,
+    RILL_RETURN_IF_ERROR(CheckState(reader, state.data() + lane * state_size_,
                                     counters.steps[lane], lane));
   }
-  state_.assign(state.begin(), state.end());
+  state_ = std::move(state);
   now_ = std::move(counters);
   // The counters are others: the next step finds the limit anew.
   steps_to_limit_ = 0;

@@ -26,6 +26,7 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -48,6 +49,7 @@ using envs_internal::FindLent;
 using envs_internal::RowMoves;
 
 // Entries of a saved state.
+constexpr int64_t kStateVersion = 1;
 constexpr absl::string_view kRunning = "running";
 constexpr absl::string_view kSimulator = "simulator";
 
@@ -427,38 +429,34 @@ absl::StatusOr<TensorDict> DeviceEnv::SaveState() const {
   absl::StatusOr<TensorDict> saved = SaveSimulator();
   RILL_RETURN_IF_ERROR(saved.status()) << "in " << Caller("SaveState");
   RILL_ASSIGN_OR_RETURN(TensorDict simulator, saved->To(Device::Cpu()));
-  RILL_ASSIGN_OR_RETURN(const Tensor running,
-                        Tensor::Empty(DType::kBool, {lanes(), 1}));
-  std::copy(running_.begin(), running_.end(), running.data<bool>());
-  TensorDict state({lanes()});
-  RILL_RETURN_IF_ERROR(state.Set(kRunning, running));
-  RILL_RETURN_IF_ERROR(state.Set(kSimulator, std::move(simulator)));
-  return state;
+  StateWriter state(name(), kStateVersion, {lanes()});
+  state.List<bool>(kRunning, running_, {lanes(), 1});
+  state.Entry<TensorDict>(kSimulator, std::move(simulator));
+  return std::move(state).Finish();
 }
 
-absl::Status DeviceEnv::LoadState(const TensorDict& state) {
+absl::Status DeviceEnv::LoadState(const TensorDict& dict) {
   RILL_RETURN_IF_ERROR(CheckIdle(name(), "LoadState", steps_));
   const std::string caller = Caller("LoadState");
   // It can load the layout that it would save now.
   RILL_ASSIGN_OR_RETURN(const TensorDict now, SaveState());
-  RILL_RETURN_IF_ERROR(TensorDictSpec::Of(now).CheckLayout(caller, state));
-  if (state.batch_shape() != now.batch_shape()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": got batch shape ", state.batch_shape().ToString(), ", want ",
-        now.batch_shape().ToString()));
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(name(), kStateVersion, dict));
+  // What can fail comes before the simulator changes.
+  RILL_ASSIGN_OR_RETURN(auto running,
+                        state.List<bool>(kRunning, Shape({lanes(), 1})));
+  RILL_ASSIGN_OR_RETURN(const TensorDict* const saved, state.Dict(kSimulator));
+  if (const absl::Status layout = TensorDictSpec::Of(*now.FindDict(kSimulator))
+                                      .CheckLayout(kSimulator, *saved);
+      !layout.ok()) {
+    return state.DoesNotFit(layout.message());
   }
-  // A state may come from a file, a slice or a device. What can fail comes
-  // before the simulator changes.
-  RILL_ASSIGN_OR_RETURN(Tensor flags, state.Find(kRunning)->To(Device::Cpu()));
-  RILL_ASSIGN_OR_RETURN(flags, flags.Contiguous());
-  RILL_ASSIGN_OR_RETURN(const auto running, flags.Flat<bool>());
-  RILL_ASSIGN_OR_RETURN(const TensorDict simulator,
-                        state.FindDict(kSimulator)->To(spec().device));
+  RILL_ASSIGN_OR_RETURN(const TensorDict simulator, saved->To(spec().device));
   RILL_RETURN_IF_ERROR(WaitForCaller());
   absl::Status status = simulator_->LoadState(simulator);
   status.Update(stream_.Synchronize());
   RILL_RETURN_IF_ERROR(status) << "in " << caller;
-  running_.assign(running.begin(), running.end());
+  running_ = std::move(running);
   return absl::OkStatus();
 }
 

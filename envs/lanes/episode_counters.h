@@ -7,9 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensordict/state/state_dict.h"
 
 namespace rill::envs_internal {
 
@@ -25,13 +23,12 @@ struct EpisodeCounters {
   std::vector<int64_t> episode;  // Number of the lane's next episode.
   std::vector<uint64_t> seed;
 
-  static absl::Status AddTo(TensorDictSpec* spec);
-  absl::Status Save(TensorDict* state) const;
-  // From a state of that layout. INVALID_ARGUMENT, starting with `caller`,
-  // names the lane and the number that no lane can have where episodes have at
-  // most `max_episode_steps`; 0: no limit.
-  static absl::StatusOr<EpisodeCounters> Load(absl::string_view caller,
-                                              const TensorDict& state,
+  void Save(StateWriter* state) const;
+  // FAILED_PRECONDITION as StateReader's; it also names the lane and the number
+  // that no lane can have where episodes have at most `max_episode_steps`; 0:
+  // no limit.
+  static absl::StatusOr<EpisodeCounters> Load(const StateReader& state,
+                                              int64_t lanes,
                                               int64_t max_episode_steps);
 };
 

@@ -16,6 +16,7 @@
 #include "rill/envs/lanes/lane_errors.h"
 #include "rill/envs/wrappers/lane_leaves.h"
 #include "rill/envs/wrappers/wrapper_state.h"
+#include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill {
@@ -27,7 +28,8 @@ using envs_internal::IsRefusal;
 using envs_internal::LaneLeaves;
 
 constexpr absl::string_view kStep = "FrameSkip::BeginStep";
-constexpr absl::string_view kLoad = "FrameSkip::LoadState";
+constexpr absl::string_view kType = "FrameSkip";
+constexpr int64_t kStateVersion = 1;
 
 class FrameSkip final : public Env {
  public:
@@ -165,30 +167,26 @@ void FrameSkip::TakeLane(int64_t lane) {
 }
 
 absl::StatusOr<TensorDict> FrameSkip::SaveState() const {
-  RILL_ASSIGN_OR_RETURN(TensorDict state, envs_internal::SaveInner(*env_));
-  RILL_ASSIGN_OR_RETURN(Tensor done, Tensor::Zeros(DType::kBool, {lanes(), 1}));
-  std::memcpy(done.raw_data(), done_.data(), done_.size());
-  RILL_RETURN_IF_ERROR(state.Set("done", std::move(done)));
-  RILL_ASSIGN_OR_RETURN(Tensor skip,
-                        Tensor::From<int64_t>({options_.frame_skip}, {1}));
-  RILL_RETURN_IF_ERROR(state.Set("frame_skip", std::move(skip)));
-  return state;
+  StateWriter state(kType, kStateVersion);
+  state.Entry(envs_internal::kInnerState, env_->SaveState());
+  state.List<bool>("done", done_, {lanes(), 1});
+  state.List<int64_t>("frame_skip", {options_.frame_skip}, {1});
+  return std::move(state).Finish();
 }
 
-absl::Status FrameSkip::LoadState(const TensorDict& state) {
-  RILL_ASSIGN_OR_RETURN(const Tensor done,
-                        envs_internal::ReadState(kLoad, state, "done",
-                                                 DType::kBool, {lanes(), 1}));
-  RILL_ASSIGN_OR_RETURN(
-      const Tensor skip,
-      envs_internal::ReadState(kLoad, state, "frame_skip", DType::kInt64, {1}));
-  if (skip.data<int64_t>()[0] != options_.frame_skip) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kLoad, ": frame_skip: got ", skip.data<int64_t>()[0],
-                     ", want ", options_.frame_skip));
+absl::Status FrameSkip::LoadState(const TensorDict& dict) {
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(kType, kStateVersion, dict));
+  RILL_ASSIGN_OR_RETURN(auto done,
+                        state.List<bool>("done", Shape({lanes(), 1})));
+  RILL_ASSIGN_OR_RETURN(const auto skip,
+                        state.List<int64_t>("frame_skip", Shape({1})));
+  if (skip[0] != options_.frame_skip) {
+    return state.DoesNotFit(absl::StrCat("frame_skip: got ", skip[0], ", want ",
+                                         options_.frame_skip));
   }
-  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(kLoad, state, env_.get()));
-  std::copy_n(done.data<bool>(), lanes(), done_.begin());
+  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(state, env_.get()));
+  done_ = std::move(done);
   return absl::OkStatus();
 }
 

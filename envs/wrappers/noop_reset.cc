@@ -15,6 +15,7 @@
 #include "rill/envs/env_spec.h"
 #include "rill/envs/wrappers/lane_leaves.h"
 #include "rill/envs/wrappers/wrapper_state.h"
+#include "rill/tensordict/state/state_dict.h"
 
 namespace rill {
 namespace {
@@ -24,7 +25,8 @@ using envs_internal::LaneLeaves;
 
 constexpr absl::string_view kMake = "MakeNoopReset";
 constexpr absl::string_view kReset = "NoopReset::Reset";
-constexpr absl::string_view kLoad = "NoopReset::LoadState";
+constexpr absl::string_view kType = "NoopReset";
+constexpr int64_t kStateVersion = 1;
 
 constexpr int kMaxTrials = 10;
 
@@ -239,31 +241,26 @@ absl::Status NoopReset::EndTrial(size_t lane) {
 }
 
 absl::StatusOr<TensorDict> NoopReset::SaveState() const {
-  RILL_ASSIGN_OR_RETURN(TensorDict state, envs_internal::SaveInner(*env_));
-  RILL_ASSIGN_OR_RETURN(
-      Tensor seed, Tensor::From<int64_t>({static_cast<int64_t>(seed_)}, {1}));
-  RILL_RETURN_IF_ERROR(state.Set("seed", std::move(seed)));
-  RILL_ASSIGN_OR_RETURN(Tensor resets,
-                        Tensor::From<int64_t>(resets_, {lanes(), 1}));
-  RILL_RETURN_IF_ERROR(state.Set("resets", std::move(resets)));
-  RILL_ASSIGN_OR_RETURN(Tensor actions,
-                        Tensor::From<int64_t>(actions_, {lanes(), 1}));
-  RILL_RETURN_IF_ERROR(state.Set("actions", std::move(actions)));
-  return state;
+  StateWriter state(kType, kStateVersion);
+  state.Entry(envs_internal::kInnerState, env_->SaveState());
+  state.List<int64_t>("seed", {static_cast<int64_t>(seed_)}, {1});
+  state.List<int64_t>("resets", resets_, {lanes(), 1});
+  state.List<int64_t>("actions", actions_, {lanes(), 1});
+  return std::move(state).Finish();
 }
 
-absl::Status NoopReset::LoadState(const TensorDict& state) {
+absl::Status NoopReset::LoadState(const TensorDict& dict) {
   const Shape column = {lanes(), 1};
-  const auto read = [&](absl::string_view key, const Shape& shape) {
-    return envs_internal::ReadState(kLoad, state, key, DType::kInt64, shape);
-  };
-  RILL_ASSIGN_OR_RETURN(const Tensor seed, read("seed", {1}));
-  RILL_ASSIGN_OR_RETURN(const Tensor resets, read("resets", column));
-  RILL_ASSIGN_OR_RETURN(const Tensor actions, read("actions", column));
-  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(kLoad, state, env_.get()));
-  seed_ = static_cast<uint64_t>(seed.data<int64_t>()[0]);
-  std::copy_n(resets.data<int64_t>(), lanes(), resets_.begin());
-  std::copy_n(actions.data<int64_t>(), lanes(), actions_.begin());
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(kType, kStateVersion, dict));
+  RILL_ASSIGN_OR_RETURN(const auto seed,
+                        state.List<int64_t>("seed", Shape({1})));
+  RILL_ASSIGN_OR_RETURN(auto resets, state.List<int64_t>("resets", column));
+  RILL_ASSIGN_OR_RETURN(auto actions, state.List<int64_t>("actions", column));
+  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(state, env_.get()));
+  seed_ = static_cast<uint64_t>(seed[0]);
+  resets_ = std::move(resets);
+  actions_ = std::move(actions);
   return absl::OkStatus();
 }
 

@@ -18,6 +18,7 @@
 #include "rill/envs/lanes/lane_errors.h"
 #include "rill/envs/wrappers/wrapper_state.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill {
@@ -25,7 +26,8 @@ namespace {
 
 constexpr absl::string_view kMake = "MakeTimeLimit";
 constexpr absl::string_view kStep = "TimeLimit::BeginStep";
-constexpr absl::string_view kLoad = "TimeLimit::LoadState";
+constexpr absl::string_view kType = "TimeLimit";
+constexpr int64_t kStateVersion = 1;
 
 class TimeLimit final : public Env {
  public:
@@ -127,26 +129,25 @@ void TimeLimit::Count() {
 }
 
 absl::StatusOr<TensorDict> TimeLimit::SaveState() const {
-  RILL_ASSIGN_OR_RETURN(TensorDict state, envs_internal::SaveInner(*env_));
-  RILL_ASSIGN_OR_RETURN(Tensor steps,
-                        Tensor::From<int64_t>(steps_, {lanes(), 1}));
-  RILL_RETURN_IF_ERROR(state.Set("steps", std::move(steps)));
-  return state;
+  StateWriter state(kType, kStateVersion);
+  state.Entry(envs_internal::kInnerState, env_->SaveState());
+  state.List<int64_t>("steps", steps_, {lanes(), 1});
+  return std::move(state).Finish();
 }
 
-absl::Status TimeLimit::LoadState(const TensorDict& state) {
-  RILL_ASSIGN_OR_RETURN(const Tensor saved,
-                        envs_internal::ReadState(kLoad, state, "steps",
-                                                 DType::kInt64, {lanes(), 1}));
-  RILL_ASSIGN_OR_RETURN(const auto steps, saved.Flat<int64_t>());
+absl::Status TimeLimit::LoadState(const TensorDict& dict) {
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(kType, kStateVersion, dict));
+  RILL_ASSIGN_OR_RETURN(auto steps,
+                        state.List<int64_t>("steps", Shape({lanes(), 1})));
   for (size_t lane = 0; lane < steps.size(); ++lane) {
     if (steps[lane] >= 0 && steps[lane] <= max_steps_) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat(kLoad, ": steps of lane ", lane, ": got ", steps[lane],
-                     ", want [0, ", max_steps_, "]"));
+    return state.DoesNotFit(absl::StrCat("steps of lane ", lane, ": got ",
+                                         steps[lane], ", want [0, ", max_steps_,
+                                         "]"));
   }
-  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(kLoad, state, env_.get()));
-  steps_.assign(steps.begin(), steps.end());
+  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(state, env_.get()));
+  steps_ = std::move(steps);
   return absl::OkStatus();
 }
 

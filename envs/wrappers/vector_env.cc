@@ -23,6 +23,7 @@
 #include "rill/envs/wrappers/wrapper_state.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -44,6 +45,8 @@ using envs_internal::LanePool;
 constexpr absl::string_view kMake = "MakeVectorEnv";
 constexpr absl::string_view kStep = "VectorEnv::Step";
 constexpr absl::string_view kLoad = "VectorEnv::LoadState";
+constexpr absl::string_view kType = "VectorEnv";
+constexpr int64_t kStateVersion = 1;
 
 class VectorEnv final : public Env {
  public:
@@ -80,7 +83,7 @@ class VectorEnv final : public Env {
   void BeginPart(Part& part) const;
   void EndPart(Part& part) const;
   absl::Status TakeErrors(absl::string_view caller);
-  absl::Status LoadParts(const TensorDict& state);
+  absl::Status LoadParts(const StateReader& state);
 
   const int threads_;
   LaneLeaves leaves_;
@@ -266,27 +269,19 @@ absl::Status VectorEnv::TakeErrors(absl::string_view caller) {
 
 absl::StatusOr<TensorDict> VectorEnv::SaveState() const {
   RILL_RETURN_IF_ERROR(CheckIdle("VectorEnv", "SaveState", is_stepping_));
-  TensorDict state;
-  RILL_ASSIGN_OR_RETURN(Tensor running,
-                        Tensor::Empty(DType::kBool, {lanes(), 1}));
-  std::copy(running_.begin(), running_.end(), running.data<bool>());
-  RILL_RETURN_IF_ERROR(state.Set("running", std::move(running)));
+  StateWriter state(kType, kStateVersion);
+  state.List<bool>("running", running_, {lanes(), 1});
   for (size_t p = 0; p < parts_.size(); ++p) {
-    RILL_ASSIGN_OR_RETURN(TensorDict part, parts_[p].env->SaveState());
-    RILL_RETURN_IF_ERROR(state.Set(absl::StrCat("parts/", p), std::move(part)));
+    state.Entry(absl::StrCat("parts/", p), parts_[p].env->SaveState());
   }
-  return state;
+  return std::move(state).Finish();
 }
 
-absl::Status VectorEnv::LoadParts(const TensorDict& state) {
+absl::Status VectorEnv::LoadParts(const StateReader& state) {
   std::vector<TensorDict> before;  // Of the parts that have loaded.
   const auto load = [&](size_t p) -> absl::Status {
-    const TensorDict* const part = state.FindDict(absl::StrCat("parts/", p));
-    if (part == nullptr) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          kLoad, ": \"parts/", p, "\": got none, want the state of ",
-          parts_[p].env->name()));
-    }
+    RILL_ASSIGN_OR_RETURN(const TensorDict* const part,
+                          state.Dict(absl::StrCat("parts/", p)));
     RILL_ASSIGN_OR_RETURN(TensorDict old, parts_[p].env->SaveState());
     RILL_RETURN_IF_ERROR(parts_[p].env->LoadState(*part))
         << "in " << kLoad << " of parts[" << p << "]";
@@ -305,18 +300,19 @@ absl::Status VectorEnv::LoadParts(const TensorDict& state) {
   return absl::OkStatus();
 }
 
-absl::Status VectorEnv::LoadState(const TensorDict& state) {
+absl::Status VectorEnv::LoadState(const TensorDict& dict) {
   RILL_RETURN_IF_ERROR(CheckIdle("VectorEnv", "LoadState", is_stepping_));
-  RILL_ASSIGN_OR_RETURN(const Tensor running,
-                        envs_internal::ReadState(kLoad, state, "running",
-                                                 DType::kBool, {lanes(), 1}));
-  if (state.FindDict(absl::StrCat("parts/", parts_.size())) != nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kLoad, ": parts: got more than ", parts_.size(),
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(kType, kStateVersion, dict));
+  RILL_ASSIGN_OR_RETURN(auto running,
+                        state.List<bool>("running", Shape({lanes(), 1})));
+  if (dict.Contains(absl::StrCat("parts/", parts_.size()))) {
+    return state.DoesNotFit(
+        absl::StrCat("parts: got more than ", parts_.size(),
                      ", want as many as this environment has"));
   }
   RILL_RETURN_IF_ERROR(LoadParts(state));
-  std::copy_n(running.data<bool>(), lanes(), running_.begin());
+  running_ = std::move(running);
   return absl::OkStatus();
 }
 

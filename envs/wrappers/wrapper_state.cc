@@ -11,8 +11,6 @@
 namespace rill::envs_internal {
 namespace {
 
-constexpr absl::string_view kInner = "env/state";
-
 std::string Layout(const Tensor* tensor) {
   return tensor == nullptr ? "none"
                            : absl::StrCat(DTypeName(tensor->dtype()),
@@ -21,34 +19,9 @@ std::string Layout(const Tensor* tensor) {
 
 }  // namespace
 
-absl::StatusOr<TensorDict> SaveInner(const Env& env) {
-  TensorDict state;
-  RILL_ASSIGN_OR_RETURN(TensorDict inner, env.SaveState());
-  RILL_RETURN_IF_ERROR(state.Set(kInner, std::move(inner)));
-  return state;
-}
-
-absl::Status LoadInner(absl::string_view caller, const TensorDict& state,
-                       Env* env) {
-  const TensorDict* const inner = state.FindDict(kInner);
-  if (inner != nullptr) return env->LoadState(*inner);
-  return absl::FailedPreconditionError(absl::StrCat(
-      caller, ": \"", kInner, "\": got none, want the state of ", env->name()));
-}
-
-absl::StatusOr<Tensor> ReadState(absl::string_view caller,
-                                 const TensorDict& state, absl::string_view key,
-                                 DType dtype, const Shape& shape) {
-  const Tensor* const found = state.Find(key);
-  if (found != nullptr && found->dtype() == dtype && found->shape() == shape) {
-    // A state may come from a file, a slice or a device.
-    RILL_ASSIGN_OR_RETURN(const Tensor on_host, found->To(Device::Cpu()));
-    return on_host.Contiguous();
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat(caller, ": \"", key, "\": got ", Layout(found), ", want ",
-                   DTypeName(dtype), shape.ToString(),
-                   "; load into an environment that was made the same way"));
+absl::Status LoadInner(const StateReader& state, Env* env) {
+  RILL_ASSIGN_OR_RETURN(const TensorDict* const inner, state.Dict(kInnerState));
+  return env->LoadState(*inner);
 }
 
 absl::Status CopyLanesOfState(const Env& env, const std::vector<uint8_t>& mask,

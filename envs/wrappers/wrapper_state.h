@@ -6,28 +6,19 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/envs/env.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::envs_internal {
 
-// An Env that owns another saves leaves of its own, and "env/state".
+// An Env that owns another saves leaves of its own, and the other's state.
 // Thread-safety: thread-compatible.
 
-absl::StatusOr<TensorDict> SaveInner(const Env& env);
-// FAILED_PRECONDITION, starting with `caller`, where there is none.
-absl::Status LoadInner(absl::string_view caller, const TensorDict& state,
-                       Env* env);
+inline constexpr absl::string_view kInnerState = "env/state";
 
-// A leaf of a state, contiguous. FAILED_PRECONDITION names both sides.
-absl::StatusOr<Tensor> ReadState(absl::string_view caller,
-                                 const TensorDict& state, absl::string_view key,
-                                 DType dtype, const Shape& shape);
+absl::Status LoadInner(const StateReader& state, Env* env);
 
 // Copies the lanes with mask[lane] != 0 from one saved state of `env` into the
 // tensors of another, which nobody else holds (TensorDict::Clone). Leaves of

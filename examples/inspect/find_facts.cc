@@ -62,7 +62,7 @@ void AddBuffer(const std::string& path, Saved* saved) {
   } else if (manifest.Text("rows").value_or("") == "in_place") {
     note(AddPosition(JoinPath(path, "storage.position"), *lanes, &facts));
   }
-  note(AddPriorities(path, manifest, *lanes, &facts));
+  note(AddPriorities(path, *lanes, &facts));
   saved->facts = std::move(facts);
 }
 

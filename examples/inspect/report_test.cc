@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -7,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/examples/inspect/json_report.h"
 #include "rill/examples/inspect/saved.h"
 #include "rill/examples/inspect/text_report.h"
@@ -346,6 +349,50 @@ TEST(OpenSavedTest, TruncatedLeafIsDataLossWithTheFile) {
   WriteInPlace(JoinPath(path, "obs.memmap"), "short");
   EXPECT_THAT(OpenSaved(path),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("obs.memmap")));
+}
+
+SavedState CountersState() {
+  SavedState inner("Prioritized", 1);
+  inner.Set("alpha", 0.5);
+  SavedState state("PrioritizedSampler", 2);
+  state.Set("slots", std::vector<int64_t>{3, 4});
+  state.SetPart("selector", inner);
+  return state;
+}
+
+TEST(StateReportTest, AStateIsShownAsADictionary) {
+  const std::string path = FreshPath("sampler.state");
+  RILL_ASSERT_OK(WriteFileAtomically(path, CountersState().Encode()));
+  RILL_ASSERT_OK_AND_ASSIGN(const Saved saved, OpenSaved(path));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text,
+                            TextReport(saved, "s", {.values = true}));
+  EXPECT_THAT(text, AllOf(HasSubstr("s: saved state, batch [], 2 tensors"),
+                          HasSubstr("PrioritizedSampler"),
+                          HasSubstr("selector/alpha"), HasSubstr("3 4")));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string json,
+                            JsonReport(saved, {.values = true}));
+  EXPECT_THAT(json, HasSubstr(R"("selector/type":"Prioritized")"));
+}
+
+TEST(StateReportTest, StatesOfADirectoryAreItsParts) {
+  const std::string path = FreshPath("buffer");
+  RILL_ASSERT_OK(CreateDirectories(path));
+  RILL_ASSERT_OK(WriteFileAtomically(JoinPath(path, "sampler.state"),
+                                     CountersState().Encode()));
+  RILL_ASSERT_OK(WriteFileAtomically(JoinPath(path, "old.state"), "RILLSMPL"));
+  RILL_ASSERT_OK(WriteManifest({.kind = "some", .version = 1}, path));
+  RILL_ASSERT_OK_AND_ASSIGN(const Saved saved, OpenSaved(path));
+  EXPECT_FALSE(saved.is_damaged());
+  EXPECT_EQ(saved.parts.at("sampler.state").form, Form::kState);
+  EXPECT_EQ(saved.files.at("old.state"), 8);
+}
+
+TEST(StateReportTest, ADamagedStateIsSaid) {
+  const std::string path = FreshPath("sampler.state");
+  std::string bytes = CountersState().Encode();
+  bytes.back() ^= 1;
+  RILL_ASSERT_OK(WriteFileAtomically(path, bytes));
+  EXPECT_THAT(OpenSaved(path), StatusIs(absl::StatusCode::kDataLoss));
 }
 
 }  // namespace

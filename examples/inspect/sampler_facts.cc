@@ -1,101 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/examples/inspect/sampler_facts.h"
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "rill/base/file.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
+#include "rill/samplers/old_state.h"
 #include "rill/samplers/prioritized/priority_state.h"
 #include "rill/samplers/sampler.h"
-#include "rill/samplers/state_bytes.h"
 
 namespace rill::inspect {
 namespace {
 
-using samplers_internal::StateReader;
-
-// The text before the selector's part.
-enum class UnitPart { kNothing, kSets, kSetsAndPeriods };
-
 // The slots that hold rows, as they are and where they are.
-absl::StatusOr<MovedRows> ReadLiveRows(StateReader* reader,
+absl::StatusOr<MovedRows> ReadLiveRows(const SavedState& state,
                                        const Lanes& lanes) {
   MovedRows rows = {.from = lanes};
-  RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
-  RILL_ASSIGN_OR_RETURN(const int64_t capacity, reader->Int());
+  RILL_ASSIGN_OR_RETURN(const auto count, state.Get<int64_t>("lanes"));
+  RILL_ASSIGN_OR_RETURN(const auto capacity, state.Get<int64_t>("capacity"));
   if (count != lanes.count || capacity != lanes.capacity) {
-    return reader->DoesNotFit("lanes: got others than the buffer's");
+    return state.DoesNotFit("lanes: got others than the buffer's");
   }
-  RILL_ASSIGN_OR_RETURN(const int64_t runs, reader->Int());
+  RILL_ASSIGN_OR_RETURN(const auto runs, state.Ints("generations", 2));
   Slot slot = 0;
-  for (int64_t i = 0; i < runs; ++i) {
-    RILL_ASSIGN_OR_RETURN(const int64_t slots, reader->Int());
-    RILL_ASSIGN_OR_RETURN(const int64_t generation, reader->Int());
+  for (size_t i = 0; i < runs.size(); i += 2) {
+    const int64_t slots = runs[i];
     if (slots < 1 || slots > lanes.num_slots() - slot) {
-      return reader->Damaged("runs of generations do not cover the slots");
+      return state.Damaged("runs of generations do not cover the slots");
     }
-    if (generation >= 0) rows.ranges.push_back({slot, slot, slots});
+    if (runs[i + 1] >= 0) rows.ranges.push_back({slot, slot, slots});
     slot += slots;
   }
   return rows;
 }
 
-// As docs/formats/replay_buffer.md has the parts of units; nothing of them is
-// shown.
-absl::Status SkipUnit(UnitPart part, StateReader* reader) {
-  if (part == UnitPart::kNothing) return absl::OkStatus();
-  for (int i = 0; i < 2; ++i) RILL_RETURN_IF_ERROR(reader->Int().status());
-  RILL_RETURN_IF_ERROR(reader->SkipList());
-  RILL_ASSIGN_OR_RETURN(const int64_t sets, reader->Int());
-  for (int64_t i = 0; i < sets; ++i) RILL_RETURN_IF_ERROR(reader->SkipList());
-  if (part == UnitPart::kSets) return absl::OkStatus();
-  RILL_RETURN_IF_ERROR(reader->Int().status());
-  RILL_RETURN_IF_ERROR(reader->SkipList(/*ints=*/2));
-  return reader->SkipList();
-}
-
-// The priorities where the rest of the state is just those.
-absl::StatusOr<Spread> ReadSelector(UnitPart part, const MovedRows& rows,
-                                    StateReader reader) {
-  RILL_RETURN_IF_ERROR(SkipUnit(part, &reader));
-  RILL_ASSIGN_OR_RETURN(const double alpha, reader.Double());
-  RILL_ASSIGN_OR_RETURN(const double beta, reader.Double());
-  RILL_ASSIGN_OR_RETURN(const double largest, reader.Double());
-  // Bytes of another unit seldom look like these three numbers.
-  if (!(alpha >= 0 && beta >= 0 && (largest >= 0 || largest == -1))) {
-    return reader.Damaged("got no exponents and largest priority");
+// A state of version 1 does not say of which unit and selector it is: a
+// prioritized one of one of these units fits to the last byte, or it is of
+// another.
+absl::StatusOr<SavedState> FromPrioritizedOldState(absl::string_view bytes) {
+  for (const absl::string_view unit : {"Transition", "Slice", "Sequence"}) {
+    absl::StatusOr<SavedState> state =
+        samplers_internal::FromOldState(bytes, [&](absl::string_view part) {
+          return std::string(part == "unit" ? unit : "Prioritized");
+        });
+    if (state.ok()) return state;
   }
-  Spread priorities;
-  RILL_RETURN_IF_ERROR(samplers_internal::LoadMovedPriorities(
-      &reader, rows, [&](Slot, float priority) { priorities.Add(priority); }));
-  RILL_RETURN_IF_ERROR(reader.Finish());
-  return priorities;
+  return absl::NotFoundError("another sampler's");
 }
 
 }  // namespace
 
-absl::Status AddPriorities(const std::string& path, const Manifest& manifest,
-                           const Lanes& lanes, Facts* facts) {
-  RILL_ASSIGN_OR_RETURN(const std::string sampler, manifest.Text("sampler"));
+absl::Status AddPriorities(const std::string& path, const Lanes& lanes,
+                           Facts* facts) {
   RILL_ASSIGN_OR_RETURN(const std::string bytes,
                         ReadFile(JoinPath(path, "sampler.state")));
-  absl::StatusOr<StateReader> reader =
-      StateReader::Open(sampler, /*max_version=*/1, bytes);
-  // A newer version is no damage, only not known here.
-  if (absl::IsFailedPrecondition(reader.status())) return absl::OkStatus();
-  RILL_RETURN_IF_ERROR(reader.status());
-  RILL_ASSIGN_OR_RETURN(const MovedRows rows, ReadLiveRows(&*reader, lanes));
-  // The state does not say of which unit and selector it is: a prioritized one
-  // of one of these units fits to the last byte, or it is of another.
-  // `reader` is copied for each try, and stays where the unit begins.
-  for (const UnitPart part :
-       {UnitPart::kNothing, UnitPart::kSets, UnitPart::kSetsAndPeriods}) {
-    const absl::StatusOr<Spread> priorities = ReadSelector(part, rows, *reader);
-    if (!priorities.ok()) continue;
-    facts->priorities = *priorities;
-    break;
+  const absl::StatusOr<SavedState> state = samplers_internal::IsOldState(bytes)
+                                               ? FromPrioritizedOldState(bytes)
+                                               : SavedState::Decode(bytes);
+  // A newer form is no damage, only not known here.
+  if (absl::IsFailedPrecondition(state.status()) ||
+      absl::IsNotFound(state.status())) {
+    return absl::OkStatus();
   }
+  RILL_RETURN_IF_ERROR(state.status());
+  const auto selector = state->Part("selector", "Prioritized", 1);
+  if (!selector.ok()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const MovedRows rows, ReadLiveRows(*state, lanes));
+  Spread priorities;
+  RILL_RETURN_IF_ERROR(samplers_internal::LoadMovedPriorities(
+      **selector, rows,
+      [&](Slot, float priority) { priorities.Add(priority); }));
+  facts->priorities = priorities;
   return absl::OkStatus();
 }
 

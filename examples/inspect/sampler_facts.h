@@ -6,18 +6,16 @@
 
 #include "absl/status/status.h"
 #include "rill/examples/inspect/facts.h"
-#include "rill/formats/manifest.h"
 #include "rill/slots/slot.h"
 
 namespace rill::inspect {
 
 // Adds the priorities of live rows from the sampler.state of the saved buffer
-// at `path`, where its sampler is a prioritized one of a unit that
-// docs/formats/replay_buffer.md describes. For another, or a newer version, it
-// adds none. DATA_LOSS where the file is cut or changed, NOT_FOUND where it is
-// missing. Thread-safety: thread-safe.
-absl::Status AddPriorities(const std::string& path, const Manifest& manifest,
-                           const Lanes& lanes, Facts* facts);
+// at `path`, where its selector is a prioritized one. For another, or a newer
+// version, it adds none. DATA_LOSS where the file is cut or changed, NOT_FOUND
+// where it is missing. Thread-safety: thread-safe.
+absl::Status AddPriorities(const std::string& path, const Lanes& lanes,
+                           Facts* facts);
 
 }  // namespace rill::inspect
 

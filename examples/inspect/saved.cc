@@ -13,11 +13,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/file.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/inspect/lenient_manifest.h"
 #include "rill/formats/consolidated.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/tdz_archive.h"
+#include "rill/tensordict/state/state_dict.h"
 
 namespace rill::inspect {
 namespace {
@@ -29,10 +31,14 @@ constexpr int kMaxDepth = 8;  // Of directories in one of Rill's.
 
 absl::StatusOr<Saved> OpenAt(const std::string& path, int depth);
 
-bool IsSaved(const std::string& directory) {
-  return PathExists(JoinPath(directory, kManifestFile)) ||
-         PathExists(JoinPath(directory, kMetaFile)) ||
-         PathExists(JoinPath(directory, kTorchRlFile));
+bool IsSaved(const std::string& path) {
+  if (!IsDirectory(path)) {
+    const absl::StatusOr<Form> form = FormOf(path);
+    return form.ok() && *form == Form::kState;
+  }
+  return PathExists(JoinPath(path, kManifestFile)) ||
+         PathExists(JoinPath(path, kMetaFile)) ||
+         PathExists(JoinPath(path, kTorchRlFile));
 }
 
 // Lists the files below one of these directories, in `below` and deeper, and
@@ -48,22 +54,25 @@ absl::Status ListParts(const std::string& top, const std::string& below,
     std::error_code ignored;
     // A link may lead out of the directory, or around in it.
     if (std::filesystem::is_symlink(path, ignored)) continue;
-    if (!IsDirectory(path)) {
-      if (part == kManifestFile) continue;
-      const absl::StatusOr<int64_t> bytes = FileSize(path);
-      // A file that went meanwhile is left out.
-      if (bytes.ok()) saved->files[part] = *bytes;
-    } else if (depth >= kMaxDepth) {
+    const bool is_file = !IsDirectory(path);
+    if (!is_file && depth >= kMaxDepth) {
       return absl::InvalidArgumentError(
           absl::StrCat("inspect: \"", path, "\": got more than ", kMaxDepth,
                        " directories in one another, want at most that"));
-    } else if (opens && IsSaved(path)) {
+    }
+    const bool may_open = !is_file || absl::EndsWith(name, ".state");
+    if (opens && may_open && IsSaved(path)) {
       absl::StatusOr<Saved> opened = OpenAt(path, depth + 1);
       if (opened.ok()) {
         saved->parts[part] = *std::move(opened);
       } else {
         saved->damage.push_back(std::string(opened.status().message()));
       }
+    } else if (is_file) {
+      if (part == kManifestFile) continue;
+      const absl::StatusOr<int64_t> bytes = FileSize(path);
+      // A file that went meanwhile is left out.
+      if (bytes.ok()) saved->files[part] = *bytes;
     } else {
       RILL_RETURN_IF_ERROR(ListParts(top, part, depth + 1, opens, saved));
     }
@@ -76,7 +85,7 @@ absl::Status Unknown(const std::string& path, absl::string_view got) {
       "inspect: \"", path, "\": got ", got,
       ", want a memmap directory (with meta.json), one of Rill's (with "
       "rill.json), a replay buffer of TorchRL's (with buffer_metadata.json), a "
-      ".tdz archive or a consolidated file"));
+      ".tdz archive, a consolidated file or a saved state"));
 }
 
 absl::StatusOr<Form> FormOfFile(const std::string& path) {
@@ -84,9 +93,11 @@ absl::StatusOr<Form> FormOfFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   // A .tdz begins as any ZIP file does. A consolidated file ends with its JSON
   // and the length of that, 8 bytes, little-endian.
-  char head[4] = {};
+  char head[8] = {};
   char tail[9] = {};  // The last byte of a JSON, and how long it is.
   file.read(head, sizeof(head));
+  const absl::string_view begin(head, sizeof(head));
+  if (SavedState::IsSavedState(begin)) return Form::kState;
   file.clear();
   file.seekg(-static_cast<int64_t>(sizeof(tail)), std::ios::end);
   file.read(tail, sizeof(tail));
@@ -98,7 +109,7 @@ absl::StatusOr<Form> FormOfFile(const std::string& path) {
       json_bytes <= static_cast<uint64_t>(bytes) - 8) {
     return Form::kConsolidated;
   }
-  if (absl::string_view(head, sizeof(head)) == "PK\x03\x04") return Form::kTdz;
+  if (absl::StartsWith(begin, "PK\x03\x04")) return Form::kTdz;
   return Unknown(path, "a file of another kind, or cut short");
 }
 
@@ -152,6 +163,12 @@ absl::StatusOr<Saved> OpenAt(const std::string& path, int depth) {
       RILL_RETURN_IF_ERROR(
           Load(path, LoadConsolidated, LoadConsolidatedLazyStack, &saved));
       break;
+    case Form::kState: {
+      RILL_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+      RILL_ASSIGN_OR_RETURN(const SavedState state, SavedState::Decode(bytes));
+      RILL_ASSIGN_OR_RETURN(saved.dict, ToDict(state));
+      break;
+    }
     case Form::kRill:
       saved.manifest = ReadLenientManifest(path, &saved.damage);
       RILL_RETURN_IF_ERROR(ListParts(path, "", depth, /*opens=*/true, &saved));
@@ -185,6 +202,8 @@ absl::string_view FormName(Form form) {
       return ".tdz archive";
     case Form::kConsolidated:
       return "consolidated file";
+    case Form::kState:
+      return "saved state";
     case Form::kTorchRl:
       return "TorchRL replay buffer";
     case Form::kRill:

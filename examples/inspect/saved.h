@@ -23,6 +23,7 @@ enum class Form {
   kDirectory,     // formats/memmap_directory.h
   kTdz,           // formats/tdz_archive.h
   kConsolidated,  // formats/consolidated.h
+  kState,         // base/state/saved_state.h, as a dictionary.
   kRill,          // A directory with a manifest, and others below it.
   kTorchRl,       // formats/torchrl/torchrl_replay_buffer.h
 };

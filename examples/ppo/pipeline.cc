@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<ObservationNorm>> FixedNorm(
     state = TensorDict(*of_worker);
   }
   for (int64_t i = 0;; ++i) {
-    const std::string key = absl::StrCat("transforms/", i);
+    const std::string key = absl::StrCat("env/transforms/", i);
     RILL_ASSIGN_OR_RETURN(NonTensor name,
                           state.GetNonTensor(absl::StrCat(key, "/name")));
     if (name.json != "\"VecNorm\"") continue;

@@ -80,7 +80,7 @@ TEST(PipelineTest, EvaluationSeesObservationsNormalisedAsTheCollectors) {
                             MakePipeline(PendulumTask(), config));
   RILL_ASSERT_OK(pipeline.source->Next().status());
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, pipeline.source->SaveState());
-  const TensorDict* norm = state.FindDict("transforms/0/state");
+  const TensorDict* norm = state.FindDict("env/transforms/0/state");
   ASSERT_NE(norm, nullptr);
   RILL_ASSERT_OK_AND_ASSIGN(VecNormMoments moments,
                             ReadVecNorm(*norm, "observation"));

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/writers/attached_storage.h"
 #include "rill/samplers/selectors/ordered_selector.h"
@@ -26,6 +29,9 @@
 
 namespace rill {
 namespace {
+
+constexpr int64_t kStateVersion = 2;
+constexpr int64_t kAnyVersion = std::numeric_limits<int64_t>::max();
 
 // Its name tells states of different removers apart.
 std::unique_ptr<Sampler> RemoverOf(std::unique_ptr<Selector> selector) {
@@ -148,31 +154,44 @@ absl::Status RemovingWriter::Replace(const TensorDict& rows, int64_t first,
   return storage->WriteAt(victims_, some);
 }
 
-// docs/formats/replay_buffer.md.
 absl::StatusOr<std::string> RemovingWriter::SaveState() const {
   absl::MutexLock lock(&mutex_);
-  RILL_ASSIGN_OR_RETURN(const std::string remover, remover_->SaveState());
-  return absl::StrCat(number_, "\n", remover);
+  RILL_ASSIGN_OR_RETURN(const std::string bytes, remover_->SaveState());
+  RILL_ASSIGN_OR_RETURN(SavedState remover, SavedState::Decode(bytes));
+  SavedState state(name(), kStateVersion);
+  state.Set("plans", static_cast<int64_t>(number_));
+  state.SetPart("remover", std::move(remover));
+  return state.Encode();
 }
 
-absl::Status RemovingWriter::LoadState(absl::string_view state,
+absl::Status RemovingWriter::LoadState(absl::string_view bytes,
                                        absl::Span<const std::string> changed) {
   absl::MutexLock lock(&mutex_);
-  const size_t line = state.find('\n');
   uint64_t number = 0;
-  if (line == absl::string_view::npos ||
-      !absl::SimpleAtoi(state.substr(0, line), &number)) {
-    return absl::DataLossError(absl::StrCat(
-        "RemovingWriter::LoadState: first line: got \"",
-        absl::CHexEscape(state.substr(0, std::min<size_t>(line, 20))),
-        "\", want a number >= 0"));
+  std::string remover;
+  if (SavedState::IsSavedState(bytes)) {
+    RILL_ASSIGN_OR_RETURN(const SavedState state, SavedState::Decode(bytes));
+    RILL_RETURN_IF_ERROR(state.CheckType(name(), kStateVersion));
+    RILL_ASSIGN_OR_RETURN(number, state.Get<int64_t>("plans"));
+    RILL_ASSIGN_OR_RETURN(const SavedState* const part,
+                          state.Part("remover", remover_->name(), kAnyVersion));
+    remover = part->Encode();  // The sampler checks its version.
+  } else {
+    // Version 1: a line with the number, then the remover's bytes.
+    const size_t line = std::min(bytes.find('\n'), bytes.size());
+    if (!absl::SimpleAtoi(bytes.substr(0, line), &number)) {
+      return absl::DataLossError(absl::StrCat(
+          "RemovingWriter::LoadState: first line: got \"",
+          absl::CHexEscape(bytes.substr(0, std::min<size_t>(line, 20))),
+          "\", want a number >= 0"));
+    }
+    remover = std::string(bytes.substr(std::min(line + 1, bytes.size())));
   }
   std::vector<std::string> of_remover;
   for (absl::string_view name : changed) {
     if (absl::ConsumePrefix(&name, "remover.")) of_remover.emplace_back(name);
   }
-  RILL_RETURN_IF_ERROR(
-      remover_->LoadState(state.substr(line + 1), {.changed = of_remover}))
+  RILL_RETURN_IF_ERROR(remover_->LoadState(remover, {.changed = of_remover}))
       << "RemovingWriter::LoadState";
   number_ = number;
   return absl::OkStatus();

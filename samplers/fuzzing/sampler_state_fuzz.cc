@@ -117,20 +117,21 @@ void AppendNumber(int64_t value, std::string* bytes) {
 
 // Another state than `saved`, with a checksum that fits.
 std::string Changed(const std::string& saved, FuzzInput* input) {
-  // docs/formats/replay_buffer.md: magic, version, length of the name, name.
-  constexpr size_t kHeader = 16 + 6;
+  // docs/formats/saved_state.md: magic and form.
+  constexpr size_t kHeader = 12;
   std::string state = saved.substr(0, saved.size() - 4);
-  const auto numbers = static_cast<int64_t>((state.size() - kHeader) / 8);
+  // Numbers begin at any byte, as names lie between them.
+  const auto places = static_cast<int64_t>(state.size() - kHeader - 7);
   const int64_t changes = input->TakeSmall(0, 6);
   for (int64_t i = 0; i < changes; ++i) {
-    const auto at = static_cast<int64_t>(input->Take<uint16_t>()) % numbers;
+    const auto at = static_cast<int64_t>(input->Take<uint16_t>()) % places;
     std::string number;
     AppendNumber(input->TakeHostile(), &number);
-    state.replace(kHeader + 8 * at, 8, number);
+    state.replace(kHeader + at, 8, number);
   }
   switch (input->TakeSmall(0, 5)) {
     case 0:
-      state.resize(kHeader + 8 * (input->Take<uint16_t>() % numbers));
+      state.resize(kHeader + input->Take<uint16_t>() % places);
       break;
     case 1:
       state.resize(kHeader);

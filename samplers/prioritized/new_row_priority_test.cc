@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/prioritized/prioritized_selector.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
@@ -54,12 +55,10 @@ class Spy final : public Selector {
                         const samplers_internal::LiveRows& rows) override {
     inner_->UpdatePriorities(draws, priorities, rows);
   }
-  void SaveState(samplers_internal::StateWriter* writer) const override {
-    inner_->SaveState(writer);
-  }
-  absl::Status LoadState(samplers_internal::StateReader* reader,
+  void SaveState(SavedState* state) const override { inner_->SaveState(state); }
+  absl::Status LoadState(const SavedState& state,
                          const LoadOptions& options) override {
-    return inner_->LoadState(reader, options);
+    return inner_->LoadState(state, options);
   }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {

@@ -23,7 +23,9 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/random_blocks.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
+#include "rill/samplers/changed_options.h"
 #include "rill/samplers/prioritized/power.h"
 #include "rill/samplers/prioritized/priority_state.h"
 #include "rill/samplers/prioritized/row_priorities.h"
@@ -33,11 +35,10 @@
 namespace rill {
 namespace {
 
+using samplers_internal::ChangedOptions;
 using samplers_internal::LiveRows;
 using samplers_internal::Power;
 using samplers_internal::RowPriorities;
-using samplers_internal::StateReader;
-using samplers_internal::StateWriter;
 using samplers_internal::SumTree;
 
 constexpr double kMaxEpsilon = 1e30;
@@ -106,8 +107,8 @@ class SelectorImpl final : public PrioritizedSelector {
   std::vector<float> Priorities() const override;
   float DefaultPriority() const override;
 
-  void SaveState(StateWriter* writer) const override;
-  absl::Status LoadState(StateReader* reader,
+  void SaveState(SavedState* state) const override;
+  absl::Status LoadState(const SavedState& state,
                          const LoadOptions& options) override;
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
@@ -128,8 +129,8 @@ class SelectorImpl final : public PrioritizedSelector {
   struct Values {
     double alpha, beta, max_ever;
   };
-  static absl::StatusOr<Values> ReadValues(StateReader* reader);
-  void Take(const Values& values, const StateReader& reader);
+  static absl::StatusOr<Values> ReadValues(const SavedState& state);
+  void Take(const Values& values, const ChangedOptions& changed);
   void SetPriority(Slot slot, float priority);
   void HoldLargest(const WriteEvent& event);
   void Turn(absl::Span<const SlotRange> slots, bool on);
@@ -421,52 +422,52 @@ std::vector<float> SelectorImpl::Priorities() const {
 
 // --- State -------------------------------------------------------------------
 
-void SelectorImpl::SaveState(StateWriter* writer) const {
-  writer->Double(alpha());
-  writer->Double(beta());
-  writer->Double(max_ever_.value_or(-1.0f));
-  samplers_internal::SavePriorities(rows_, used_, writer);
+void SelectorImpl::SaveState(SavedState* state) const {
+  state->Set("alpha", alpha());
+  state->Set("beta", beta());
+  state->Set("largest", double{max_ever_.value_or(-1.0f)});
+  samplers_internal::SavePriorities(rows_, used_, state);
 }
 
 absl::StatusOr<SelectorImpl::Values> SelectorImpl::ReadValues(
-    StateReader* reader) {
-  RILL_ASSIGN_OR_RETURN(const double alpha, reader->Double());
-  RILL_ASSIGN_OR_RETURN(const double beta, reader->Double());
-  RILL_ASSIGN_OR_RETURN(const double max_ever, reader->Double());
+    const SavedState& state) {
+  RILL_ASSIGN_OR_RETURN(const auto alpha, state.Get<double>("alpha"));
+  RILL_ASSIGN_OR_RETURN(const auto beta, state.Get<double>("beta"));
+  RILL_ASSIGN_OR_RETURN(const auto max_ever, state.Get<double>("largest"));
   const bool is_good = std::isfinite(alpha) && alpha >= 0 &&
                        std::isfinite(beta) && beta >= 0 &&
                        (max_ever == -1 || max_ever >= 0) &&
                        max_ever <= std::numeric_limits<float>::max();
   if (!is_good) {
-    return reader->Damaged(
-        absl::StrCat("alpha, beta and largest priority: got ", alpha, ", ",
-                     beta, " and ", max_ever, ", want finite values >= 0"));
+    return state.Damaged(absl::StrCat("alpha, beta and largest priority: got ",
+                                      alpha, ", ", beta, " and ", max_ever,
+                                      ", want finite values >= 0"));
   }
   return Values{.alpha = alpha, .beta = beta, .max_ever = max_ever};
 }
 
-void SelectorImpl::Take(const Values& values, const StateReader& reader) {
-  beta_ = reader.HasChanged("beta") ? options_.beta : values.beta;
+void SelectorImpl::Take(const Values& values, const ChangedOptions& changed) {
+  beta_ = changed.Has("beta") ? options_.beta : values.beta;
   max_ever_.reset();
   if (values.max_ever >= 0) max_ever_ = static_cast<float>(values.max_ever);
   // The tree is not saved, as it is a function of the priorities and alpha.
-  alpha_ = reader.HasChanged("alpha") ? options_.alpha : values.alpha;
+  alpha_ = changed.Has("alpha") ? options_.alpha : values.alpha;
   ReweighAll();
 }
 
-absl::Status SelectorImpl::LoadState(StateReader* reader,
+absl::Status SelectorImpl::LoadState(const SavedState& state,
                                      const LoadOptions& options) {
-  RILL_ASSIGN_OR_RETURN(const Values values, ReadValues(reader));
+  RILL_ASSIGN_OR_RETURN(const Values values, ReadValues(state));
   if (options.moved == nullptr) {
     RILL_RETURN_IF_ERROR(
-        samplers_internal::LoadPriorities(reader, used_, &rows_));
+        samplers_internal::LoadPriorities(state, used_, &rows_));
   } else {
     RILL_RETURN_IF_ERROR(samplers_internal::LoadMovedPriorities(
-        reader, *options.moved, [&](Slot slot, float priority) {
+        state, *options.moved, [&](Slot slot, float priority) {
           if (options.rows->IsLive(slot)) rows_.Set(slot, priority);
         }));
   }
-  Take(values, *reader);
+  Take(values, options.changed);
   return absl::OkStatus();
 }
 

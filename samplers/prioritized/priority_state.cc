@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
@@ -38,13 +40,28 @@ Slot EndOfRun(const RowPriorities& rows, const UsedSlots& used, Slot slot) {
 
 // Calls set(slots, priority) for all slots, a range at a time.
 template <typename Set>
-absl::Status ReadBlocks(StateReader* reader, int64_t num_slots, Set set) {
+absl::Status ReadBlocks(const SavedState& state, int64_t num_slots, Set set) {
+  RILL_ASSIGN_OR_RETURN(const auto saved_slots, state.Get<int64_t>("slots"));
+  if (saved_slots != num_slots) {
+    return state.DoesNotFit(absl::StrCat(
+        "priorities: got those of ", saved_slots, " slots, want ", num_slots));
+  }
+  RILL_ASSIGN_OR_RETURN(auto numbers, state.Ints("priorities"));
+  // Past the end all is 0, and `is_cut` set.
+  bool is_cut = false;
+  const auto next = [&]() -> int64_t {
+    is_cut = is_cut || numbers.empty();
+    if (is_cut) return 0;
+    const int64_t number = numbers.front();
+    numbers.remove_prefix(1);
+    return number;
+  };
   Slot slot = 0;
   while (slot < num_slots) {
-    RILL_ASSIGN_OR_RETURN(const int64_t length, reader->Int());
+    const int64_t length = next();
     const int64_t room = num_slots - slot;
     if (length == 0 || length > room || length < -room) {
-      return reader->Damaged(
+      return state.Damaged(
           absl::StrCat("block of priorities at slot ", slot, ": got ", length,
                        " of them, want 1 to ", room, ", or -1 to ", -room));
     }
@@ -55,31 +72,34 @@ absl::Status ReadBlocks(StateReader* reader, int64_t num_slots, Set set) {
     int64_t bits = 0;
     for (int64_t i = 0; slot < end; slot += count, ++i) {
       if (i % 2 == 0) {
-        RILL_ASSIGN_OR_RETURN(bits, reader->Int());
+        bits = next();
       }
+      if (is_cut) return state.Damaged("priorities: got too few numbers");
       const float priority = Unpack(bits, i);
       if (!std::isfinite(priority) || std::signbit(priority)) {
-        return reader->Damaged(absl::StrCat("priority of slot ", slot, ": got ",
-                                            priority,
-                                            ", want a finite one >= 0"));
+        return state.Damaged(absl::StrCat("priority of slot ", slot, ": got ",
+                                          priority,
+                                          ", want a finite one >= 0"));
       }
       set(SlotRange{.first = slot, .count = count}, priority);
     }
   }
-  return absl::OkStatus();
+  if (numbers.empty()) return absl::OkStatus();
+  return state.Damaged(absl::StrCat("priorities: got ", numbers.size(),
+                                    " numbers behind the end, want 0"));
 }
 
 }  // namespace
 
 void SavePriorities(const RowPriorities& rows, const UsedSlots& used,
-                    StateWriter* writer) {
+                    SavedState* state) {
   const int64_t num_slots = used.lanes().num_slots();
-  writer->Int(num_slots);
+  std::vector<int64_t> blocks;
   Slot first = 0;  // Of those that are not written yet.
   const auto write_single = [&](Slot end) {
-    if (end > first) writer->Int(end - first);
+    if (end > first) blocks.push_back(end - first);
     for (; first < end; first += 2) {
-      writer->Int(
+      blocks.push_back(
           Pack(rows.Get(first), first + 1 < end ? rows.Get(first + 1) : 0.0f));
     }
     first = end;
@@ -88,39 +108,34 @@ void SavePriorities(const RowPriorities& rows, const UsedSlots& used,
     const Slot end = EndOfRun(rows, used, slot);
     if (end - slot >= kRun) {
       write_single(slot);
-      writer->Int(slot - end);
-      writer->Int(Pack(rows.Get(slot), 0.0f));
+      blocks.insert(blocks.end(), {slot - end, Pack(rows.Get(slot), 0.0f)});
       first = end;
     }
     slot = end;
   }
   write_single(num_slots);
+  state->Set("slots", num_slots);
+  state->Set("priorities", std::move(blocks));
 }
 
-absl::Status LoadPriorities(StateReader* reader, const UsedSlots& used,
+absl::Status LoadPriorities(const SavedState& state, const UsedSlots& used,
                             RowPriorities* rows) {
   const int64_t num_slots = used.lanes().num_slots();
-  RILL_ASSIGN_OR_RETURN(const int64_t saved_slots, reader->Int());
-  if (saved_slots != num_slots) {
-    return reader->DoesNotFit(absl::StrCat(
-        "priorities: got those of ", saved_slots, " slots, want ", num_slots));
-  }
   // Reads everything twice: the first pass finds damage before a row changes.
-  StateReader check = *reader;
   Slot unused = -1;
   RILL_RETURN_IF_ERROR(
-      ReadBlocks(&check, num_slots, [&](SlotRange slots, float priority) {
+      ReadBlocks(state, num_slots, [&](SlotRange slots, float priority) {
         if (priority > 0 && unused < 0 && !used.Contains(slots)) {
           unused = slots.first;
         }
       }));
   if (unused >= 0) {
-    return reader->DoesNotFit(absl::StrCat(
+    return state.DoesNotFit(absl::StrCat(
         "priority of slot ", unused, ": got one, want it to have held a row; ",
         "load after the storage has got the rows of the save"));
   }
   // Slots that never had a row stay without memory.
-  return ReadBlocks(reader, num_slots, [&](SlotRange slots, float priority) {
+  return ReadBlocks(state, num_slots, [&](SlotRange slots, float priority) {
     const Slot end = slots.first + slots.count;
     for (Slot slot = used.Next(slots.first); slot < end;
          slot = used.Next(slot + 1)) {
@@ -130,19 +145,14 @@ absl::Status LoadPriorities(StateReader* reader, const UsedSlots& used,
   });
 }
 
-absl::Status LoadMovedPriorities(StateReader* reader, const MovedRows& moved,
+absl::Status LoadMovedPriorities(const SavedState& state,
+                                 const MovedRows& moved,
                                  absl::FunctionRef<void(Slot, float)> set) {
   const int64_t num_slots = moved.from.num_slots();
-  RILL_ASSIGN_OR_RETURN(const int64_t saved_slots, reader->Int());
-  if (saved_slots != num_slots) {
-    return reader->DoesNotFit(absl::StrCat(
-        "priorities: got those of ", saved_slots, " slots, want ", num_slots));
-  }
   // As above: no row is set where the bytes are damaged.
-  StateReader check = *reader;
-  RILL_RETURN_IF_ERROR(ReadBlocks(&check, num_slots, [](SlotRange, float) {}));
+  RILL_RETURN_IF_ERROR(ReadBlocks(state, num_slots, [](SlotRange, float) {}));
   size_t at = 0;  // The first range that is not behind.
-  return ReadBlocks(reader, num_slots, [&](SlotRange slots, float priority) {
+  return ReadBlocks(state, num_slots, [&](SlotRange slots, float priority) {
     const Slot end = slots.first + slots.count;
     for (; at < moved.ranges.size(); ++at) {
       // Blocks and ranges are both ascending, so each is passed once.

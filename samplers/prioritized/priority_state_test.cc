@@ -12,9 +12,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/prioritized/row_priorities.h"
 #include "rill/samplers/selectors/used_slots.h"
-#include "rill/samplers/state_bytes.h"
 #include "rill/slots/slot.h"
 #include "rill/testing/status_matchers.h"
 
@@ -33,25 +33,24 @@ UsedSlots UsedOf(int64_t num_slots, int64_t unused) {
 
 std::string Save(const RowPriorities& rows, int64_t num_slots,
                  int64_t unused = 0) {
-  StateWriter writer("Test", 1);
-  SavePriorities(rows, UsedOf(num_slots, unused), &writer);
-  return std::move(writer).Finish();
+  SavedState state("Test", 1);
+  SavePriorities(rows, UsedOf(num_slots, unused), &state);
+  return state.Encode();
 }
 
 absl::Status Load(absl::string_view bytes, int64_t num_slots,
                   RowPriorities* rows, int64_t unused = 0) {
-  absl::StatusOr<StateReader> reader = StateReader::Open("Test", 1, bytes);
-  if (!reader.ok()) return reader.status();
-  absl::Status status =
-      LoadPriorities(&*reader, UsedOf(num_slots, unused), rows);
-  return status.ok() ? reader->Finish() : status;
+  const absl::StatusOr<SavedState> state = SavedState::Decode(bytes);
+  if (!state.ok()) return state.status();
+  return LoadPriorities(*state, UsedOf(num_slots, unused), rows);
 }
 
-// A state of these numbers behind that of the slots.
+// A state of 20 slots with these numbers.
 std::string StateOf(const std::vector<int64_t>& numbers) {
-  StateWriter writer("Test", 1);
-  for (const int64_t number : numbers) writer.Int(number);
-  return std::move(writer).Finish();
+  SavedState state("Test", 1);
+  state.Set("slots", int64_t{20});
+  state.Set("priorities", numbers);
+  return state.Encode();
 }
 
 TEST(PriorityStateTest, LoadsWhatWasSaved) {
@@ -109,29 +108,30 @@ TEST(PriorityStateTest, WhatDoesNotFitIsRefusedAndChangesNothing) {
   constexpr int64_t kOne = 0x3F800000;
   constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
   for (const std::vector<int64_t>& numbers : std::vector<std::vector<int64_t>>{
-           {20},
-           {20, 0},
-           {20, 21},
-           {20, -21, kOne},
-           {20, kMin, kOne},
-           {20, -10, kOne},                                   // Ends too early.
-           {20, -10, kOne, -11, kOne},                        // Too many.
-           {20, -10, kOne, -10},                              // Cut.
-           {20, -10, kOne, 10, kOne},                         // Cut.
-           {20, -10, kOne, -10, 0x7FC00000},                  // NaN.
-           {20, -10, kOne, -10, 0x7F800000},                  // Infinite.
-           {20, -10, kOne, -10, 0x80000000},                  // -0.
-           {20, -18, kOne, 2, kOne | 0xBF800000LL << 32}}) {  // Below 0.
+           {},
+           {0},
+           {21},
+           {-21, kOne},
+           {kMin, kOne},
+           {-10, kOne},                                   // Ends too early.
+           {-10, kOne, -11, kOne},                        // Too many.
+           {-20, kOne, kOne},                             // Behind the end.
+           {-10, kOne, -10},                              // Cut.
+           {-10, kOne, 10, kOne},                         // Cut.
+           {-10, kOne, -10, 0x7FC00000},                  // NaN.
+           {-10, kOne, -10, 0x7F800000},                  // Infinite.
+           {-10, kOne, -10, 0x80000000},                  // -0.
+           {-18, kOne, 2, kOne | 0xBF800000LL << 32}}) {  // Below 0.
     EXPECT_THAT(Load(StateOf(numbers), 20, &rows),
                 StatusIs(absl::StatusCode::kDataLoss));
     EXPECT_EQ(Save(rows, 20), before);
   }
   // A slot that never held a row.
-  EXPECT_THAT(Load(StateOf({20, -18, kOne, 2, kOne}), 20, &rows, 2),
+  EXPECT_THAT(Load(StateOf({-18, kOne, 2, kOne}), 20, &rows, 2),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("priority of slot 18: got one")));
   EXPECT_EQ(Save(rows, 20), before);
-  RILL_EXPECT_OK(Load(StateOf({20, -18, kOne, 2, kOne}), 20, &rows, 1));
+  RILL_EXPECT_OK(Load(StateOf({-18, kOne, 2, kOne}), 20, &rows, 1));
 }
 
 }  // namespace

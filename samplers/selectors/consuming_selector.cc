@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/selectors/slot_array_state.h"
@@ -27,8 +28,6 @@ namespace {
 
 using samplers_internal::LiveRows;
 using samplers_internal::SlotGroups;
-using samplers_internal::StateReader;
-using samplers_internal::StateWriter;
 
 // Groups of anchors.
 constexpr int64_t kLeft = 0;
@@ -106,38 +105,40 @@ class ConsumingSelector final : public Selector, private Selector::UsedUp {
   }
   const Selector::UsedUp* used_up() const override { return this; }
 
-  void SaveState(StateWriter* writer) const override {
-    writer->Int(most_);
-    samplers_internal::SaveSlotArray(counts_, writer);
-    anchors_.all.Save(writer);
-    inner_->SaveState(writer);
+  void SaveState(SavedState* state) const override {
+    state->Set("most", most_);
+    state->SetPart("counts", samplers_internal::SaveSlotArray(counts_));
+    state->SetPart("anchors", anchors_.all.Save());
+    state->SetPart("inner", samplers_internal::StateOf(*inner_));
   }
 
-  absl::Status LoadState(StateReader* reader,
-                         const LoadOptions& /*options*/) override {
-    RILL_ASSIGN_OR_RETURN(const int64_t most, reader->Int());
-    if (most != most_ && !reader->HasChanged("max_times_sampled")) {
-      return reader->DoesNotFit(
+  absl::Status LoadState(const SavedState& state,
+                         const LoadOptions& options) override {
+    const auto& changed = options.changed;
+    RILL_ASSIGN_OR_RETURN(const auto most, state.Get<int64_t>("most"));
+    RILL_ASSIGN_OR_RETURN(const SavedState* const inner,
+                          state.Part("inner", inner_->name(), kStateVersion));
+    if (most != most_ && !changed.Has("max_times_sampled")) {
+      return state.DoesNotFit(
           absl::StrCat("max_times_sampled: got ", most, ", want ", most_));
     }
     RILL_ASSIGN_OR_RETURN(
-        auto counts, samplers_internal::LoadSlotArray<int64_t>(used_, reader));
+        auto counts,
+        samplers_internal::LoadSlotArray<int64_t>(used_, state, "counts"));
     for (Slot slot = counts.NextValue(0); slot < counts.num_slots();
          slot = counts.NextValue(slot + 1)) {
       if (counts.Get(slot) >= 0) continue;
-      return reader->Damaged(absl::StrCat("draws of slot ", slot, ": got ",
-                                          counts.Get(slot), ", want >= 0"));
+      return state.Damaged(absl::StrCat("draws of slot ", slot, ": got ",
+                                        counts.Get(slot), ", want >= 0"));
     }
     // The inner selector knows the anchors that were left before; it is
     // notified of the difference.
     const std::map<int64_t, std::vector<Slot>> before = anchors_.all.groups();
-    if (reader->has_other_anchors()) {
-      RILL_RETURN_IF_ERROR(SlotGroups::Skip(reader));
-    } else {
-      RILL_ASSIGN_OR_RETURN(anchors_.all, LoadGroups(reader, counts, most));
+    if (!changed.has_other_anchors()) {
+      RILL_ASSIGN_OR_RETURN(anchors_.all, LoadGroups(state, counts, most));
     }
     counts_ = std::move(counts);
-    if (most != most_ || reader->has_other_anchors()) {
+    if (most != most_ || changed.has_other_anchors()) {
       // Groups are a function of the counts; only the order in them is lost.
       anchors_.all.Regroup([this](Slot slot) {
         return counts_.Get(slot) < most_ ? kLeft : kConsumed;
@@ -155,8 +156,7 @@ class ConsumingSelector final : public Selector, private Selector::UsedUp {
         }
       }
     }
-    const StateReader::InPart inner(reader, "inner");
-    return inner_->LoadState(reader, {});
+    return inner_->LoadState(*inner, {.changed = changed.In("inner")});
   }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
@@ -218,10 +218,11 @@ class ConsumingSelector final : public Selector, private Selector::UsedUp {
 
   // Loads groups of rows that were drawn so often and may be drawn `most`
   // times.
-  absl::StatusOr<SlotGroups> LoadGroups(StateReader* reader,
+  absl::StatusOr<SlotGroups> LoadGroups(const SavedState& state,
                                         const SlotArray<int64_t>& counts,
                                         int64_t most) const {
-    RILL_ASSIGN_OR_RETURN(SlotGroups loaded, anchors_.all.Load(reader));
+    RILL_ASSIGN_OR_RETURN(SlotGroups loaded,
+                          anchors_.all.Load(state, "anchors"));
     for (const auto& [group, slots] : loaded.groups()) {
       for (const Slot slot : slots) {
         const int64_t drawn = counts.Get(slot);
@@ -229,7 +230,7 @@ class ConsumingSelector final : public Selector, private Selector::UsedUp {
             (group == kConsumed && drawn >= most)) {
           continue;
         }
-        return reader->Damaged(
+        return state.Damaged(
             absl::StrCat("slot ", slot, " of group ", group, ": got ", drawn,
                          " draws, want fewer than ", most, " in group ", kLeft,
                          ", else group ", kConsumed));

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
@@ -20,7 +21,6 @@
 #include "rill/samplers/selectors/mixture_selector.h"
 #include "rill/samplers/selectors/ordered_selector.h"
 #include "rill/samplers/selectors/staleness_selector.h"
-#include "rill/samplers/state_bytes.h"
 #include "rill/samplers/uniform_selector.h"
 #include "rill/slots/slot.h"
 #include "rill/testing/chi_square.h"
@@ -76,8 +76,6 @@ TEST(ConsumingSelectorTest, Example) {
 
 // Checksums that fit around counts that no selector has.
 TEST(ConsumingSelectorTest, CountsThatMakeNoSenseAreDamage) {
-  using samplers_internal::StateReader;
-  using samplers_internal::StateWriter;
   constexpr int64_t kMost = 3;
   const auto load = [&](int64_t count, int64_t group) {
     auto selector = MakeConsumingSelector({.max_times_sampled = kMost});
@@ -85,15 +83,18 @@ TEST(ConsumingSelectorTest, CountsThatMakeNoSenseAreDamage) {
     const Cursor cursor = {.written = 1};
     (*selector)->OnAttach({.count = 1, .capacity = 4}, {&cursor, 1});
     (*selector)->OnAnchorsAdded({&slot, 1});
-    StateWriter writer("Test", 1);
-    for (const int64_t value :
-         {kMost, int64_t{1}, int64_t{0}, int64_t{1}, count, int64_t{0},
-          int64_t{1}, group, int64_t{1}, int64_t{0}, int64_t{1}}) {
-      writer.Int(value);
-    }
-    const std::string bytes = std::move(writer).Finish();
-    auto reader = StateReader::Open("Test", 1, bytes);
-    return (*selector)->LoadState(&*reader, {});
+    SavedState counts("SlotArray", 1);
+    counts.Set("runs", std::vector<int64_t>{0, 1, 0});
+    counts.Set("values", std::vector<int64_t>{count});
+    SavedState anchors("SlotGroups", 1);
+    anchors.Set("groups", std::vector<int64_t>{group, 1});
+    anchors.Set("runs", std::vector<int64_t>{0, 1});
+    SavedState state("Consuming", 1);
+    state.Set("most", kMost);
+    state.SetPart("counts", counts);
+    state.SetPart("anchors", anchors);
+    state.SetPart("inner", SavedState("Uniform", 1));
+    return (*selector)->LoadState(state, {});
   };
   RILL_EXPECT_OK(load(1, 0));
   RILL_EXPECT_OK(load(kMost, 1));
@@ -107,24 +108,19 @@ TEST(ConsumingSelectorTest, CountsThatMakeNoSenseAreDamage) {
 }
 
 TEST(ConsumingSelectorTest, CountsOfRowsThatAreNoAnchorsAreCheckedToo) {
-  using samplers_internal::StateReader;
-  using samplers_internal::StateWriter;
   RILL_ASSERT_OK_AND_ASSIGN(const auto selector, MakeConsumingSelector());
   const Cursor cursor = {.written = 2};
   selector->OnAttach({.count = 1, .capacity = 4}, {&cursor, 1});
   const auto saved = [&selector] {
-    StateWriter writer("Test", 1);
-    selector->SaveState(&writer);
-    return std::move(writer).Finish();
+    return samplers_internal::StateOf(*selector).Encode();
   };
   const std::string before = saved();
-  StateWriter writer("Test", 1);
-  // Slot 1 was drawn -5 times; no groups.
-  for (const int64_t value : {1, 1, 1, 1, -5, 0, 0}) writer.Int(value);
-  const std::string bytes = std::move(writer).Finish();
-  RILL_ASSERT_OK_AND_ASSIGN(StateReader reader,
-                            StateReader::Open("Test", 1, bytes));
-  EXPECT_THAT(selector->LoadState(&reader, {}),
+  SavedState counts("SlotArray", 1);
+  counts.Set("runs", std::vector<int64_t>{1, 1, 0});
+  counts.Set("values", std::vector<int64_t>{-5});
+  SavedState state = samplers_internal::StateOf(*selector);
+  state.SetPart("counts", counts);
+  EXPECT_THAT(selector->LoadState(state, {}),
               StatusIs(absl::StatusCode::kDataLoss,
                        HasSubstr("draws of slot 1: got -5, want >= 0")));
   EXPECT_EQ(saved(), before);

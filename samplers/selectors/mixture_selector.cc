@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/selectors/slot_groups.h"
 
@@ -19,8 +20,6 @@ namespace {
 
 using samplers_internal::LiveRows;
 using samplers_internal::SlotGroups;
-using samplers_internal::StateReader;
-using samplers_internal::StateWriter;
 
 constexpr int64_t kUsedUp = 0;  // The only group of them.
 
@@ -90,21 +89,28 @@ class MixtureSelector final : public Selector, private Selector::UsedUp {
     return uses_up_ ? this : nullptr;
   }
 
-  void SaveState(StateWriter* writer) const override {
-    writer->Int(static_cast<int64_t>(parts_.size()));
-    for (const MixturePart& part : parts_) part.selector->SaveState(writer);
-    if (uses_up_) used_up_.Save(writer);  // For their order.
+  void SaveState(SavedState* state) const override {
+    std::vector<SavedState> parts;
+    for (const MixturePart& part : parts_) {
+      parts.push_back(samplers_internal::StateOf(*part.selector));
+    }
+    state->Set("parts", std::move(parts));
+    if (uses_up_) state->SetPart("used_up", used_up_.Save());  // For its order.
   }
-  absl::Status LoadState(StateReader* reader,
-                         const LoadOptions& /*options*/) override {
-    RILL_ASSIGN_OR_RETURN(const int64_t parts, reader->Int());
-    if (parts != static_cast<int64_t>(parts_.size())) {
-      return reader->DoesNotFit(absl::StrCat("parts of the mixture: got ",
-                                             parts, ", want ", parts_.size()));
+  absl::Status LoadState(const SavedState& state,
+                         const LoadOptions& options) override {
+    RILL_ASSIGN_OR_RETURN(const auto parts, state.Parts("parts"));
+    if (parts.size() != parts_.size()) {
+      return state.DoesNotFit(absl::StrCat("parts of the mixture: got ",
+                                           parts.size(), ", want ",
+                                           parts_.size()));
     }
     for (size_t i = 0; i < parts_.size(); ++i) {
-      const StateReader::InPart part(reader, absl::StrCat("parts.", i));
-      RILL_RETURN_IF_ERROR(parts_[i].selector->LoadState(reader, {}));
+      Selector& selector = *parts_[i].selector;
+      RILL_RETURN_IF_ERROR(parts[i].CheckType(selector.name(), kStateVersion));
+      RILL_RETURN_IF_ERROR(selector.LoadState(
+          parts[i],
+          {.changed = options.changed.In(absl::StrCat("parts.", i))}));
     }
     if (!uses_up_) return absl::OkStatus();
     used_up_.Clear();
@@ -114,15 +120,15 @@ class MixtureSelector final : public Selector, private Selector::UsedUp {
         std::numeric_limits<int64_t>::max(), &of_first);
     // Rebuilt from the parts; what was saved gives the order only.
     for (const Slot slot : of_first) Regard(slot);
-    if (reader->HasChanges() || reader->has_other_anchors()) {
-      return SlotGroups::Skip(reader);
+    if (options.changed.Any() || options.changed.has_other_anchors()) {
+      return absl::OkStatus();
     }
-    RILL_ASSIGN_OR_RETURN(SlotGroups loaded, used_up_.Load(reader));
+    RILL_ASSIGN_OR_RETURN(SlotGroups loaded, used_up_.Load(state, "used_up"));
     const auto in_order = static_cast<int64_t>(loaded.Members(kUsedUp).size());
     if (in_order != loaded.size()) {
-      return reader->Damaged(absl::StrCat("slots that are used up: got ",
-                                          in_order, " in group ", kUsedUp,
-                                          ", want all ", loaded.size()));
+      return state.Damaged(absl::StrCat("slots that are used up: got ",
+                                        in_order, " in group ", kUsedUp,
+                                        ", want all ", loaded.size()));
     }
     used_up_ = std::move(loaded);
     return absl::OkStatus();

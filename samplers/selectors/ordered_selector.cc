@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/selectors/slot_array_state.h"
 #include "rill/samplers/selectors/slot_heap.h"
@@ -19,10 +20,8 @@ namespace rill {
 namespace {
 
 using samplers_internal::LiveRows;
-using samplers_internal::StateReader;
-using samplers_internal::StateWriter;
 
-enum class Order { kFifo = 0, kLifo = 1, kMinHeap = 2, kMaxHeap = 3 };
+enum class Order { kFifo, kLifo, kMinHeap, kMaxHeap };
 
 bool IsByAge(Order order) {
   return order == Order::kFifo || order == Order::kLifo;
@@ -87,27 +86,20 @@ class OrderedSelector final : public Selector {
     }
   }
 
-  void SaveState(StateWriter* writer) const override {
-    writer->Int(static_cast<int64_t>(order_));
-    writer->Int(steps_);
-    samplers_internal::SaveSlotArray(keys_, writer);
+  void SaveState(SavedState* state) const override {
+    state->Set("steps", steps_);
+    state->SetPart("keys", samplers_internal::SaveSlotArray(keys_));
   }
 
-  absl::Status LoadState(StateReader* reader,
+  absl::Status LoadState(const SavedState& state,
                          const LoadOptions& /*options*/) override {
-    RILL_ASSIGN_OR_RETURN(const int64_t order, reader->Int());
-    RILL_ASSIGN_OR_RETURN(const int64_t steps, reader->Int());
-    if (order != static_cast<int64_t>(order_)) {
-      return reader->DoesNotFit(absl::StrCat(
-          "order: got ", order, ", want ", static_cast<int64_t>(order_),
-          " (0: FIFO, 1: LIFO, 2: lowest priority, 3: highest)"));
-    }
+    RILL_ASSIGN_OR_RETURN(const auto steps, state.Get<int64_t>("steps"));
     if (steps < 0 || steps > kMaxWritten) {
-      return reader->Damaged(
+      return state.Damaged(
           absl::StrCat("steps: got ", steps, ", want [0, ", kMaxWritten, "]"));
     }
-    RILL_ASSIGN_OR_RETURN(
-        auto keys, samplers_internal::LoadSlotArray<double>(used_, reader));
+    RILL_ASSIGN_OR_RETURN(auto keys, samplers_internal::LoadSlotArray<double>(
+                                         used_, state, "keys"));
     // Keys by age are whole steps that were counted. Any finite key is a
     // priority.
     for (Slot slot = is_by_age() ? keys.NextValue(0) : keys.num_slots();
@@ -117,9 +109,9 @@ class OrderedSelector final : public Selector {
           step == std::floor(step)) {
         continue;
       }
-      return reader->Damaged(absl::StrCat("step of slot ", slot, ": got ", step,
-                                          ", want a whole number in [0, ",
-                                          steps, "]"));
+      return state.Damaged(absl::StrCat("step of slot ", slot, ": got ", step,
+                                        ", want a whole number in [0, ", steps,
+                                        "]"));
     }
     steps_ = steps;
     keys_ = std::move(keys);

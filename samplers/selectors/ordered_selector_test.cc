@@ -15,13 +15,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
 #include "rill/samplers/conformance/storage_simulator.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/selector.h"
-#include "rill/samplers/state_bytes.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/testing/status_matchers.h"
 
@@ -135,35 +135,31 @@ TEST(OrderedSelectorTest, StateOfAnotherOrderIsRefused) {
   const auto lifo = make(MakeLifoSelector());
   storage.Append(3);
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, fifo->SaveState());
-  EXPECT_THAT(lifo->LoadState(state),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("order: got 0, want 1")));
+  EXPECT_THAT(
+      lifo->LoadState(state),
+      StatusIs(
+          absl::StatusCode::kFailedPrecondition,
+          HasSubstr("got the state of Fifo version 1, want that of Lifo")));
 }
 
 // Keys for four steps that no age makes.
 TEST(OrderedSelectorTest, AgesThatNoAppendMakesAreDamage) {
-  using samplers_internal::StateReader;
-  using samplers_internal::StateWriter;
   for (const bool is_fifo : {true, false}) {
     const auto selector = is_fifo ? MakeFifoSelector() : MakeLifoSelector();
     const Cursor cursor = {.written = 4};
     selector->OnAttach({.count = 1, .capacity = 4}, {&cursor, 1});
     const auto saved = [&selector] {
-      StateWriter writer("Test", 1);
-      selector->SaveState(&writer);
-      return std::move(writer).Finish();
+      return samplers_internal::StateOf(*selector).Encode();
     };
     const std::string before = saved();
     const auto load = [&](double step) {
-      StateWriter writer("Test", 1);
-      for (const int64_t value : {is_fifo ? 0 : 1, 4, 1, 2, 1}) {
-        writer.Int(value);
-      }
-      writer.Double(is_fifo ? step : -step);
-      writer.Int(0);
-      const std::string bytes = std::move(writer).Finish();
-      auto reader = StateReader::Open("Test", 1, bytes);
-      return selector->LoadState(&*reader, {});
+      SavedState keys("SlotArray", 1);
+      keys.Set("runs", std::vector<int64_t>{2, 1, 0});
+      keys.Set("values", std::vector<double>{is_fifo ? step : -step});
+      SavedState state("Fifo", 1);
+      state.Set("steps", int64_t{4});
+      state.SetPart("keys", keys);
+      return selector->LoadState(state, {});
     };
     for (const double step : {5.0, -1.0, 0.5, 1e300}) {
       EXPECT_THAT(load(step), StatusIs(absl::StatusCode::kDataLoss,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/transition_unit.h"
 
@@ -37,8 +38,8 @@ class RecentSelector final : public Selector {
     }
   }
 
-  void SaveState(samplers_internal::StateWriter* /*writer*/) const override {}
-  absl::Status LoadState(samplers_internal::StateReader* /*reader*/,
+  void SaveState(SavedState* /*state*/) const override {}
+  absl::Status LoadState(const SavedState& /*state*/,
                          const LoadOptions& /*options*/) override {
     return absl::OkStatus();
   }

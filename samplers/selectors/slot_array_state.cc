@@ -2,9 +2,12 @@
 #include "rill/samplers/selectors/slot_array_state.h"
 
 #include <cmath>
+#include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/slots/slot.h"
 
@@ -42,24 +45,21 @@ struct Run {
   }
 };
 
-void WriteValue(double value, StateWriter* writer) { writer->Double(value); }
-void WriteValue(int64_t value, StateWriter* writer) { writer->Int(value); }
+constexpr absl::string_view kType = "SlotArray";
 
-absl::Status ReadValue(StateReader* reader, double* value) {
-  RILL_ASSIGN_OR_RETURN(*value, reader->Double());
-  if (std::isfinite(*value)) return absl::OkStatus();
-  return reader->Damaged(
-      absl::StrCat("value of a slot: got ", *value, ", want a finite one"));
+absl::StatusOr<absl::Span<const int64_t>> ValuesOf(const SavedState& state,
+                                                   int64_t /*kind*/) {
+  return state.Ints("values");
 }
-absl::Status ReadValue(StateReader* reader, int64_t* value) {
-  RILL_ASSIGN_OR_RETURN(*value, reader->Int());
-  return absl::OkStatus();
+absl::StatusOr<absl::Span<const double>> ValuesOf(const SavedState& state,
+                                                  double /*kind*/) {
+  return state.Doubles("values");
 }
 
 }  // namespace
 
 template <typename T>
-void SaveSlotArray(const SlotArray<T>& array, StateWriter* writer) {
+SavedState SaveSlotArray(const SlotArray<T>& array) {
   std::vector<Run<T>> runs;
   for (Slot slot = array.NextValue(0); slot < array.num_slots();
        slot = array.NextValue(slot + 1)) {
@@ -69,46 +69,58 @@ void SaveSlotArray(const SlotArray<T>& array, StateWriter* writer) {
     if (!runs.empty() && runs.back().Add(slot, value)) continue;
     runs.push_back({.first = slot, .count = 1, .value = value, .step = 0});
   }
-  writer->Int(static_cast<int64_t>(runs.size()));
+  std::vector<int64_t> places;
+  std::vector<T> values;
   for (const Run<T>& run : runs) {
-    writer->Int(run.first);
-    writer->Int(run.count);
-    WriteValue(run.value, writer);
-    writer->Int(run.step);
+    places.insert(places.end(), {run.first, run.count, run.step});
+    values.push_back(run.value);
   }
+  SavedState state(kType, 1);
+  state.Set("runs", std::move(places));
+  state.Set("values", std::move(values));
+  return state;
 }
 
 template <typename T>
 absl::StatusOr<SlotArray<T>> LoadSlotArray(const UsedSlots& used,
-                                           StateReader* reader) {
+                                           const SavedState& owner,
+                                           absl::string_view name) {
+  RILL_ASSIGN_OR_RETURN(const SavedState* const part,
+                        owner.Part(name, kType, 1));
+  const SavedState& state = *part;
   const int64_t num_slots = used.lanes().num_slots();
   SlotArray<T> array;
   array.Reset(num_slots);
-  RILL_ASSIGN_OR_RETURN(const int64_t num_runs, reader->Int());
-  if (num_runs < 0) {
-    return reader->Damaged(
-        absl::StrCat("runs of values: got ", num_runs, ", want >= 0"));
+  RILL_ASSIGN_OR_RETURN(const auto runs, state.Ints("runs", 3));
+  RILL_ASSIGN_OR_RETURN(const auto values, ValuesOf(state, T()));
+  if (runs.size() != 3 * values.size()) {
+    return state.Damaged(absl::StrCat("runs: got ", runs.size(), " numbers, ",
+                                      "want 3 for each of ", values.size(),
+                                      " values"));
   }
   Slot end = 0;  // Of the run before.
-  for (int64_t i = 0; i < num_runs; ++i) {
-    Run<T> run;
-    RILL_ASSIGN_OR_RETURN(run.first, reader->Int());
-    RILL_ASSIGN_OR_RETURN(run.count, reader->Int());
-    RILL_RETURN_IF_ERROR(ReadValue(reader, &run.value));
-    RILL_ASSIGN_OR_RETURN(run.step, reader->Int());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Run<T> run = {.first = runs[3 * i],
+                        .count = runs[3 * i + 1],
+                        .value = values[i],
+                        .step = runs[3 * i + 2]};
+    if (!std::isfinite(static_cast<double>(run.value))) {
+      return state.Damaged(absl::StrCat("value of a slot: got ", run.value,
+                                        ", want a finite one"));
+    }
     if (run.step != 0 && (run.step > 1 || run.step < -1 || !run.IsCounting())) {
-      return reader->Damaged(absl::StrCat("run ", i, " of values: got a step ",
-                                          "of ", run.step, ", want 0"));
+      return state.Damaged(absl::StrCat("run ", i, " of values: got a step ",
+                                        "of ", run.step, ", want 0"));
     }
     // Checked before anything takes memory for a number that a file names.
     if (run.first < end || run.count < 1 || run.first > num_slots ||
         run.count > num_slots - run.first) {
-      return reader->Damaged(absl::StrCat(
+      return state.Damaged(absl::StrCat(
           "run ", i, " of values: got ", run.count, " slots from ", run.first,
           ", want some in [", end, ", ", num_slots, ")"));
     }
     if (!used.Contains({.first = run.first, .count = run.count})) {
-      return reader->DoesNotFit(absl::StrCat(
+      return state.DoesNotFit(absl::StrCat(
           "run ", i, " of values: got ", run.count, " slots from ", run.first,
           ", want slots that have held a row; load after the storage has got "
           "the rows of the save"));
@@ -122,11 +134,13 @@ absl::StatusOr<SlotArray<T>> LoadSlotArray(const UsedSlots& used,
   return array;
 }
 
-template void SaveSlotArray(const SlotArray<int64_t>&, StateWriter*);
-template void SaveSlotArray(const SlotArray<double>&, StateWriter*);
+template SavedState SaveSlotArray(const SlotArray<int64_t>&);
+template SavedState SaveSlotArray(const SlotArray<double>&);
 template absl::StatusOr<SlotArray<int64_t>> LoadSlotArray(const UsedSlots&,
-                                                          StateReader*);
+                                                          const SavedState&,
+                                                          absl::string_view);
 template absl::StatusOr<SlotArray<double>> LoadSlotArray(const UsedSlots&,
-                                                         StateReader*);
+                                                         const SavedState&,
+                                                         absl::string_view);
 
 }  // namespace rill::samplers_internal

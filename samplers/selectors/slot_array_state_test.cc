@@ -13,8 +13,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
+#include "rill/base/status_macros.h"
 #include "rill/samplers/selectors/used_slots.h"
-#include "rill/samplers/state_bytes.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/slot_array.h"
 #include "rill/testing/status_matchers.h"
@@ -26,24 +27,19 @@ constexpr int64_t kSlots = 9000;
 
 template <typename T>
 std::string Saved(const SlotArray<T>& array) {
-  StateWriter writer("S", 1);
-  SaveSlotArray(array, &writer);
-  return std::move(writer).Finish();
+  return SaveSlotArray(array).Encode();
 }
 
 template <typename T>
 absl::StatusOr<SlotArray<T>> Loaded(const std::string& bytes,
                                     int64_t used_slots = kSlots) {
-  absl::StatusOr<StateReader> reader = StateReader::Open("S", 1, bytes);
-  if (!reader.ok()) return reader.status();
+  RILL_ASSIGN_OR_RETURN(SavedState part, SavedState::Decode(bytes));
+  SavedState state("S", 1);
+  state.SetPart("array", std::move(part));
   UsedSlots used;
   const Cursor cursor = {.written = used_slots};
   used.OnAttach({.count = 1, .capacity = kSlots}, {&cursor, 1});
-  absl::StatusOr<SlotArray<T>> array = LoadSlotArray<T>(used, &*reader);
-  if (array.ok()) {
-    RILL_EXPECT_OK(reader->Finish());
-  }
-  return array;
+  return LoadSlotArray<T>(used, state, "array");
 }
 
 template <typename T>
@@ -94,8 +90,8 @@ TYPED_TEST(SlotArrayStateTest, CountingAndEqualValuesAreOneRun) {
     array.At(slot) = static_cast<TypeParam>(100 + slot);
   }
   const std::string bytes = Saved(array);
-  // Envelope, number of runs, two runs, checksum.
-  EXPECT_EQ(bytes.size(), 17u + 8 + 2 * 32 + 4);
+  RILL_ASSERT_OK_AND_ASSIGN(const SavedState state, SavedState::Decode(bytes));
+  EXPECT_EQ(state.Ints("runs")->size(), 2u * 3);
   RILL_ASSERT_OK_AND_ASSIGN(const auto loaded, Loaded<TypeParam>(bytes));
   EXPECT_EQ(loaded.Get(3999), 7);
   EXPECT_THAT(Loaded<TypeParam>(bytes, kSlots - 1),
@@ -106,30 +102,32 @@ TYPED_TEST(SlotArrayStateTest, CountingAndEqualValuesAreOneRun) {
 TYPED_TEST(SlotArrayStateTest, RunsThatCannotBeAreDataLoss) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   struct Case {
-    std::vector<int64_t> run;  // First, count, value as bits, step.
+    std::vector<int64_t> run;  // First, count, step.
+    double value;
     const char* what;
   };
   for (const Case& c :
-       std::vector<Case>{{{-1, 1, 0, 0}, "before the slots"},
-                         {{0, 0, 0, 0}, "empty"},
-                         {{kSlots, 1, 0, 0}, "behind the slots"},
-                         {{1, kSlots, 0, 0}, "too long"},
-                         {{kMax, kMax, 0, 0}, "too far"},
-                         {{1, kMax, 0, 0}, "much too long"},
-                         {{0, 2, 0, 2}, "step"},
-                         {{0, 2, kMax, 1}, "counts out of range"}}) {
-    StateWriter writer("S", 1);
-    writer.Int(1);
-    for (int64_t value : c.run) writer.Int(value);
-    EXPECT_THAT(Loaded<TypeParam>(std::move(writer).Finish()),
+       std::vector<Case>{{{-1, 1, 0}, 0, "before the slots"},
+                         {{0, 0, 0}, 0, "empty"},
+                         {{kSlots, 1, 0}, 0, "behind the slots"},
+                         {{1, kSlots, 0}, 0, "too long"},
+                         {{kMax, kMax, 0}, 0, "too far"},
+                         {{1, kMax, 0}, 0, "much too long"},
+                         {{0, 2, 2}, 0, "step"},
+                         {{0, 2, 1}, 0x1p60, "counts out of range"},
+                         {{0, 2}, 0, "no step"},
+                         {{0, 2, 0, 3, 2, 0}, 0, "no value"},
+                         {{5, 2, 0, 6, 2, 0}, 0, "overlap"}}) {
+    SavedState state("SlotArray", 1);
+    state.Set("runs", c.run);
+    std::vector<TypeParam> values(
+        c.what == absl::string_view("overlap") ? 2 : 1,
+        static_cast<TypeParam>(c.value));
+    state.Set("values", std::move(values));
+    EXPECT_THAT(Loaded<TypeParam>(state.Encode()),
                 StatusIs(absl::StatusCode::kDataLoss))
         << c.what;
   }
-  StateWriter overlap("S", 1);
-  overlap.Int(2);
-  for (int64_t value : {5, 2, 0, 0, 6, 2, 0, 0}) overlap.Int(value);
-  EXPECT_THAT(Loaded<TypeParam>(std::move(overlap).Finish()),
-              StatusIs(absl::StatusCode::kDataLoss));
 }
 
 }  // namespace

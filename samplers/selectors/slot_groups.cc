@@ -2,11 +2,18 @@
 #include "rill/samplers/selectors/slot_groups.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 
 namespace rill::samplers_internal {
+namespace {
+
+constexpr absl::string_view kType = "SlotGroups";
+
+}  // namespace
 
 void SlotGroups::Reset(int64_t num_slots) {
   groups_.clear();
@@ -88,78 +95,78 @@ int64_t SlotGroups::AddMembers(int64_t group, int64_t most,
   return count;
 }
 
-void SlotGroups::Save(StateWriter* writer) const {
-  writer->Int(static_cast<int64_t>(groups_.size()));
+SavedState SlotGroups::Save() const {
+  std::vector<int64_t> groups;
+  std::vector<int64_t> runs;
   for (const auto& [group, members] : groups_) {
+    const size_t begin = runs.size();
     // The order in a group is state, so members are saved in it. Slots that
     // follow one another are one run.
-    std::vector<SlotRange> runs;
     for (const Slot slot : members) {
-      if (runs.empty() || runs.back().first + runs.back().count != slot) {
-        runs.push_back({.first = slot, .count = 0});
+      if (runs.size() == begin || runs[runs.size() - 2] + runs.back() != slot) {
+        runs.insert(runs.end(), {slot, 0});
       }
-      ++runs.back().count;
+      ++runs.back();
     }
-    writer->Int(group);
-    writer->Int(static_cast<int64_t>(runs.size()));
-    for (const SlotRange& run : runs) {
-      writer->Int(run.first);
-      writer->Int(run.count);
-    }
+    groups.insert(groups.end(),
+                  {group, static_cast<int64_t>(runs.size() - begin) / 2});
   }
+  SavedState state(kType, 1);
+  state.Set("groups", std::move(groups));
+  state.Set("runs", std::move(runs));
+  return state;
 }
 
-absl::StatusOr<SlotGroups> SlotGroups::Load(StateReader* reader) const {
+absl::StatusOr<SlotGroups> SlotGroups::Load(const SavedState& owner,
+                                            absl::string_view name) const {
+  RILL_ASSIGN_OR_RETURN(const SavedState* const part,
+                        owner.Part(name, kType, 1));
+  const SavedState& state = *part;
   SlotGroups loaded;
   loaded.Reset(num_slots());
-  RILL_ASSIGN_OR_RETURN(const int64_t num_groups, reader->Int());
-  if (num_groups < 0) {
-    return reader->Damaged(
-        absl::StrCat("groups: got ", num_groups, ", want >= 0"));
-  }
-  for (int64_t i = 0; i < num_groups; ++i) {
-    RILL_ASSIGN_OR_RETURN(const int64_t group, reader->Int());
-    RILL_ASSIGN_OR_RETURN(const int64_t num_runs, reader->Int());
-    for (int64_t run = 0; run < num_runs; ++run) {
-      RILL_ASSIGN_OR_RETURN(const Slot first, reader->Int());
-      RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
-      if (first < 0 || first > num_slots() || count < 1 ||
-          count > num_slots() - first) {
-        return reader->Damaged(absl::StrCat("run of slots: got ", count,
-                                            " from ", first, ", want some in ",
-                                            "[0, ", num_slots(), ")"));
-      }
-      for (Slot slot = first; slot < first + count; ++slot) {
-        if (loaded.Contains(slot)) {
-          return reader->Damaged(
-              absl::StrCat("slot ", slot, ": got it twice, want it once"));
-        }
-        if (!Contains(slot)) {
-          return reader->DoesNotFit(absl::StrCat(
-              "slot ", slot, ": got the state of one that can be selected, ",
-              "want that of one that cannot"));
-        }
-        loaded.Put(slot, group);
-      }
+  RILL_ASSIGN_OR_RETURN(const auto groups, state.Ints("groups", 2));
+  RILL_ASSIGN_OR_RETURN(auto runs, state.Ints("runs", 2));
+  for (size_t i = 0; i < groups.size(); i += 2) {
+    const auto room = static_cast<int64_t>(runs.size()) / 2;
+    const int64_t num_runs = groups[i + 1];
+    if (num_runs < 0 || num_runs > room) {
+      return state.Damaged(absl::StrCat("runs of group ", groups[i], ": got ",
+                                        num_runs, ", want [0, ", room, "]"));
     }
+    for (const int64_t* at = runs.data(); at < runs.data() + 2 * num_runs;
+         at += 2) {
+      RILL_RETURN_IF_ERROR(PutRun(state, at[0], at[1], groups[i], &loaded));
+    }
+    runs.remove_prefix(2 * num_runs);
   }
   // Each loaded slot is a member now and comes once, so equal sizes say that
   // the sets are equal.
-  if (loaded.size() == size()) return loaded;
-  return reader->DoesNotFit(
+  if (loaded.size() == size() && runs.empty()) return loaded;
+  return state.DoesNotFit(
       absl::StrCat("slots that can be selected: got the state of ",
                    loaded.size(), ", want that of ", size()));
 }
 
-absl::Status SlotGroups::Skip(StateReader* reader) {
-  RILL_ASSIGN_OR_RETURN(const int64_t num_groups, reader->Int());
-  if (num_groups < 0) {
-    return reader->Damaged(
-        absl::StrCat("groups: got ", num_groups, ", want >= 0"));
+absl::Status SlotGroups::PutRun(const SavedState& state, Slot first,
+                                int64_t count, int64_t group,
+                                SlotGroups* loaded) const {
+  if (first < 0 || first > num_slots() || count < 1 ||
+      count > num_slots() - first) {
+    return state.Damaged(absl::StrCat("run of slots: got ", count, " from ",
+                                      first, ", want some in ", "[0, ",
+                                      num_slots(), ")"));
   }
-  for (int64_t i = 0; i < num_groups; ++i) {
-    RILL_RETURN_IF_ERROR(reader->Int().status());
-    RILL_RETURN_IF_ERROR(reader->SkipList(/*ints=*/2));
+  for (Slot slot = first; slot < first + count; ++slot) {
+    if (loaded->Contains(slot)) {
+      return state.Damaged(
+          absl::StrCat("slot ", slot, ": got it twice, want it once"));
+    }
+    if (!Contains(slot)) {
+      return state.DoesNotFit(absl::StrCat(
+          "slot ", slot, ": got the state of one that can be selected, ",
+          "want that of one that cannot"));
+    }
+    loaded->Put(slot, group);
   }
   return absl::OkStatus();
 }

@@ -9,7 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rill/samplers/state_bytes.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/slot_array.h"
 
@@ -47,18 +47,22 @@ class SlotGroups {
   // Groups with members, ascending.
   const std::map<int64_t, std::vector<Slot>>& groups() const { return groups_; }
 
-  // A part of a sampler's state. Load gives groups of the same slots as there
-  // are members now: FAILED_PRECONDITION where those are others.
-  void Save(StateWriter* writer) const;
-  absl::StatusOr<SlotGroups> Load(StateReader* reader) const;
-  // Reads over what Save wrote of whatever slots.
-  static absl::Status Skip(StateReader* reader);
+  // A part of a sampler's state: `groups` has each group and its number of
+  // runs, `runs` the first slot and the length of each. Load takes the part
+  // `name` of `state` and gives groups of the same slots as there are members
+  // now: FAILED_PRECONDITION where those are others.
+  SavedState Save() const;
+  absl::StatusOr<SlotGroups> Load(const SavedState& state,
+                                  absl::string_view name) const;
 
  private:
   struct Place {
     int64_t group = 0;
     int64_t number = 0;  // Index in the group, plus 1; 0: in none.
   };
+
+  absl::Status PutRun(const SavedState& state, Slot first, int64_t count,
+                      int64_t group, SlotGroups* loaded) const;
 
   std::map<int64_t, std::vector<Slot>> groups_;
   SlotArray<Place> places_;

@@ -12,7 +12,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
-#include "rill/samplers/state_bytes.h"
+#include "rill/base/state/saved_state.h"
+#include "rill/base/status_macros.h"
 #include "rill/slots/slot.h"
 #include "rill/testing/status_matchers.h"
 
@@ -25,17 +26,21 @@ using ::testing::UnorderedElementsAreArray;
 
 constexpr int64_t kSlots = 40;
 
-std::string Saved(const SlotGroups& groups) {
-  StateWriter writer("S", 1);
-  groups.Save(&writer);
-  return std::move(writer).Finish();
-}
+std::string Saved(const SlotGroups& groups) { return groups.Save().Encode(); }
 
 absl::StatusOr<SlotGroups> LoadInto(const SlotGroups& groups,
                                     const std::string& bytes) {
-  absl::StatusOr<StateReader> reader = StateReader::Open("S", 1, bytes);
-  if (!reader.ok()) return reader.status();
-  return groups.Load(&*reader);
+  RILL_ASSIGN_OR_RETURN(SavedState part, SavedState::Decode(bytes));
+  SavedState state("S", 1);
+  state.SetPart("groups", std::move(part));
+  return groups.Load(state, "groups");
+}
+
+std::string StateOf(std::vector<int64_t> groups, std::vector<int64_t> runs) {
+  SavedState state("SlotGroups", 1);
+  state.Set("groups", std::move(groups));
+  state.Set("runs", std::move(runs));
+  return state.Encode();
 }
 
 TEST(SlotGroupsTest, AgreesWithAMap) {
@@ -110,17 +115,19 @@ TEST(SlotGroupsTest, RefusesRunsThatCannotBe) {
   groups.Put(3, 0);
   for (const std::vector<int64_t>& run : std::vector<std::vector<int64_t>>{
            {-1, 1}, {kSlots, 1}, {0, kSlots + 1}, {3, 0}, {3, -1}}) {
-    StateWriter writer("S", 1);
-    for (int64_t value : {int64_t{1}, int64_t{0}, int64_t{1}, run[0], run[1]}) {
-      writer.Int(value);
-    }
-    EXPECT_THAT(LoadInto(groups, std::move(writer).Finish()),
+    EXPECT_THAT(LoadInto(groups, StateOf({0, 1}, run)),
                 StatusIs(absl::StatusCode::kDataLoss));
   }
-  StateWriter twice("S", 1);
-  for (int64_t value : {1, 0, 2, 3, 1, 3, 1}) twice.Int(value);
-  EXPECT_THAT(LoadInto(groups, std::move(twice).Finish()),
+  const std::vector<int64_t> twice = {3, 1, 3, 1};
+  EXPECT_THAT(LoadInto(groups, StateOf({0, 2}, twice)),
               StatusIs(absl::StatusCode::kDataLoss));
+  for (const int64_t runs : {int64_t{-1}, int64_t{2}, INT64_MAX}) {
+    EXPECT_THAT(LoadInto(groups, StateOf({0, runs}, {3, 1})),
+                StatusIs(absl::StatusCode::kDataLoss));
+  }
+  RILL_EXPECT_OK(LoadInto(groups, StateOf({0, 1}, {3, 1})));
+  EXPECT_THAT(LoadInto(groups, StateOf({0, 1}, {3, 1, 4, 1})),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
 TEST(SlotGroupsTest, RegroupKeepsTheOrder) {
@@ -132,24 +139,6 @@ TEST(SlotGroupsTest, RegroupKeepsTheOrder) {
   EXPECT_THAT(groups.Members(0), ElementsAre(8, 2));
   EXPECT_THAT(groups.Members(1), ElementsAre(7, 3, 9));
   EXPECT_EQ(groups.size(), 5);
-}
-
-TEST(SlotGroupsTest, SkipReadsOverThoseOfWhateverSlots) {
-  SlotGroups groups;
-  groups.Reset(kSlots);
-  for (const Slot slot : {7, 3, 4, 9}) groups.Put(slot, slot % 3);
-  const std::string bytes = Saved(groups);
-  auto reader = StateReader::Open("S", 1, bytes);
-  RILL_ASSERT_OK(reader);
-  RILL_EXPECT_OK(SlotGroups::Skip(&*reader));
-  RILL_EXPECT_OK(reader->Finish());
-  StateWriter cut("S", 1);
-  for (const int64_t value : {2, 0, 1, 3, 1}) cut.Int(value);
-  const std::string half = std::move(cut).Finish();
-  auto damaged = StateReader::Open("S", 1, half);
-  RILL_ASSERT_OK(damaged);
-  EXPECT_THAT(SlotGroups::Skip(&*damaged),
-              StatusIs(absl::StatusCode::kDataLoss));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/selectors/slot_array_state.h"
@@ -21,8 +22,6 @@ namespace rill {
 namespace {
 
 using samplers_internal::SlotGroups;
-using samplers_internal::StateReader;
-using samplers_internal::StateWriter;
 
 constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
 constexpr double kTwoToMinus53 = 1.0 / (uint64_t{1} << 53);
@@ -75,32 +74,31 @@ class StalenessSelector final : public Selector {
     }
   }
 
-  void SaveState(StateWriter* writer) const override {
-    writer->Int(highest_);
-    samplers_internal::SaveSlotArray(versions_, writer);
-    anchors_.Save(writer);
+  void SaveState(SavedState* state) const override {
+    state->Set("highest", highest_);
+    state->SetPart("versions", samplers_internal::SaveSlotArray(versions_));
+    state->SetPart("anchors", anchors_.Save());
   }
 
-  absl::Status LoadState(StateReader* reader,
-                         const LoadOptions& /*options*/) override {
-    RILL_ASSIGN_OR_RETURN(const int64_t highest, reader->Int());
+  absl::Status LoadState(const SavedState& state,
+                         const LoadOptions& options) override {
+    RILL_ASSIGN_OR_RETURN(const auto highest, state.Get<int64_t>("highest"));
     RILL_ASSIGN_OR_RETURN(
         auto versions,
-        samplers_internal::LoadSlotArray<int64_t>(used_, reader));
-    if (reader->has_other_anchors()) {
-      RILL_RETURN_IF_ERROR(SlotGroups::Skip(reader));
+        samplers_internal::LoadSlotArray<int64_t>(used_, state, "versions"));
+    if (options.changed.has_other_anchors()) {
       highest_ = highest;
       versions_ = std::move(versions);
       anchors_.Regroup([this](Slot slot) { return versions_.Get(slot); });
       return absl::OkStatus();
     }
-    RILL_ASSIGN_OR_RETURN(SlotGroups anchors, anchors_.Load(reader));
+    RILL_ASSIGN_OR_RETURN(SlotGroups anchors, anchors_.Load(state, "anchors"));
     // Groups are by version: one that does not agree would draw rows under the
     // weight of another.
     for (const auto& [group, slots] : anchors.groups()) {
       for (const Slot slot : slots) {
         if (versions.Get(slot) == group) continue;
-        return reader->Damaged(absl::StrCat(
+        return state.Damaged(absl::StrCat(
             "group of slot ", slot, " of version ", versions.Get(slot),
             ": got ", group, ", want its version"));
       }

@@ -12,12 +12,12 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
 #include "rill/samplers/conformance/storage_simulator.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/selector.h"
-#include "rill/samplers/state_bytes.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 #include "rill/testing/chi_square.h"
@@ -209,23 +209,23 @@ TEST_F(StalenessSelectorTest, VersionsAreSavedState) {
 
 // A checksum that fits around groups that are not those of the versions.
 TEST_F(StalenessSelectorTest, AnchorsUnderOtherVersionsAreDamage) {
-  using samplers_internal::StateReader;
-  using samplers_internal::StateWriter;
   const auto load = [](int64_t version, int64_t group) {
     const std::unique_ptr<Selector> selector = MakeStalenessSelector();
     const SlotRange slot = {.first = 0, .count = 1};
     const Cursor cursor = {.written = 1};
     selector->OnAttach({.count = 1, .capacity = 4}, {&cursor, 1});
     selector->OnAnchorsAdded({&slot, 1});
-    StateWriter writer("Test", 1);
-    for (const int64_t value :
-         {int64_t{9}, int64_t{1}, int64_t{0}, int64_t{1}, version, int64_t{0},
-          int64_t{1}, group, int64_t{1}, int64_t{0}, int64_t{1}}) {
-      writer.Int(value);
-    }
-    const std::string bytes = std::move(writer).Finish();
-    auto reader = StateReader::Open("Test", 1, bytes);
-    return selector->LoadState(&*reader, {});
+    SavedState versions("SlotArray", 1);
+    versions.Set("runs", std::vector<int64_t>{0, 1, 0});
+    versions.Set("values", std::vector<int64_t>{version});
+    SavedState anchors("SlotGroups", 1);
+    anchors.Set("groups", std::vector<int64_t>{group, 1});
+    anchors.Set("runs", std::vector<int64_t>{0, 1});
+    SavedState state("Staleness", 1);
+    state.Set("highest", int64_t{9});
+    state.SetPart("versions", versions);
+    state.SetPart("anchors", anchors);
+    return selector->LoadState(state, {});
   };
   RILL_EXPECT_OK(load(5, 5));
   EXPECT_THAT(load(5, 8),

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/selectors/keyed_permutation.h"
@@ -22,9 +23,6 @@
 
 namespace rill {
 namespace {
-
-using samplers_internal::StateReader;
-using samplers_internal::StateWriter;
 
 class WithoutReplacementSelector final : public Selector,
                                          private Selector::Epochs {
@@ -66,43 +64,45 @@ class WithoutReplacementSelector final : public Selector,
     Take(request, anchors, draws);
   }
 
-  void SaveState(StateWriter* writer) const override {
-    writer->Int(static_cast<int64_t>(epoch_));
-    writer->Int(place_);
-    writer->Int(used_.size());
-    // One number tells the kind: -1 no list, n a list of n slots, -2 - n one in
-    // an order of its own.
-    const auto listed = static_cast<int64_t>(list_.size());
-    writer->Int(!is_listed_ ? -1 : is_ordered_ ? -2 - listed : listed);
-    for (const Slot slot : list_) writer->Int(slot);
+  void SaveState(SavedState* state) const override {
+    state->Set("epoch", static_cast<int64_t>(epoch_));
+    state->Set("place", place_);
+    state->Set("slots", used_.size());
+    // 0: there is no list; 1: it is ascending; 2: in an order of its own.
+    state->Set("order", int64_t{!is_listed_ ? 0 : is_ordered_ ? 2 : 1});
+    state->Set("list", list_);
   }
 
-  absl::Status LoadState(StateReader* reader,
-                         const LoadOptions& /*options*/) override {
-    RILL_ASSIGN_OR_RETURN(const int64_t epoch, reader->Int());
-    RILL_ASSIGN_OR_RETURN(const int64_t place, reader->Int());
-    RILL_ASSIGN_OR_RETURN(const int64_t slots, reader->Int());
+  absl::Status LoadState(const SavedState& state,
+                         const LoadOptions& options) override {
+    RILL_ASSIGN_OR_RETURN(const auto epoch, state.Get<int64_t>("epoch"));
+    RILL_ASSIGN_OR_RETURN(const auto place, state.Get<int64_t>("place"));
+    RILL_ASSIGN_OR_RETURN(const auto slots, state.Get<int64_t>("slots"));
+    RILL_ASSIGN_OR_RETURN(const auto order, state.Get<int64_t>("order"));
+    RILL_ASSIGN_OR_RETURN(const auto list, state.Ints("list"));
     if (slots != used_.size()) {
-      return reader->DoesNotFit(absl::StrCat("slots of an epoch: got ", slots,
-                                             ", want ", used_.size()));
+      return state.DoesNotFit(absl::StrCat("slots of an epoch: got ", slots,
+                                           ", want ", used_.size()));
     }
-    RILL_ASSIGN_OR_RETURN(int64_t listed, reader->Int());
-    const bool is_ordered = listed < -1;
-    if (is_ordered) listed = -2 - listed;
-    RILL_ASSIGN_OR_RETURN(std::vector<Slot> list,
-                          ReadList(reader, listed, is_ordered));
-    const int64_t turns = listed < 0 ? slots : listed;
+    const bool is_listed = order != 0;
+    const bool is_ordered = order == 2;
+    if (order < 0 || order > 2 || (!is_listed && !list.empty())) {
+      return state.Damaged(absl::StrCat("order: got ", order,
+                                        ", want 1 or 2 with a list, else 0"));
+    }
+    RILL_RETURN_IF_ERROR(CheckList(state, list, is_ordered));
+    const int64_t turns = is_listed ? static_cast<int64_t>(list.size()) : slots;
     if (place < 0 || place > turns) {
-      return reader->Damaged(absl::StrCat("place in the epoch: got ", place,
-                                          ", want [0, ", turns, "]"));
+      return state.Damaged(absl::StrCat("place in the epoch: got ", place,
+                                        ", want [0, ", turns, "]"));
     }
     epoch_ = static_cast<uint64_t>(epoch);
     place_ = place;
-    is_listed_ = listed >= 0;
+    is_listed_ = is_listed;
     is_ordered_ = is_ordered;
-    list_ = std::move(list);
+    list_.assign(list.begin(), list.end());
     rest_.reset();
-    if (reader->HasChanged("shuffle")) Restart();
+    if (options.changed.Has("shuffle")) Restart();
     return absl::OkStatus();
   }
 
@@ -229,23 +229,21 @@ class WithoutReplacementSelector final : public Selector,
     if (place_ == turns) Restart();
   }
 
-  absl::StatusOr<std::vector<Slot>> ReadList(StateReader* reader, int64_t size,
-                                             bool is_ordered) const {
-    std::vector<Slot> list;
+  absl::Status CheckList(const SavedState& state, absl::Span<const Slot> list,
+                         bool is_ordered) const {
     absl::flat_hash_set<Slot> seen;
-    for (int64_t i = 0; i < size; ++i) {
-      RILL_ASSIGN_OR_RETURN(const Slot slot, reader->Int());
-      const bool is_next = is_ordered ? seen.insert(slot).second
-                                      : list.empty() || slot > list.back();
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Slot slot = list[i];
+      const bool is_next =
+          is_ordered ? seen.insert(slot).second : i == 0 || slot > list[i - 1];
       if (!IsUsed(slot) || !is_next) {
-        return reader->Damaged(
+        return state.Damaged(
             absl::StrCat("slot ", i, " of the epoch: got ", slot,
                          ", want one that has held a row, ",
                          is_ordered ? "once" : "above the one before"));
       }
-      list.push_back(slot);
     }
-    return list;
+    return absl::OkStatus();
   }
 
   const WithoutReplacementOptions options_;

@@ -11,20 +11,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/arguments.h"
 #include "rill/samplers/live_rows.h"
-#include "rill/samplers/state_bytes.h"
 #include "rill/slots/generations.h"
 
 namespace rill {
 namespace {
 
 using samplers_internal::LiveRows;
-using samplers_internal::StateReader;
-using samplers_internal::StateWriter;
 
-constexpr uint32_t kStateVersion = 1;
+constexpr int64_t kStateVersion = 1;
 
 class FakePrioritizedSampler final : public Sampler {
  public:
@@ -131,28 +129,29 @@ absl::Status FakePrioritizedSampler::UpdatePriorities(
 }
 
 absl::StatusOr<std::string> FakePrioritizedSampler::SaveState() const {
-  StateWriter writer(name(), kStateVersion);
+  SavedState state(name(), kStateVersion);
   absl::MutexLock lock(&mutex_);
-  state_.rows.Save(&writer);
-  for (double priority : state_.priorities) writer.Double(priority);
-  writer.Double(state_.max_priority);
-  return std::move(writer).Finish();
+  state_.rows.Save(&state);
+  state.Set("priorities", state_.priorities);
+  state.Set("max_priority", state_.max_priority);
+  return state.Encode();
 }
 
 absl::Status FakePrioritizedSampler::DoLoadState(
-    absl::string_view state, const LoadOptions& /*options*/) {
-  RILL_ASSIGN_OR_RETURN(StateReader reader,
-                        StateReader::Open(name(), kStateVersion, state));
+    absl::string_view bytes, const LoadOptions& /*options*/) {
+  RILL_ASSIGN_OR_RETURN(const SavedState state, SavedState::Decode(bytes));
+  RILL_RETURN_IF_ERROR(state.CheckType(name(), kStateVersion));
   absl::MutexLock lock(&mutex_);
-  RILL_ASSIGN_OR_RETURN(Generations generations, state_.rows.Load(&reader));
-  std::vector<double> priorities(state_.priorities.size());
-  for (double& priority : priorities) {
-    RILL_ASSIGN_OR_RETURN(priority, reader.Double());
+  RILL_ASSIGN_OR_RETURN(Generations generations, state_.rows.Load(state));
+  RILL_ASSIGN_OR_RETURN(const auto priorities, state.Doubles("priorities"));
+  if (priorities.size() != state_.priorities.size()) {
+    return state.DoesNotFit(absl::StrCat("priorities: got ", priorities.size(),
+                                         ", want ", state_.priorities.size()));
   }
-  RILL_ASSIGN_OR_RETURN(const double max_priority, reader.Double());
-  RILL_RETURN_IF_ERROR(reader.Finish());
+  RILL_ASSIGN_OR_RETURN(const auto max_priority,
+                        state.Get<double>("max_priority"));
   state_.rows.Restore(std::move(generations));
-  state_.priorities = std::move(priorities);
+  state_.priorities.assign(priorities.begin(), priorities.end());
   state_.max_priority = max_priority;
   return absl::OkStatus();
 }

@@ -11,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
-#include "rill/samplers/state_bytes.h"
 #include "rill/slots/generations.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
@@ -41,23 +41,18 @@ class LiveRowsTest : public ::testing::Test {
   // A state of these runs.
   absl::StatusOr<Generations> Load(
       const std::vector<std::pair<int64_t, int64_t>>& runs) {
-    StateWriter writer("Test", 1);
-    for (const int64_t value :
-         {kLanes.count, kLanes.capacity, static_cast<int64_t>(runs.size())}) {
-      writer.Int(value);
-    }
+    SavedState state("Test", 1);
+    state.Set("lanes", kLanes.count);
+    state.Set("capacity", kLanes.capacity);
+    std::vector<int64_t> numbers;
     for (const auto& [length, generation] : runs) {
-      writer.Int(length);
-      writer.Int(generation);
+      numbers.insert(numbers.end(), {length, generation});
     }
-    bytes_ = std::move(writer).Finish();
-    RILL_ASSIGN_OR_RETURN(StateReader reader,
-                          StateReader::Open("Test", 1, bytes_));
-    return rows_.Load(&reader);
+    state.Set("generations", std::move(numbers));
+    return rows_.Load(state);
   }
 
   LiveRows rows_;
-  std::string bytes_;
 };
 
 TEST_F(LiveRowsTest, RunOfAllSlotsIsRefusedBeforeTheyAreGoneThrough) {

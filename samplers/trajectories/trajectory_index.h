@@ -14,7 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rill/samplers/state_bytes.h"
+#include "rill/base/state/saved_state.h"
+#include "rill/samplers/changed_options.h"
 #include "rill/samplers/trajectories/length_counts.h"
 #include "rill/samplers/trajectories/piece_scanner.h"
 #include "rill/samplers/trajectories/start_rule.h"
@@ -156,10 +157,9 @@ class TrajectoryIndex : public WriteObserver {
   // tell, that is which trajectories are cut and the order of the sets. Load
   // follows the attaching; DATA_LOSS or FAILED_PRECONDITION, nothing changed,
   // where it does not fit. 8 bytes a trajectory and rule.
-  void Save(samplers_internal::StateWriter* writer) const;
-  absl::Status Load(samplers_internal::StateReader* reader);
-  // Reads over what was saved.
-  static absl::Status Skip(samplers_internal::StateReader* reader);
+  void Save(SavedState* state) const;
+  absl::Status Load(const SavedState& state,
+                    const samplers_internal::ChangedOptions& changed);
 
  private:
   using Runs = samplers_internal::TrajectoryRuns;
@@ -241,7 +241,7 @@ class TrajectoryIndex : public WriteObserver {
 
   // trajectory_index_state.cc.
   absl::StatusOr<std::vector<Handle>> ReadTrajectories(
-      samplers_internal::StateReader* reader) const;
+      const SavedState& state, absl::string_view name) const;
 
   const std::vector<StartRule> rules_;
   std::vector<samplers_internal::WeighedSet> sets_;  // One a rule.

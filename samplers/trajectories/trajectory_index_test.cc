@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
-#include "rill/samplers/state_bytes.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
 #include "rill/slots/testing/storage_model.h"
 #include "rill/testing/status_matchers.h"
@@ -133,16 +133,15 @@ void ExpectSame(const StorageModel& model, const TrajectoryIndex& index) {
 }
 
 std::string SavedBytes(const TrajectoryIndex& index) {
-  samplers_internal::StateWriter writer("Test", 1);
-  index.Save(&writer);
-  return std::move(writer).Finish();
+  SavedState state("Test", 1);
+  index.Save(&state);
+  return state.Encode();
 }
 
 absl::Status LoadBytes(const std::string& bytes, TrajectoryIndex* index) {
-  auto reader = samplers_internal::StateReader::Open("Test", 1, bytes);
-  if (!reader.ok()) return reader.status();
-  const absl::Status loaded = index->Load(&*reader);
-  return loaded.ok() ? reader->Finish() : loaded;
+  const absl::StatusOr<SavedState> state = SavedState::Decode(bytes);
+  if (!state.ok()) return state.status();
+  return index->Load(*state, {});
 }
 
 // Another index that attaches to the rows of a history, loads the state of
@@ -244,17 +243,6 @@ TEST(TrajectoryIndexTest, LoadedStateGoesOnAsTheSavedOne) {
     }
     ASSERT_NO_FATAL_FAILURE(ExpectSame(history.model(), *twin));
   }
-}
-
-TEST(TrajectoryIndexTest, SkippedStateOfANegativeNumberOfSetsIsDamage) {
-  samplers_internal::StateWriter writer("Test", 1);
-  for (const int64_t value : {0, 0, 0, -1}) writer.Int(value);
-  const std::string bytes = std::move(writer).Finish();
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto reader, samplers_internal::StateReader::Open("Test", 1, bytes));
-  EXPECT_THAT(TrajectoryIndex::Skip(&reader),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       ::testing::HasSubstr("sets: got -1, want >= 0")));
 }
 
 // A lane of so many slots, of which `live` are, in episodes of 1,000 rows: as

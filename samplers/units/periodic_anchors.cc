@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/units/range_differences.h"
 
@@ -270,71 +271,62 @@ std::vector<int64_t> PeriodicAnchors::AllLanes() const {
   return lanes;
 }
 
-void PeriodicAnchors::Save(StateWriter* writer) const {
-  index_.Save(writer);
+void PeriodicAnchors::Save(SavedState* state) const {
+  index_.Save(state);
   std::vector<std::pair<Slot, int64_t>> phases;
   for (const auto& [trajectory, phase] : phases_) {
     phases.emplace_back(index_.At(trajectory, 0), phase);
   }
   std::sort(phases.begin(), phases.end());
-  writer->Int(rule_.period);
-  writer->Int(static_cast<int64_t>(phases.size()));
+  std::vector<int64_t> lost;
   for (const auto& [slot, phase] : phases) {
-    writer->Int(slot);
-    writer->Int(phase);
+    lost.insert(lost.end(), {slot, phase});
   }
-  writer->Int(set_.size());
+  std::vector<int64_t> anchors;
   for (const Handle trajectory : set_.members()) {
-    writer->Int(index_.At(trajectory, 0));
+    anchors.push_back(index_.At(trajectory, 0));
   }
+  state->Set("period", rule_.period);
+  state->Set("lost", std::move(lost));
+  state->Set("anchors", std::move(anchors));
 }
 
-absl::Status PeriodicAnchors::Load(StateReader* reader) {
+absl::Status PeriodicAnchors::Load(const SavedState& state,
+                                   const ChangedOptions& changed) {
   const std::vector<int64_t> lanes = AllLanes();
   const std::vector<SlotRange> before = AnchorsOf(TrajectoriesOf(lanes));
-  RILL_RETURN_IF_ERROR(index_.Load(reader));
-  absl::Status status = ReadPhases(reader);
-  if (status.ok()) status = ReadOrder(reader);
+  RILL_RETURN_IF_ERROR(index_.Load(state, changed));
+  absl::Status status = ReadPhases(state, changed);
+  if (status.ok()) status = ReadOrder(state, changed);
   // After an error too: the listener has to know the anchors that there are.
   TellOfDifference(before, AnchorsOf(TrajectoriesOf(lanes)), {});
   return status;
 }
 
-absl::Status PeriodicAnchors::Skip(StateReader* reader) {
-  RILL_RETURN_IF_ERROR(TrajectoryIndex::Skip(reader));
-  RILL_RETURN_IF_ERROR(reader->Int().status());
-  RILL_RETURN_IF_ERROR(reader->SkipList(/*ints=*/2));
-  return reader->SkipList();
-}
-
-absl::Status PeriodicAnchors::ReadPhases(StateReader* reader) {
-  RILL_ASSIGN_OR_RETURN(const int64_t period, reader->Int());
+absl::Status PeriodicAnchors::ReadPhases(const SavedState& state,
+                                         const ChangedOptions& changed) {
+  RILL_ASSIGN_OR_RETURN(const auto period, state.Get<int64_t>("period"));
   if (period < 1) {
-    return reader->Damaged(absl::StrCat("period: got ", period, ", want >= 1"));
+    return state.Damaged(absl::StrCat("period: got ", period, ", want >= 1"));
   }
-  if (period != rule_.period && !reader->HasChanged("period")) {
-    return reader->DoesNotFit(
+  if (period != rule_.period && !changed.Has("period")) {
+    return state.DoesNotFit(
         absl::StrCat("period: got ", period, ", want ", rule_.period));
   }
-  RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
-  if (count < 0 || count > index_.num_trajectories()) {
-    return reader->Damaged(absl::StrCat("trajectories that lost steps: got ",
-                                        count, ", want [0, ",
-                                        index_.num_trajectories(), "]"));
-  }
+  RILL_ASSIGN_OR_RETURN(const auto lost, state.Ints("lost", 2));
   // The steps that were lost are known modulo the old period only.
   const auto known = [&](int64_t phase) {
     return period % rule_.period == 0 ? phase % rule_.period : 0;
   };
   absl::flat_hash_map<Handle, int64_t> phases;
-  for (int64_t i = 0; i < count; ++i) {
-    RILL_ASSIGN_OR_RETURN(const Slot slot, reader->Int());
-    RILL_ASSIGN_OR_RETURN(const int64_t phase, reader->Int());
+  for (size_t i = 0; i < lost.size(); i += 2) {
+    const Slot slot = lost[i];
+    const int64_t phase = lost[i + 1];
     const std::optional<TrajectoryIndex::Place> place = index_.Find(slot);
     if (!place.has_value() || place->offset != 0 || phase < 1 ||
         phase >= period || !index_.Get(place->trajectory).is_cut ||
         !phases.insert({place->trajectory, known(phase)}).second) {
-      return reader->Damaged(absl::StrCat(
+      return state.Damaged(absl::StrCat(
           "steps before slot ", slot, ": got ", phase, ", want [1, ", period,
           ") of another trajectory whose first row it is and that is cut"));
     }
@@ -344,25 +336,26 @@ absl::Status PeriodicAnchors::ReadPhases(StateReader* reader) {
 }
 
 // Follows ReadPhases.
-absl::Status PeriodicAnchors::ReadOrder(StateReader* reader) {
+absl::Status PeriodicAnchors::ReadOrder(const SavedState& state,
+                                        const ChangedOptions& changed) {
   set_.Clear();
   for (const Handle trajectory : TrajectoriesOf(AllLanes())) {
     Set(trajectory, index_.Get(trajectory).rows, PhaseOf(trajectory));
   }
-  RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
-  if (count != set_.size() && !reader->HasChanges()) {
-    return reader->DoesNotFit(absl::StrCat("trajectories with anchors: got ",
-                                           count, ", want ", set_.size()));
+  RILL_ASSIGN_OR_RETURN(const auto saved, state.Ints("anchors"));
+  const auto count = static_cast<int64_t>(saved.size());
+  if (count != set_.size() && !changed.Any()) {
+    return state.DoesNotFit(absl::StrCat("trajectories with anchors: got ",
+                                         count, ", want ", set_.size()));
   }
   std::vector<Handle> order;
   absl::flat_hash_map<Handle, bool> is_named;
-  for (int64_t i = 0; i < count; ++i) {
-    RILL_ASSIGN_OR_RETURN(const Slot slot, reader->Int());
+  for (const Slot slot : saved) {
     const std::optional<TrajectoryIndex::Place> place = index_.Find(slot);
     if (!place.has_value() || place->offset != 0 ||
         !is_named.insert({place->trajectory, true}).second ||
-        (set_.WeightOf(place->trajectory) == 0 && !reader->HasChanges())) {
-      return reader->DoesNotFit(
+        (set_.WeightOf(place->trajectory) == 0 && !changed.Any())) {
+      return state.DoesNotFit(
           absl::StrCat("trajectory at slot ", slot,
                        ": want the first slot of another one with anchors"));
     }

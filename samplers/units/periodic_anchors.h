@@ -10,8 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/anchors.h"
-#include "rill/samplers/state_bytes.h"
+#include "rill/samplers/changed_options.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/trajectories/weighed_set.h"
 #include "rill/samplers/units/trajectory_shares.h"
@@ -62,10 +63,9 @@ class PeriodicAnchors : public WriteObserver, public Anchors {
   }
 
   // A part of the sampler's state, as Unit's.
-  void Save(StateWriter* writer) const;
-  absl::Status Load(StateReader* reader);
+  void Save(SavedState* state) const;
+  absl::Status Load(const SavedState& state, const ChangedOptions& changed);
   // Reads over what was saved.
-  static absl::Status Skip(StateReader* reader);
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& event) override;
@@ -97,8 +97,10 @@ class PeriodicAnchors : public WriteObserver, public Anchors {
 
   void Evict(const WriteEvent& event);
   void WriteInPlace(const WriteEvent& event);
-  absl::Status ReadPhases(StateReader* reader);
-  absl::Status ReadOrder(StateReader* reader);
+  absl::Status ReadPhases(const SavedState& state,
+                          const ChangedOptions& changed);
+  absl::Status ReadOrder(const SavedState& state,
+                         const ChangedOptions& changed);
   // Those of `before` that are not in `after` or were written are removed, and
   // the other way round. All are sorted and without overlaps.
   void TellOfDifference(absl::Span<const SlotRange> before,

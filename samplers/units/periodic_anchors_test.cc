@@ -12,8 +12,8 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/anchors.h"
-#include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
 #include "rill/samplers/units/anchor_recorder.h"
 #include "rill/slots/testing/storage_model.h"
@@ -218,10 +218,14 @@ TEST(PeriodicAnchorsTest, WhatIsToldIsWhatChangesNotTheTrajectory) {
   }
 }
 
+SavedState StateOf(const PeriodicAnchors& anchors) {
+  SavedState state("Test", 1);
+  anchors.Save(&state);
+  return state;
+}
+
 std::string Saved(const PeriodicAnchors& anchors) {
-  StateWriter writer("Test", 1);
-  anchors.Save(&writer);
-  return std::move(writer).Finish();
+  return StateOf(anchors).Encode();
 }
 
 // Attaching sees rows 4 .. of the open one, and counts from there.
@@ -237,9 +241,7 @@ TEST(PeriodicAnchorsTest, StateTellsWhatAttachingDoesNot) {
   model.AddObserver(&loaded);
   EXPECT_THAT(recorder.anchors, ElementsAre(1, 4));
   const std::string bytes = Saved(saved);
-  RILL_ASSERT_OK_AND_ASSIGN(StateReader reader,
-                            StateReader::Open("Test", 1, bytes));
-  RILL_ASSERT_OK(loaded.Load(&reader));
+  RILL_ASSERT_OK(loaded.Load(StateOf(saved), {}));
   EXPECT_THAT(recorder.anchors, ElementsAre(0, 3));
   EXPECT_EQ(Saved(loaded), bytes);
   model.Append(0, {{}, {}, {}});
@@ -248,10 +250,7 @@ TEST(PeriodicAnchorsTest, StateTellsWhatAttachingDoesNot) {
 
   PeriodicAnchors other({.period = 2});
   model.AddObserver(&other);
-  const std::string now = Saved(saved);
-  RILL_ASSERT_OK_AND_ASSIGN(StateReader again,
-                            StateReader::Open("Test", 1, now));
-  EXPECT_THAT(other.Load(&again),
+  EXPECT_THAT(other.Load(StateOf(saved), {}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("period: got 3, want 2")));
 }

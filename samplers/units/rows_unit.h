@@ -9,8 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/anchors.h"
-#include "rill/samplers/state_bytes.h"
+#include "rill/samplers/changed_options.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/samplers/unit.h"
@@ -37,12 +38,10 @@ class RowsUnit : public Unit {
   }
   absl::Status CheckAnchors() const override { return rows_->CheckAnchors(); }
 
-  void SaveState(StateWriter* writer) const override { index_.Save(writer); }
-  absl::Status LoadState(StateReader* reader) override {
-    return index_.Load(reader);
-  }
-  absl::Status SkipState(StateReader* reader) const override {
-    return TrajectoryIndex::Skip(reader);
+  void SaveState(SavedState* state) const override { index_.Save(state); }
+  absl::Status LoadState(const SavedState& state,
+                         const ChangedOptions& changed) override {
+    return index_.Load(state, changed);
   }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {

@@ -11,10 +11,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/anchors.h"
+#include "rill/samplers/changed_options.h"
 #include "rill/samplers/sampler.h"
-#include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/periodic_anchors.h"
 #include "rill/samplers/units/starts_unit.h"
@@ -25,8 +26,6 @@ namespace rill {
 namespace {
 
 using samplers_internal::PeriodicAnchors;
-using samplers_internal::StateReader;
-using samplers_internal::StateWriter;
 
 // How many rows of its trajectory an anchor needs before and behind it.
 PeriodicAnchors::Rule RuleOf(const SequenceUnitOptions& options) {
@@ -102,12 +101,11 @@ class SequenceUnit final : public Unit {
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
 
-  void SaveState(StateWriter* writer) const override { anchors_.Save(writer); }
-  absl::Status LoadState(StateReader* reader) override {
-    return anchors_.Load(reader);
-  }
-  absl::Status SkipState(StateReader* reader) const override {
-    return PeriodicAnchors::Skip(reader);
+  void SaveState(SavedState* state) const override { anchors_.Save(state); }
+  absl::Status LoadState(
+      const SavedState& state,
+      const samplers_internal::ChangedOptions& changed) override {
+    return anchors_.Load(state, changed);
   }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/units/range_differences.h"
 
 namespace rill::samplers_internal {
@@ -44,18 +45,19 @@ bool SliceAnchors::Contains(Slot slot) const {
          place->offset < trajectories().WeightOf(place->trajectory);
 }
 
-absl::Status SliceAnchors::Load(StateReader* reader) {
+absl::Status SliceAnchors::Load(const SavedState& state,
+                                const ChangedOptions& changed) {
   // The state says which trajectories are cut. Only a rule that asks for
   // beginnings has other anchors by that.
   if (listener_ == nullptr || !rule_.needs_beginning) {
-    return index_.Load(reader);
+    return index_.Load(state, changed);
   }
   std::vector<int64_t> lanes;
   for (int64_t lane = 0; lane < index_.num_lanes(); ++lane) {
     lanes.push_back(lane);
   }
   const std::vector<SlotRange> before = AnchorsOfLanes(lanes);
-  const absl::Status loaded = index_.Load(reader);
+  const absl::Status loaded = index_.Load(state, changed);
   TellOfDifference(before, AnchorsOfLanes(lanes));
   return loaded;
 }

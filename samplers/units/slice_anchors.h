@@ -7,8 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/anchors.h"
-#include "rill/samplers/state_bytes.h"
+#include "rill/samplers/changed_options.h"
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/trajectory_shares.h"
@@ -49,8 +50,8 @@ class SliceAnchors : public WriteObserver {
     return rule_.Count(it.rows, it.is_cut, it.is_closed);
   }
 
-  void Save(StateWriter* writer) const { index_.Save(writer); }
-  absl::Status Load(StateReader* reader);
+  void Save(SavedState* state) const { index_.Save(state); }
+  absl::Status Load(const SavedState& state, const ChangedOptions& changed);
 
  private:
   using Handle = TrajectoryIndex::Handle;

@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rill/samplers/state_bytes.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
 #include "rill/samplers/units/anchor_recorder.h"
 #include "rill/slots/slot.h"
@@ -71,18 +71,15 @@ TEST(SliceAnchorsTest, ListenerHearsWhatALoadedStateChanges) {
   model.AddObserver(&saved);
   model.Append(0, {{.id = 1}, {.id = 2}, {.id = 1}, {.id = 2}, {.id = 1}});
   model.Append(0, {{.id = 2}, {.id = 3}, {.id = 3}});
-  StateWriter writer("Test", 1);
-  saved.Save(&writer);
-  const std::string bytes = std::move(writer).Finish();
+  SavedState state("Test", 1);
+  saved.Save(&state);
 
   SliceAnchors loaded(rule);
   AnchorRecorder recorder;
   loaded.SetListener(&recorder);
   model.AddObserver(&loaded);
   EXPECT_THAT(recorder.anchors, ::testing::ElementsAre(0, 3));
-  RILL_ASSERT_OK_AND_ASSIGN(StateReader reader,
-                            StateReader::Open("Test", 1, bytes));
-  RILL_ASSERT_OK(loaded.Load(&reader));
+  RILL_ASSERT_OK(loaded.Load(state, {}));
   EXPECT_THAT(recorder.anchors, ::testing::ElementsAre(0));
 }
 

@@ -8,8 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/samplers/anchors.h"
-#include "rill/samplers/state_bytes.h"
+#include "rill/samplers/changed_options.h"
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/trajectories/weighed_set.h"
@@ -41,12 +42,10 @@ class StartsUnit : public Unit, protected Anchors {
     starts_.SetListener(listener);
   }
 
-  void SaveState(StateWriter* writer) const override { starts_.Save(writer); }
-  absl::Status LoadState(StateReader* reader) override {
-    return starts_.Load(reader);
-  }
-  absl::Status SkipState(StateReader* reader) const override {
-    return TrajectoryIndex::Skip(reader);
+  void SaveState(SavedState* state) const override { starts_.Save(state); }
+  absl::Status LoadState(const SavedState& state,
+                         const ChangedOptions& changed) override {
+    return starts_.Load(state, changed);
   }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {

@@ -268,15 +268,21 @@ def answer(errors):
         CONN.send(FINE)
 
 
-def next_command(errors):
-    """Answers, and waits for the next command; empty at the end.
+def sleep(errors):
+    """Answers, and waits for the next command; empty at the end."""
+    answer(errors)
+    return CONN.recv(1)
+
+
+def look(errors):
+    """The same, where children have processors of their own.
 
     The parent goes on where the host has ended. So the host sleeps at once. Others
     answer after it, and look for the command before they sleep; each for a while.
     """
     WATCH[CHILD] = ANSWERS
     host, now = WATCH[CHILDREN], time.monotonic_ns
-    if host in (CHILD, OFF):
+    if host == CHILD:
         answer(errors)
         WATCH[CHILD] = DONE
         return CONN.recv(1)
@@ -295,6 +301,7 @@ def next_command(errors):
 
 
 def serve():
+    next_command = sleep if WATCH[CHILDREN] == OFF else look
     command = next_command([])
     while command:
         WATCH[CHILD] = WORKS

@@ -177,8 +177,7 @@ TEST(IncrementalSaveTest, StoragesThatWriteInTurnLinkToo) {
       CompressedStorage::Create({.capacity = kCapacity, .lanes = kLanes}));
   ExpectLinksAndWrites(std::move(compressed));
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto list,
-      ListStorage::Create({.capacity = kCapacity, .lanes = kLanes}));
+      auto list, ListStorage::Create({.capacity = kCapacity, .lanes = kLanes}));
   ExpectLinksAndWrites(std::move(list));
 }
 

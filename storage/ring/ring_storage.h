@@ -51,12 +51,16 @@ enum class WriteOrder {
 //   alone, and so does each writer of the other orders.
 //
 // state_mutex_ is the publish lock. It guards cursors, which rows there are and
-//   what is in flight. But for kApart observers are notified of writes under
-//   it, so of one at a time. It is not held while bytes are copied, but for
-//   kApart: a write takes it to plan and retire, and again to publish.
+//   what is in flight. A write takes it to plan and retire, and again to
+//   publish; it copies without it. Observers are notified under it, so of one
+//   write at a time. A writer that works apart takes it to copy and publish
+//   alone, and notifies under alone_mutex_.
 //
 // writes_ serialises writers of one row, and appends to one lane with their
 //   publishing.
+//
+// With an error of WriteInPlace after rows have changed (a device's, or no
+// memory for the event) observers are attached anew.
 //
 // Order: alone_mutex_ before state_mutex_; nobody waits for readers, for a
 //   window or for an observer with state_mutex_; writers do with alone_mutex_.

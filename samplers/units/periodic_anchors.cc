@@ -278,6 +278,7 @@ void PeriodicAnchors::Save(SavedState* state) const {
     phases.emplace_back(index_.At(trajectory, 0), phase);
   }
   std::sort(phases.begin(), phases.end());
+  // Slots name trajectories, since handles depend on the history.
   std::vector<int64_t> lost;
   for (const auto& [slot, phase] : phases) {
     lost.insert(lost.end(), {slot, phase});

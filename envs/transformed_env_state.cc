@@ -69,13 +69,21 @@ std::string KeptKey(const envs_internal::TransformedSteps::Buffer& buffer) {
 
 }  // namespace
 
+absl::StatusOr<TensorDict> envs_internal::OwnState(const TensorDict& state) {
+  return state.Apply(
+      state.batch_shape(),
+      [](absl::string_view, const Tensor& leaf) { return leaf.Clone(); });
+}
+
 absl::StatusOr<TensorDict> TransformedEnv::SaveTransforms() const {
   TensorDict state;
   RILL_RETURN_IF_ERROR(state.Set("env/name", JsonString(env_->name())));
   for (size_t i = 0; i < transforms_.size(); ++i) {
     RILL_RETURN_IF_ERROR(
         state.Set(TransformKey(i, "name"), JsonString(transforms_[i]->name())));
-    RILL_RETURN_IF_ERROR(state.Set(TransformKey(i, "state"), states_[i]));
+    // A copy: tensors that somebody else holds cannot be written in place.
+    RILL_ASSIGN_OR_RETURN(TensorDict copy, states()[i].Clone());
+    RILL_RETURN_IF_ERROR(state.Set(TransformKey(i, "state"), std::move(copy)));
   }
   for (const Steps::Buffer& buffer : steps_.buffers) {
     if (!buffer.is_kept) continue;
@@ -127,12 +135,12 @@ absl::Status TransformedEnv::LoadTransforms(const TensorDict& state) {
   return AdoptTransforms(state);
 }
 
-// The tensors of `state` are shared: a transform sets new ones and writes into
-// none of them. The caller's copies at the root are not touched, as step() is
-// no part of a state.
+// The caller's copies at the root are not touched, as step() is no part of a
+// state.
 absl::Status TransformedEnv::AdoptTransforms(const TensorDict& state) {
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    states_[i] = FindState(state, TransformKey(i, "state"));
+    RILL_ASSIGN_OR_RETURN(states()[i], envs_internal::OwnState(FindState(
+                                           state, TransformKey(i, "state"))));
   }
   for (const Steps::Buffer& buffer : steps_.buffers) {
     if (!buffer.is_kept) continue;

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -15,27 +14,31 @@
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/lane_errors.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/tensor.h"
+#include "rill/transforms/masked_lanes.h"
 
-// States. A call of the transforms works on next_states_, which begin with the
-// tensors of states_, and CommitStates swaps the two when the whole call has
-// succeeded. A call that fails so leaves states_ as they were. Dictionaries are
-// swapped and refilled, not made: steps allocate nothing.
+// States. A call of the transforms works on next_states(), which begin with the
+// values of states(), and CommitStates lets the two change places when the
+// whole call has succeeded. A call that fails so leaves states() as they were.
+// Small tensors are copied, so that a transform may write them in place; others
+// are shared. Dictionaries are kept, not made: steps allocate nothing.
 
 namespace rill {
 namespace {
 
 constexpr absl::string_view kCreate = "TransformedEnv::Create";
 
-// The lanes with mask[lane] != 0. Few are, and which is not to be predicted: no
-// branch. `room` has an entry a lane.
+// Tensors of a state up to this size are copied for a call. That takes less
+// than new tensors would: their look-ups, counts of holders and locks.
+constexpr int64_t kCopiedBytes = 8192;
+
+// The lanes with mask[lane] != 0. `room` has an entry a lane.
 absl::Span<const int64_t> FindLanes(absl::Span<const uint8_t> mask,
                                     std::vector<int64_t>& room) {
   size_t count = 0;
-  for (size_t lane = 0; lane < mask.size(); ++lane) {
-    room[count] = static_cast<int64_t>(lane);
-    count += mask[lane] != 0 ? 1 : 0;
-  }
+  ForMaskedLanes(
+      mask, [&](size_t lane) { room[count++] = static_cast<int64_t>(lane); });
   return absl::MakeConstSpan(room).first(count);
 }
 
@@ -69,23 +72,21 @@ void CopyLanes(absl::Span<const int64_t> lanes, int64_t width,
   }
 }
 
-// Found once: a walk over a dictionary builds its keys.
-std::vector<std::string> KeysOf(const TensorDict& state) {
-  std::vector<std::string> keys;
-  state.ForEachLeaf([&keys](absl::string_view key, const Tensor&) {
-    keys.emplace_back(key);
-  });
-  return keys;
-}
-
-// Shares the tensors of `from` with `to` and keeps its dictionary, so that
-// nothing is allocated. False where `keys` are not those of both.
-bool ShareTensors(absl::Span<const std::string> keys, const TensorDict& from,
-                  TensorDict* to) {
-  return absl::c_all_of(keys, [&](const std::string& key) {
-    const Tensor* const tensor = from.Find(key);
-    return tensor != nullptr && to->Set(key, *tensor).ok();
-  });
+// Gives a tensor of `to` the values of that of `from`. False where it is not in
+// `from`.
+bool CopyTensor(const std::string& key, const TensorDict& from,
+                TensorDict* to) {
+  const Tensor* const source = from.Find(key);
+  if (source == nullptr) return false;
+  const Tensor* const target = to->Find(key);
+  if (target == nullptr || source->size_bytes() > kCopiedBytes ||
+      !source->is_host() || !source->is_contiguous() ||
+      !MayReuse(*target, source->dtype(), {}, source->shape(), {})) {
+    return to->Set(key, *source).ok();
+  }
+  std::memcpy(target->raw_data(), source->raw_data(),
+              static_cast<size_t>(source->size_bytes()));
+  return true;
 }
 
 }  // namespace
@@ -96,14 +97,18 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
     return absl::InvalidArgumentError(
         absl::StrCat(kCreate, ": env: got null, want an environment"));
   }
-  std::vector<TensorDict> states;
+  States states;
   for (size_t i = 0; i < transforms.size(); ++i) {
     if (transforms[i] == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(
           kCreate, ": transforms[", i, "]: got null, want a transform"));
     }
-    RILL_ASSIGN_OR_RETURN(states.emplace_back(),
+    RILL_ASSIGN_OR_RETURN(const TensorDict initial,
                           transforms[i]->InitialState(env->lanes()));
+    for (std::vector<TensorDict>& state : states) {
+      RILL_ASSIGN_OR_RETURN(state.emplace_back(),
+                            envs_internal::OwnState(initial));
+    }
   }
   if (!transforms.empty() && !env->spec().device.is_cpu()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -119,7 +124,7 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
 }
 
 TransformedEnv::TransformedEnv(std::unique_ptr<Env> env, Transforms transforms,
-                               Steps steps, std::vector<TensorDict> states)
+                               Steps steps, States states)
     : Env(std::move(steps.spec), std::move(steps.step)),
       env_(std::move(env)),
       transforms_(std::move(transforms)),
@@ -127,13 +132,16 @@ TransformedEnv::TransformedEnv(std::unique_ptr<Env> env, Transforms transforms,
       done_(static_cast<size_t>(env_->lanes()), 0),
       mask_(done_.size(), 0),
       lanes_found_(done_.size(), 0),
-      states_(std::move(states)),
-      next_states_(states_) {
-  for (const TensorDict& state : states_) state_keys_.push_back(KeysOf(state));
+      all_states_(std::move(states)) {
+  for (size_t i = 0; i < transforms_.size(); ++i) {
+    this->states()[i].ForEachLeaf([&](absl::string_view key, const Tensor&) {
+      state_keys_.push_back({i, std::string(key)});
+    });
+  }
 }
 
-absl::Status TransformedEnv::Annotate(size_t i,
-                                      const absl::Status& status) const {
+absl::Status TransformedEnv::Annotate(size_t i, absl::Status status) const {
+  if (status.ok()) return status;
   return envs_internal::AnnotateTransform(status, *env_, i, *transforms_[i]);
 }
 
@@ -146,25 +154,21 @@ void TransformedEnv::CopyRows(const Steps::Link& link) {
 // Copies a dictionary whole where its keys differ from those of InitialState: a
 // loaded state may lack a dictionary without leaves.
 void TransformedEnv::StartStates() {
-  for (size_t i = 0; i < states_.size(); ++i) {
-    if (!ShareTensors(state_keys_[i], states_[i], &next_states_[i])) {
-      next_states_[i] = states_[i];
-    }
+  for (const StateKey& at : state_keys_) {
+    const TensorDict& from = states()[at.transform];
+    TensorDict& to = next_states()[at.transform];
+    if (!CopyTensor(at.key, from, &to)) to = from;
   }
 }
 
-void TransformedEnv::CommitStates() {
-  for (size_t i = 0; i < states_.size(); ++i) {
-    if (!states_[i].empty()) std::swap(states_[i], next_states_[i]);
-  }
-}
+void TransformedEnv::CommitStates() { now_ = 1 - now_; }
 
 absl::Status TransformedEnv::Seed(uint64_t seed) {
   RILL_RETURN_IF_ERROR(env_->Seed(seed));
   StartStates();
   for (size_t i = 0; i < transforms_.size(); ++i) {
     RILL_RETURN_IF_ERROR(
-        Annotate(i, transforms_[i]->OnSeed(seed, &next_states_[i])));
+        Annotate(i, transforms_[i]->OnSeed(seed, &next_states()[i])));
   }
   CommitStates();
   return absl::OkStatus();
@@ -187,7 +191,7 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
     }
     RILL_RETURN_IF_ERROR(
         Annotate(i, transforms_[i]->OnReset(mask.lanes, steps_.leaves[i],
-                                            &next_states_[i])));
+                                            &next_states()[i])));
   }
   for (const int64_t lane : lanes) done_[lane] = 0;
   // A group that began on its own changed rows of the root too. No transform
@@ -229,7 +233,7 @@ absl::Status TransformedEnv::BeginStep() {
   // An action comes from the caller, so the last transform is first.
   for (size_t i = transforms_.size(); i-- > 0;) {
     RILL_RETURN_IF_ERROR(Annotate(
-        i, transforms_[i]->OnAction(steps_.leaves[i], &next_states_[i])));
+        i, transforms_[i]->OnAction(steps_.leaves[i], &next_states()[i])));
   }
   failure_ = env_->BeginStep();
   // A refusal moved no lane and ends the call. A simulator that failed has
@@ -246,7 +250,7 @@ absl::Status TransformedEnv::EndStep() {
       if (!steps_.buffers[link.to].is_kept) CopyRows(link);
     }
     RILL_RETURN_IF_ERROR(Annotate(
-        i, transforms_[i]->OnStep(steps_.leaves[i], &next_states_[i])));
+        i, transforms_[i]->OnStep(steps_.leaves[i], &next_states()[i])));
   }
   // The transforms' own root for the next step. The caller carries the leaves
   // of step() itself, and has done so or not when that step begins.

@@ -2,6 +2,8 @@
 #ifndef RILL_ENVS_TRANSFORMED_ENV_H_
 #define RILL_ENVS_TRANSFORMED_ENV_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,7 +31,8 @@ namespace rill {
 // Device/Stream: transforms need an environment in host memory.
 // Thread-safety: thread-compatible. After an error of a transform all lanes are
 //   to be reset.
-// Cost: that of environment and transforms; allocates nothing by itself.
+// Cost: that of environment and transforms, and a copy of states of up to 8 KiB
+//   a call; allocates nothing by itself.
 //
 // Example (TransformedEnvTest.Example runs it):
 //   TransformedEnv::Transforms transforms;
@@ -74,14 +77,25 @@ class TransformedEnv final : public Env {
  private:
   using Steps = envs_internal::TransformedSteps;
 
+  struct StateKey {
+    size_t transform;
+    std::string key;
+  };
+  // Of each transform, twice.
+  using States = std::array<std::vector<TensorDict>, 2>;
+
   TransformedEnv(std::unique_ptr<Env> env, Transforms transforms, Steps steps,
-                 std::vector<TensorDict> states);
+                 States states);
+
+  std::vector<TensorDict>& states() { return all_states_[now_]; }
+  const std::vector<TensorDict>& states() const { return all_states_[now_]; }
+  std::vector<TensorDict>& next_states() { return all_states_[1 - now_]; }
 
   absl::Status CheckStep() const;
   void CopyRows(const Steps::Link& link);
   void StartStates();
   void CommitStates();
-  absl::Status Annotate(size_t i, const absl::Status& status) const;
+  absl::Status Annotate(size_t i, absl::Status status) const;
   // CheckState has passed the state.
   absl::Status AdoptTransforms(const TensorDict& state);
 
@@ -93,9 +107,9 @@ class TransformedEnv final : public Env {
   std::vector<int64_t> lanes_found_;  // Room for the result of FindLanes.
   absl::Status failure_;              // Of a simulator, between the two calls.
 
-  std::vector<TensorDict> states_;
-  std::vector<TensorDict> next_states_;
-  std::vector<std::vector<std::string>> state_keys_;
+  States all_states_;
+  size_t now_ = 0;
+  std::vector<StateKey> state_keys_;  // A walk over states would build them.
 };
 
 }  // namespace rill

@@ -62,6 +62,10 @@ absl::StatusOr<TransformedSteps> PlanTransformedSteps(
     absl::string_view caller, const Env& env,
     absl::Span<const std::unique_ptr<StepTransform>> transforms);
 
+// A copy of a transform's state, each tensor in a buffer of its own: one that
+// nobody else holds may be written in place.
+absl::StatusOr<TensorDict> OwnState(const TensorDict& state);
+
 // `status`, with the transform's number and name.
 absl::Status AnnotateTransform(const absl::Status& status, const Env& env,
                                size_t i, const StepTransform& transform);

@@ -58,13 +58,19 @@ std::string KeptKey(const envs_internal::TransformedSteps::Buffer& buffer) {
 
 }  // namespace
 
+absl::StatusOr<TensorDict> envs_internal::OwnState(const TensorDict& state) {
+  return state.Apply(
+      [](absl::string_view, const Tensor& leaf) { return leaf.Clone(); });
+}
+
 absl::StatusOr<TensorDict> TransformedEnv::SaveTransforms() const {
   StateWriter state(kType, kStateVersion);
   state.Entry<NonTensor>("env/name", JsonString(env_->name()));
   for (size_t i = 0; i < transforms_.size(); ++i) {
     state.Entry<NonTensor>(TransformKey(i, "name"),
                            JsonString(transforms_[i]->name()));
-    state.Entry<TensorDict>(TransformKey(i, "state"), states_[i]);
+    // A copy: tensors that somebody else holds cannot be written in place.
+    state.Entry(TransformKey(i, "state"), states()[i].Clone());
   }
   for (const Steps::Buffer& buffer : steps_.buffers) {
     if (buffer.is_kept) state.Entry(KeptKey(buffer), buffer.tensor.Clone());
@@ -115,12 +121,12 @@ absl::Status TransformedEnv::LoadTransforms(const TensorDict& state) {
   return AdoptTransforms(state);
 }
 
-// The tensors of `state` are shared: a transform sets new ones and writes into
-// none of them. The caller's copies at the root are not touched, as step() is
-// no part of a state.
+// The caller's copies at the root are not touched, as step() is no part of a
+// state.
 absl::Status TransformedEnv::AdoptTransforms(const TensorDict& state) {
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    states_[i] = FindState(state, TransformKey(i, "state"));
+    RILL_ASSIGN_OR_RETURN(states()[i], envs_internal::OwnState(FindState(
+                                           state, TransformKey(i, "state"))));
   }
   for (const Steps::Buffer& buffer : steps_.buffers) {
     if (!buffer.is_kept) continue;

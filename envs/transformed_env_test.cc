@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -188,6 +189,26 @@ class FailsOnce final : public StepTransform {
   }
 
   const int64_t at_;
+};
+
+// Counts its steps in its state's tensor, in place.
+class CountsInPlace final : public StepTransform {
+ public:
+  absl::string_view name() const override { return "CountsInPlace"; }
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    return StepPlan{.spec = step};
+  }
+  absl::StatusOr<TensorDict> InitialState(int64_t /*lanes*/) const override {
+    RILL_ASSIGN_OR_RETURN(Tensor steps, Tensor::Zeros(DType::kInt64, {1}));
+    return TensorDict::Create({}, {{"steps", std::move(steps)}});
+  }
+  absl::Status OnStep(Leaves /*leaves*/, TensorDict* state) const override {
+    const Tensor* const steps = state->Find("steps");
+    EXPECT_TRUE(MayReuse(*steps, DType::kInt64, {}, {1}, {}));
+    ++*steps->data<int64_t>();
+    return absl::OkStatus();
+  }
 };
 
 // A plan that somebody else makes.
@@ -421,19 +442,42 @@ TEST(TransformedEnvTest, TheCallersRootIsNotReadBack) {
 // --- Errors ------------------------------------------------------------------
 
 TEST(TransformedEnvTest, AFailedStepLeavesTheStates) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto env, With(MakeCountingEnv({.lanes = 2}),
-                                           std::make_unique<FailsOnce>(-1),
-                                           std::make_unique<FailsOnce>(1)));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      With(MakeCountingEnv({.lanes = 2}), std::make_unique<CountsInPlace>(),
+           std::make_unique<FailsOnce>(-1), std::make_unique<FailsOnce>(1)));
   TensorDict step = env->step();
-  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1}));
+  const std::vector<uint8_t> all = {1, 1};
+  RILL_ASSERT_OK(env->Reset(all));
   RILL_ASSERT_OK(env->Step());
   EXPECT_THAT(env->Step(), StatusIs(absl::StatusCode::kUnavailable,
-                                    HasSubstr("in transforms[1] (FailsOnce)")));
+                                    HasSubstr("in transforms[2] (FailsOnce)")));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, env->SaveState());
+  // Steps after a save, and after a load, leave what was saved.
+  RILL_ASSERT_OK(env->LoadState(state));
+  RILL_ASSERT_OK(env->Reset(all));
+  EXPECT_FALSE(env->Step().ok());
   for (const char* key :
-       {"transforms/0/state/steps", "transforms/1/state/steps"}) {
-    EXPECT_THAT(state.Flat<int64_t>(key), IsOkAndHolds(ElementsAre(1)));
+       {"transforms/0/state/steps", "transforms/1/state/steps",
+        "transforms/2/state/steps"}) {
+    EXPECT_THAT(state.Flat<int64_t>(key), IsOkAndHolds(ElementsAre(1))) << key;
   }
+}
+
+// Also where somebody holds what was saved or loaded.
+TEST(TransformedEnvTest, StatesAreTheTransformsAlone) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, With(MakeCountingEnv({.lanes = 1}),
+                                           std::make_unique<CountsInPlace>()));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1}));
+  RILL_ASSERT_OK(env->Step());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict saved, env->SaveState());
+  RILL_ASSERT_OK(env->Step());
+  RILL_ASSERT_OK(env->LoadState(saved));
+  RILL_ASSERT_OK(env->Step());
+  constexpr absl::string_view kSteps = "transforms/0/state/steps";
+  EXPECT_THAT(saved.Flat<int64_t>(kSteps), IsOkAndHolds(ElementsAre(1)));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict last, env->SaveState());
+  EXPECT_THAT(last.Flat<int64_t>(kSteps), IsOkAndHolds(ElementsAre(2)));
 }
 
 TEST(TransformedEnvTest, TransformsSeeTheStepOfASimulatorThatFails) {

@@ -5,32 +5,36 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "hwy/highway.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/masked_lanes.h"
 
 namespace rill {
 namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
 
 // sums[lane] = before[lane] + rewards[lane], in float32.
 template <typename Reward>
 void AddRewards(absl::Span<const float> before, const BoundLeaf& rewards,
                 absl::Span<float> sums) {
   const absl::Span<const Reward> values = rewards.As<Reward>();
-  size_t lane = 0;
-  // Without the block the compiler must assume that `sums` may overlap `before`
-  // and makes a scalar loop. Values in a local array overlap nothing.
-  constexpr size_t kBlock = 8;
-  for (; lane + kBlock <= sums.size(); lane += kBlock) {
-    float block[kBlock];
-    for (size_t i = 0; i < kBlock; ++i) {
-      block[i] = before[lane + i] + static_cast<float>(values[lane + i]);
+  const auto add = [&]<typename D>(D d, size_t lane) {
+    const auto reward = hn::LoadU(hn::Rebind<Reward, D>(), &values[lane]);
+    const auto old = hn::LoadU(d, &before[lane]);
+    if constexpr (sizeof(Reward) == sizeof(float)) {
+      hn::StoreU(hn::Add(old, reward), d, &sums[lane]);
+    } else {
+      hn::StoreU(hn::Add(old, hn::DemoteTo(d, reward)), d, &sums[lane]);
     }
-    for (size_t i = 0; i < kBlock; ++i) sums[lane + i] = block[i];
-  }
-  for (; lane < sums.size(); ++lane) {
-    sums[lane] = before[lane] + static_cast<float>(values[lane]);
-  }
+  };
+  // As many floats as a vector of rewards has.
+  const hn::Rebind<float, hn::ScalableTag<Reward>> d;
+  size_t lane = 0;
+  for (; lane + hn::Lanes(d) <= sums.size(); lane += hn::Lanes(d)) add(d, lane);
+  for (; lane < sums.size(); ++lane) add(hn::CappedTag<float, 1>(), lane);
 }
 
 class RewardSumTransform final : public StepTransform {
@@ -77,9 +81,7 @@ class RewardSumTransform final : public StepTransform {
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* /*state*/) const override {
     const absl::Span<float> sums = leaves[0].As<float>();
-    for (size_t lane = 0; lane < mask.size(); ++lane) {
-      if (mask[lane] != 0) sums[lane] = 0;
-    }
+    ForMaskedLanes(mask, [sums](size_t lane) { sums[lane] = 0; });
     return absl::OkStatus();
   }
 

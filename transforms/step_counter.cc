@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/step_counter.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "hwy/highway.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/masked_lanes.h"
 
 namespace rill {
 namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr absl::string_view kPlanSteps = "StepCounter::PlanSteps";
 
@@ -65,48 +67,41 @@ class StepCounterTransform final : public StepTransform {
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* /*state*/) const override {
     const absl::Span<int64_t> counts = leaves[kCount].As<int64_t>();
-    for (size_t lane = 0; lane < mask.size(); ++lane) {
-      if (mask[lane] != 0) counts[lane] = 0;
-    }
+    ForMaskedLanes(mask, [counts](size_t lane) { counts[lane] = 0; });
     return absl::OkStatus();
   }
 
-  // One pass over the counts also finds whether any lane has got to the limit,
-  // in the sign bits of `all_left`. The flags are read in the rare second pass
-  // only.
+  // One pass over the counts also finds whether any lane has got to the limit.
+  // The flags are read in the rare second pass only.
   absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
     const absl::Span<const int64_t> before = leaves[kCount].As<int64_t>();
     const absl::Span<int64_t> counts = leaves[kNextCount].As<int64_t>();
     const int64_t limit = options_.max_steps.value_or(INT64_MAX);
-    // Steps that are left, to be read as int64: below zero where a count has
-    // got to the limit. A count far below zero wraps to that too, so the second
-    // pass compares exactly. Unsigned, since signed overflow is undefined.
-    const auto left = [limit](int64_t count) {
-      return static_cast<uint64_t>(limit - 1) - static_cast<uint64_t>(count);
+    // Steps that are left: below zero where a count has got to the limit. A
+    // count far below zero wraps to that too, so the second pass compares
+    // exactly.
+    const auto left = [&]<typename D>(D d, size_t lane) {
+      // A count at the largest number stays there.
+      const auto old = hn::LoadU(d, &before[lane]);
+      const auto is_below = hn::Ne(old, hn::Set(d, INT64_MAX));
+      const auto count = hn::Sub(old, hn::VecFromMask(d, is_below));
+      hn::StoreU(count, d, &counts[lane]);
+      return hn::Sub(hn::Set(d, limit - 1), count);
     };
+    const hn::ScalableTag<int64_t> d;
+    auto all_left = hn::Zero(d);  // The sign is set where any of them is.
     size_t lane = 0;
-    // Compilers make vectors of blocks that overlap nothing: `block` keeps them
-    // from assuming that `counts` overlaps `before`.
-    constexpr size_t kBlock = 8;
-    uint64_t all_left[kBlock] = {};
-    for (; lane + kBlock <= counts.size(); lane += kBlock) {
-      int64_t block[kBlock];
-      for (size_t i = 0; i < kBlock; ++i) {
-        // A count at the largest number stays there.
-        block[i] = before[lane + i] + (before[lane + i] != INT64_MAX);
-        // The OR of sign bits is set where any of them is.
-        all_left[i] |= left(block[i]);
-      }
-      for (size_t i = 0; i < kBlock; ++i) counts[lane + i] = block[i];
+    for (; lane + hn::Lanes(d) <= counts.size(); lane += hn::Lanes(d)) {
+      all_left = hn::Or(all_left, left(d, lane));
     }
+    const hn::CappedTag<int64_t, 1> one;
+    auto last_left = hn::Zero(one);
     for (; lane < counts.size(); ++lane) {
-      counts[lane] = before[lane] + (before[lane] != INT64_MAX);
-      all_left[0] |= left(counts[lane]);
+      last_left = hn::Or(last_left, left(one, lane));
     }
     // Most steps end no episode.
-    if (std::none_of(
-            std::begin(all_left), std::end(all_left),
-            [](uint64_t any) { return static_cast<int64_t>(any) < 0; })) {
+    if (hn::AllFalse(d, hn::Lt(all_left, hn::Zero(d))) &&
+        hn::AllFalse(one, hn::Lt(last_left, hn::Zero(one)))) {
       return absl::OkStatus();
     }
     // The flags that the environment has set stay.

@@ -37,7 +37,9 @@ struct StepPlan {
 // to the root.
 //
 // A transform is a pure function of its leaves and a state, and both are the
-// caller's. State: as in batch_transform.h.
+// caller's. State: as in batch_transform.h. A tensor of it that nobody else
+// holds (MayReuse, tensordict/bound_rows.h) may also be written in place: a
+// caller that passes such a one has copied what it must keep.
 //
 // Shapes: leaves are [lanes, ...], one after another in host memory.
 // Thread-safety: immutable. A caller serialises calls that share a state.

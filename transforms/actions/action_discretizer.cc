@@ -2,6 +2,7 @@
 #include "rill/transforms/actions/action_discretizer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -131,8 +132,11 @@ class ActionDiscretizerTransform final : public StepTransform {
     }
     const double low = bounds_.low[element];
     const double high = bounds_.high[element];
-    return low + (static_cast<double>(interval) + part) /
-                     static_cast<double>(n) * (high - low);
+    const double share =
+        (static_cast<double>(interval) + part) / static_cast<double>(n);
+    // The bounds may be further apart than the largest number.
+    return std::isfinite(high - low) ? low + share * (high - low)
+                                     : (1 - share) * low + share * high;
   }
 
   // Rounding to T may leave the bounds by a bit, so the number is clamped after

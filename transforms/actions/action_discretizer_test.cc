@@ -139,6 +139,19 @@ TEST(ActionDiscretizerTest, NumbersStayInsideTheBounds) {
   }
 }
 
+// The difference of such bounds is no number.
+TEST(ActionDiscretizerTest, BoundsMayBeAsFarApartAsNumbersAre) {
+  const LeafSpec wide = LeafSpec::Bounded(DType::kFloat64, {1}, -1e308, 1e308);
+  const auto map = [&](Sampling sampling) {
+    return Map<int64_t, double>(
+        {.spec = wide, .num_intervals = {2}, .sampling = sampling}, {0, 1},
+        {1});
+  };
+  EXPECT_THAT(map(Sampling::kLow), ElementsAre(-1e308, 0));
+  EXPECT_THAT(map(Sampling::kMedian), ElementsAre(-5e307, 5e307));
+  EXPECT_THAT(map(Sampling::kHigh), ElementsAre(0, 1e308));
+}
+
 TEST(ActionDiscretizerTest, BadOptionsAreNamed) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const LeafSpec& bad :

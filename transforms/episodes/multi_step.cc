@@ -76,7 +76,7 @@ void SumWindows(const StreamLeaf& leaf, int64_t out,
     for (int64_t step = 0; step < out; ++step) {
       const int64_t last = lasts[static_cast<size_t>(lane * out + step)];
       for (int64_t e = 0; e < elements; ++e) {
-        double sum = 0;
+        double sum = -0.0;  // 0 + -0 would be 0.
         for (int64_t i = step; i <= last; ++i) {
           T reward;
           std::memcpy(&reward,

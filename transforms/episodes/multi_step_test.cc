@@ -92,11 +92,15 @@ TEST(MultiStepTest, T3_OneStepChangesNothing) {
   RILL_ASSERT_OK_AND_ASSIGN(auto multi_step,
                             MultiStep::Create({.rows = RowSpec()}));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, multi_step->InitialState());
-  TensorDict batch = FiveSteps();
+  TensorDict steps = FiveSteps();
+  // The sum 0 + -0 would be 0.
+  RILL_ASSERT_OK(steps.Set("next/reward",
+                           *Tensor::From<float>({-0.f, 2, 3, 0, 5}, {5, 1})));
+  TensorDict batch = steps;
   RILL_ASSERT_OK(multi_step->Inverse(&batch, &state));
   RILL_ASSERT_OK_AND_ASSIGN(batch,
                             batch.Exclude({"steps_to_next_obs", "gamma"}));
-  RILL_EXPECT_OK(batch.CheckEqual(FiveSteps()));
+  RILL_EXPECT_OK(batch.CheckEqual(steps));
 }
 
 TEST(MultiStepTest, T4_FlagsAreThoseOfTheWindow) {

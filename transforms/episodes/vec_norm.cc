@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call makes two passes over its rows: one adds moments around the mean so
-// far and merges them into the statistics, the other normalises by the result.
-// Both go over blocks of at most kColumns columns, whose numbers stay on the
-// stack, and over all rows of a block.
-//
-// Narrow rows fill no vector. Then 2^bits rows are taken as one row of as many
-// columns (a group), each with sums of its own, which are added up at the end.
-// Groups do not depend on the processor's vectors, so the order of additions is
-// the same everywhere.
 #include "rill/transforms/episodes/vec_norm.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -29,94 +22,23 @@
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/spec.h"
 #include "rill/transforms/episodes/vec_norm_kernels.h"
-#include "rill/transforms/episodes/vec_norm_statistics.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/masked_lanes.h"
 #include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {
 
-using transforms_internal::VecNormStatistics;
-
-// Columns that are worked on at once, on the stack. Rows of up to kNarrow
-// elements are looked at in groups, so that vectors are full. A group of the
-// widest of them has kNarrow << kGroupBits elements, which is kColumns.
-constexpr int64_t kColumns = 512;
-constexpr int64_t kNarrow = 64;
-constexpr int kGroupBits = 3;
+using transforms_internal::NormaliseRows;
+using transforms_internal::VecNormCall;
 
 // Keeps 1 + 2 n, the size of a state, far from overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 40;  // Of a row.
 
 // Rows of a few lanes with fewer elements together are packed, on the stack.
 constexpr int64_t kPacked = 512;
-
-// Calls `fn` with begin and size of each run of lanes that are masked. Runs and
-// not lanes, since the kernels take many rows at once.
-template <typename Fn>
-void ForRuns(absl::Span<const uint8_t> mask, const Fn& fn) {
-  const auto lanes = static_cast<int64_t>(mask.size());
-  for (int64_t lane = 0; lane < lanes;) {
-    if (mask[static_cast<size_t>(lane)] == 0) {
-      ++lane;
-      continue;
-    }
-    int64_t end = lane;
-    while (end < lanes && mask[static_cast<size_t>(end)] != 0) ++end;
-    fn(lane, end - lane);
-    lane = end;
-  }
-}
-
-// The rows of a call: how many, the first one, and a function that calls
-// another with begin and size of each run of them. A template, so that the one
-// run of a step is called directly.
-template <typename ForRows>
-struct Rows {
-  int64_t count = 0;
-  int64_t first = 0;
-  ForRows for_runs;
-};
-
-// Some columns of rows of `width` elements.
-struct Columns {
-  int64_t width = 0;
-  int64_t begin = 0;
-  int64_t count = 0;
-  int group_bits = 0;
-  // Rows that make one of the kernels' rows.
-  int64_t group() const { return int64_t{1} << group_bits; }
-
-  // Copies numbers of the columns for the further rows of a group. So few that
-  // a call of memcpy would take longer.
-  void Repeat(double* numbers) const {
-    for (int64_t i = count; i < group() * count; ++i) {
-      numbers[i] = numbers[i - count];
-    }
-  }
-  // And adds them up again.
-  void Fold(double* numbers) const {
-    for (int64_t row = group(); --row > 0;) {
-      for (int64_t c = 0; c < count; ++c) {
-        numbers[(row - 1) * count + c] += numbers[row * count + c];
-      }
-    }
-  }
-  // Calls `kernel` with the first element, rows, pitch and columns of parts
-  // that make up `rows` rows from `row` on.
-  template <typename Kernel>
-  void Split(int64_t row, int64_t rows, const Kernel& kernel) const {
-    // The rows that make whole groups, then the rest as rows of their own,
-    // which use the first `count` sums only.
-    const int64_t groups = rows >> group_bits;
-    const int64_t first = row * width + begin;
-    const int64_t rest = rows - (groups << group_bits);
-    if (groups > 0) {
-      kernel(first, groups, width << group_bits, count << group_bits);
-    }
-    if (rest > 0) kernel(first + (rows - rest) * width, rest, width, count);
-  }
-};
+// Statistics of no more elements are made on the stack.
+constexpr int64_t kSmall = 512;
 
 class VecNormTransform final : public StepTransform {
  public:
@@ -191,14 +113,21 @@ class VecNormTransform final : public StepTransform {
 
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* state) const override {
-    int64_t count = 0;
-    // Without a masked lane `first` is the end, and MapLeaves returns at once.
-    for (const uint8_t is_reset : mask) count += is_reset != 0;
-    return MapLeaves(/*is_next=*/false, count, mask, leaves, state);
+    size_t lanes[kPacked];
+    size_t count = 0;
+    ForMaskedLanes(mask, [&](size_t lane) {
+      if (count < kPacked) lanes[count] = lane;
+      ++count;
+    });
+    return MapLeaves(
+        /*is_next=*/false,
+        {.count = static_cast<int64_t>(count), .mask = mask, .lanes = lanes},
+        leaves, state);
   }
 
   absl::Status OnStep(Leaves leaves, TensorDict* state) const override {
-    return MapLeaves(/*is_next=*/true, leaves[0].rows, {}, leaves, state);
+    return MapLeaves(/*is_next=*/true, {.count = leaves[0].rows}, leaves,
+                     state);
   }
 
  private:
@@ -224,12 +153,16 @@ class VecNormTransform final : public StepTransform {
          .is_in_place = in == out});
   }
 
-  // `count` rows of the leaves: those that `mask` has, or all where it is
-  // empty.
-  absl::Status MapLeaves(bool is_next, int64_t count,
-                         absl::Span<const uint8_t> mask, Leaves leaves,
+  // The lanes of a call: all, or those that are reset.
+  struct Lanes {
+    int64_t count = 0;
+    absl::Span<const uint8_t> mask = {};  // Empty: all.
+    const size_t* lanes = nullptr;        // The first kPacked of the mask.
+  };
+
+  absl::Status MapLeaves(bool is_next, const Lanes& lanes, Leaves leaves,
                          TensorDict* state) const {
-    if (count == 0) return absl::OkStatus();
+    if (lanes.count == 0) return absl::OkStatus();
     // Leaves of the other side have places too, so they are counted.
     size_t at = 0;
     for (const StepLeaf& leaf : step_leaves_) {
@@ -237,28 +170,37 @@ class VecNormTransform final : public StepTransform {
       const BoundLeaf& to = leaf.is_in_place ? from : leaves[at++];
       if (leaf.is_next != is_next) continue;
       const std::string& key = options_.in_keys[leaf.key];
-      // The layout is checked at each call: a state may come from a file.
       const Tensor* const before = state->Find(key);
-      if (before == nullptr || before->dtype() != DType::kFloat64 ||
-          !before->is_contiguous() ||
-          before->shape() != state_shapes_[leaf.key]) {
+      const Shape& shape = state_shapes_[leaf.key];
+      const bool is_own = before != nullptr &&
+                          MayReuse(*before, DType::kFloat64, {}, shape, {});
+      // The layout is checked at each call: a state may come from a file.
+      if (!is_own && (before == nullptr || before->dtype() != DType::kFloat64 ||
+                      !before->is_contiguous() || before->shape() != shape)) {
         return absl::FailedPreconditionError(absl::StrCat(
             "VecNorm: state: \"", key, "\": want contiguous float64",
-            state_shapes_[leaf.key].ToString(), "; start with InitialState"));
+            shape.ToString(), "; start with InitialState"));
       }
-      Tensor after;  // A frozen one makes none.
-      if (!options_.frozen) {
-        RILL_ASSIGN_OR_RETURN(after,
-                              spare_.Take(DType::kFloat64, before->shape()));
+      // On an error the caller keeps the old statistics. So new ones are made
+      // apart, and then written over a tensor that nobody else holds, or they
+      // are in a tensor of their own.
+      const int64_t n = options_.shapes[leaf.key].num_elements();
+      double room[1 + 2 * kSmall];
+      std::optional<Tensor> after;
+      if (!options_.frozen && !(is_own && n <= kSmall)) {
+        RILL_ASSIGN_OR_RETURN(after, spare_.Take(DType::kFloat64, shape));
       }
-      // Read from the old tensor, written into another: on an error the caller
-      // keeps the old state.
-      const VecNormStatistics old(*before);
-      const VecNormStatistics made(options_.frozen ? *before : after);
-      const bool is_finite =
-          from.dtype == DType::kFloat32
-              ? MapMasked<float>(from, to, count, mask, old, made)
-              : MapMasked<double>(from, to, count, mask, old, made);
+      const VecNormCall call = {
+          .n = n,
+          .rows = lanes.count,
+          .decay = options_.decay,
+          .eps = options_.eps,
+          .frozen = options_.frozen,
+          .before = before->data<double>(),
+          .after = after.has_value() ? after->data<double>() : room};
+      const bool is_finite = from.dtype == DType::kFloat32
+                                 ? MapLanes<float>(from, to, lanes, call)
+                                 : MapLanes<double>(from, to, lanes, call);
       if (!is_finite) {
         return absl::InvalidArgumentError(
             absl::StrCat("VecNorm: \"", leaf.in,
@@ -266,157 +208,61 @@ class VecNormTransform final : public StepTransform {
                          "to learn from; the statistics stay"));
       }
       if (options_.frozen) continue;
-      RILL_RETURN_IF_ERROR(state->Set(key, std::move(after)));
+      if (after.has_value()) {
+        RILL_RETURN_IF_ERROR(state->Set(key, *std::move(after)));
+      } else {
+        std::copy_n(room, 1 + 2 * n, before->data<double>());
+      }
     }
     return absl::OkStatus();
   }
 
   // False where moments are not finite.
   template <typename T>
-  bool MapMasked(const BoundLeaf& from, const BoundLeaf& to, int64_t count,
-                 absl::Span<const uint8_t> mask,
-                 const VecNormStatistics& before,
-                 const VecNormStatistics& after) const {
+  static bool MapLanes(const BoundLeaf& from, const BoundLeaf& to,
+                       const Lanes& lanes, VecNormCall call) {
     const T* const in = reinterpret_cast<const T*>(from.data);
     T* const out = reinterpret_cast<T*>(to.data);
-    const auto all = [count](const auto& fn) { fn(0, count); };
-    const Rows<decltype(all)> rows = {count, 0, all};
-    if (mask.empty()) return MapRows(in, out, rows, before, after);
-    if (count * std::max<int64_t>(1, before.n) <= kPacked) {
-      return MapPacked(in, out, rows, mask, before, after);
+    if (lanes.mask.empty()) return NormaliseRows(call, in, out);
+    if (call.rows * std::max<int64_t>(1, call.n) <= kPacked) {
+      return MapPacked(call, lanes.lanes, in, out);
     }
-    const auto first = std::find_if(mask.begin(), mask.end(),
-                                    [](uint8_t is_reset) { return is_reset; });
-    const auto runs = [mask](const auto& fn) { ForRuns(mask, fn); };
-    return MapRows(in, out,
-                   Rows<decltype(runs)>{count, first - mask.begin(), runs},
-                   before, after);
+    call.mask = lanes.mask;
+    call.first = static_cast<int64_t>(lanes.lanes[0]);
+    return NormaliseRows(call, in, out);
   }
 
-  // Few rows here and there: one call of each kernel for all of them, and no
-  // branch that depends on the mask.
-  template <typename T, typename R>
-  bool MapPacked(const T* in, T* out, const R& rows,
-                 absl::Span<const uint8_t> mask,
-                 const VecNormStatistics& before,
-                 const VecNormStatistics& after) const {
-    size_t lanes[kPacked + 1];
-    size_t count = 0;
-    for (size_t lane = 0; lane < mask.size(); ++lane) {
-      lanes[count] = lane;
-      count += mask[lane] != 0 ? 1 : 0;
-    }
-    const auto width = static_cast<size_t>(before.n);
+  // Few rows here and there, as rows that follow one another.
+  template <typename T>
+  static bool MapPacked(const VecNormCall& call, const size_t* lanes,
+                        const T* in, T* out) {
     T packed[kPacked];
-    T* end = packed;
-    for (size_t i = 0; i < count; ++i) {
-      const T* const row = in + lanes[i] * width;
-      for (size_t c = 0; c < width; ++c) *end++ = row[c];
-    }
-    const bool is_finite = MapRows(packed, packed, rows, before, after);
-    const T* row = packed;
-    for (size_t i = 0; i < count; ++i) {
-      T* const to = out + lanes[i] * width;
-      for (size_t c = 0; c < width; ++c) to[c] = *row++;
-    }
-    return is_finite;
-  }
-
-  template <typename T, typename R>
-  bool MapRows(const T* in, T* out, const R& rows,
-               const VecNormStatistics& before,
-               const VecNormStatistics& after) const {
-    double shift[kColumns];
-    double factor[kColumns];
-    Columns columns = {.width = before.n};
-    // Wider rows fill the vectors by themselves.
-    if (columns.width > 0 && columns.width <= kNarrow) {
-      // So many that they have a multiple of 2^kGroupBits elements.
-      columns.group_bits = std::max(
-          0,
-          kGroupBits - std::countr_zero(static_cast<uint64_t>(columns.width)));
-    }
-    // The weight is computed once for all columns, before them: each column's
-    // merge needs it.
-    const double weight = options_.frozen ? before.weight()
-                                          : options_.decay * before.weight() +
-                                                static_cast<double>(rows.count);
-    const double per_weight = weight > 0 ? 1 / weight : 0;
-    bool is_finite = true;
-    for (; columns.begin < columns.width; columns.begin += columns.count) {
-      columns.count = std::min(kColumns, columns.width - columns.begin);
-      // A frozen transform that has seen nothing leaves the values as they are.
-      if (options_.frozen) {
-        const bool is_known = before.weight() > 0;
-        for (int64_t c = 0; c < columns.count; ++c) {
-          const int64_t i = columns.begin + c;
-          shift[c] = is_known ? before.mean(i) : 0;
-          factor[c] = is_known ? Factor(per_weight * before.squares(i)) : 1;
-        }
-      } else {
-        is_finite &=
-            Learn(in, columns, rows, before, per_weight, after, shift, factor);
-      }
-      // The merged mean is the new shift; both numbers are spread over the
-      // group.
-      columns.Repeat(shift);
-      columns.Repeat(factor);
-      rows.for_runs([&](int64_t begin, int64_t count) {
-        columns.Split(
-            begin, count,
-            [&](int64_t first, int64_t parts, int64_t pitch, int64_t width) {
-              transforms_internal::ShiftThenScale(
-                  in + first, parts, pitch, width, shift, factor, out + first);
-            });
-      });
-    }
-    if (!options_.frozen) after.weight() = weight;
-    return is_finite;
-  }
-
-  double Factor(double variance) const {
-    return 1 / std::max(options_.eps, std::sqrt(variance));
-  }
-
-  // Means and squares of the columns, without the weight; with the means also
-  // in `shift`. False where one is not finite.
-  template <typename T, typename R>
-  bool Learn(const T* in, const Columns& columns, const R& rows,
-             const VecNormStatistics& before, double per_weight,
-             const VecNormStatistics& after, double* shift,
-             double* factor) const {
-    double sum[kColumns];
-    double squares[kColumns];
-    std::fill_n(sum, columns.count << columns.group_bits, 0);
-    std::fill_n(squares, columns.count << columns.group_bits, 0);
-    // Sums of squares around a number near the mean lose no digits to
-    // cancellation. Before the first call that number is the first row.
-    const T* const row = in + rows.first * columns.width + columns.begin;
-    for (int64_t c = 0; c < columns.count; ++c) {
-      shift[c] = before.weight() > 0 ? before.mean(columns.begin + c)
-                                     : static_cast<double>(row[c]);
-    }
-    columns.Repeat(shift);
-    rows.for_runs([&](int64_t begin, int64_t count) {
-      columns.Split(
-          begin, count,
-          [&](int64_t first, int64_t parts, int64_t pitch, int64_t width) {
-            transforms_internal::AddMoments(in + first, parts, pitch, width,
-                                            shift, sum, squares);
-          });
+    CopyRows(call, lanes, [&](int64_t row, int64_t at, auto size) {
+      std::memcpy(packed + at, in + row, size * sizeof(T));
     });
-    columns.Fold(sum);
-    columns.Fold(squares);
-    // `rows` is the unweighted count of this call; decay applies to what was
-    // before.
-    return transforms_internal::MergeMoments(
-        {.rows = static_cast<double>(rows.count),
-         .old = options_.decay * before.weight(),
-         .decay = options_.decay,
-         .per_weight = per_weight,
-         .eps = options_.eps},
-        columns.count, sum, squares, &before.squares(columns.begin), shift,
-        &after.mean(columns.begin), &after.squares(columns.begin), factor);
+    const bool is_finite = NormaliseRows(call, packed, packed);
+    CopyRows(call, lanes, [&](int64_t row, int64_t at, auto size) {
+      std::memcpy(out + row, packed + at, size * sizeof(T));
+    });
+    return is_finite;
+  }
+
+  // Calls fn(element, place in the packed rows, size) for parts of rows. Sizes
+  // are constants, so that a copy is one instruction.
+  template <typename Fn>
+  static void CopyRows(const VecNormCall& call, const size_t* lanes,
+                       const Fn& fn) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < call.rows; ++i) {
+      int64_t row = static_cast<int64_t>(lanes[i]) * call.n;
+      const int64_t end = row + call.n;
+      for (; row + 4 <= end; row += 4, at += 4) {
+        fn(row, at, std::integral_constant<size_t, 4>());
+      }
+      for (; row < end; ++row, ++at) {
+        fn(row, at, std::integral_constant<size_t, 1>());
+      }
+    }
   }
 
   const VecNorm::Options options_;

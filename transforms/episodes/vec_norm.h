@@ -42,7 +42,8 @@ namespace rill {
 // Thread-safety: immutable, but for state tensors that nobody holds any more,
 //   which are used again under a lock.
 // Cost: two vector passes over [lanes, n]; no allocation once states come and
-//   go.
+//   go. Statistics of up to 512 elements are written in place where nobody else
+//   holds the state's tensor.
 //
 // Example (VecNormTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(

@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// A call makes two passes over its rows: one adds moments around the mean so
+// far and merges them into the statistics, the other normalises by the result.
+// Both go over blocks of at most kColumns columns, whose numbers stay on the
+// stack, and over all rows of a block.
+//
 // Columns are independent, and each column's rows are added in order, one by
-// one. So the order of additions does not depend on the width of the vectors.
+// one. Narrow rows fill no vector. Then 2^bits rows are taken as one row of as
+// many columns (a group), each with sums of its own, which are added up at the
+// end. Groups do not depend on the processor's vectors, so the order of
+// additions is the same everywhere.
 #include "rill/transforms/episodes/vec_norm_kernels.h"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 // Highway includes this file again for each instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -18,41 +30,54 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using F64 = hn::ScalableTag<double>;
-using F32Of64 = hn::Rebind<float, F64>;
-using VF64 = hn::Vec<F64>;
+// Columns that are worked on at once. Rows of up to kNarrow elements are looked
+// at in groups of a multiple of 2^kGroupBits elements, so that vectors are
+// full. A group of the widest of them has kNarrow << kGroupBits elements, which
+// is kColumns.
+constexpr int64_t kColumns = 512;
+constexpr int64_t kNarrow = 64;
+constexpr int kGroupBits = 3;
+constexpr int kScaleBits = 2;
 
-// A whole vector, or its first `n` elements.
-template <bool kIsWhole>
+using F64 = hn::ScalableTag<double>;
+// For the last columns, and for narrow rows. A load of the widest vector would
+// wait until the stores of narrower ones, from which it reads, have reached the
+// cache.
+using Four = hn::CappedTag<double, 4>;
+
+// A whole vector of D, or its first `n` elements.
+template <typename D, bool kIsWhole>
 struct Access {
+  using Vector = hn::Vec<D>;
+  using F32 = hn::Rebind<float, D>;
   size_t n = 0;
 
-  VF64 Load(const double* p) const {
+  Vector Load(const double* p) const {
     if constexpr (kIsWhole) {
-      return hn::LoadU(F64(), p);
+      return hn::LoadU(D(), p);
     } else {
-      return hn::LoadN(F64(), p, n);
+      return hn::LoadN(D(), p, n);
     }
   }
-  VF64 Load(const float* p) const {
+  Vector Load(const float* p) const {
     if constexpr (kIsWhole) {
-      return hn::PromoteTo(F64(), hn::LoadU(F32Of64(), p));
+      return hn::PromoteTo(D(), hn::LoadU(F32(), p));
     } else {
-      return hn::PromoteTo(F64(), hn::LoadN(F32Of64(), p, n));
+      return hn::PromoteTo(D(), hn::LoadN(F32(), p, n));
     }
   }
-  void Store(VF64 x, double* p) const {
+  void Store(Vector x, double* p) const {
     if constexpr (kIsWhole) {
-      hn::StoreU(x, F64(), p);
+      hn::StoreU(x, D(), p);
     } else {
-      hn::StoreN(x, F64(), p, n);
+      hn::StoreN(x, D(), p, n);
     }
   }
-  void Store(VF64 x, float* p) const {
+  void Store(Vector x, float* p) const {
     if constexpr (kIsWhole) {
-      hn::StoreU(hn::DemoteTo(F32Of64(), x), F32Of64(), p);
+      hn::StoreU(hn::DemoteTo(F32(), x), F32(), p);
     } else {
-      hn::StoreN(hn::DemoteTo(F32Of64(), x), F32Of64(), p, n);
+      hn::StoreN(hn::DemoteTo(F32(), x), F32(), p, n);
     }
   }
 };
@@ -61,11 +86,12 @@ struct Access {
 template <typename A, typename T>
 void AddColumns(const A& access, const T* x, int64_t rows, int64_t pitch,
                 const double* shift, double* sum, double* squares) {
-  const VF64 center = access.Load(shift);
-  VF64 first = access.Load(sum);
-  VF64 second = access.Load(squares);
+  using Vector = typename A::Vector;
+  const Vector center = access.Load(shift);
+  Vector first = access.Load(sum);
+  Vector second = access.Load(squares);
   for (int64_t row = 0; row < rows; ++row) {
-    const VF64 d = hn::Sub(access.Load(x + row * pitch), center);
+    const Vector d = hn::Sub(access.Load(x + row * pitch), center);
     first = hn::Add(first, d);
     second = hn::Add(second, hn::Mul(d, d));
   }
@@ -75,21 +101,22 @@ void AddColumns(const A& access, const T* x, int64_t rows, int64_t pitch,
 
 // Two vectors at once: an addition waits for the one of the row before, which
 // takes several cycles. A second chain of additions fills them.
-template <typename T>
+template <typename D, typename T>
 void AddTwoVectors(const T* x, int64_t rows, int64_t pitch, const double* shift,
                    double* sum, double* squares) {
-  const Access<true> access;
-  const size_t n = hn::Lanes(F64());
-  const VF64 center_a = access.Load(shift);
-  const VF64 center_b = access.Load(shift + n);
-  VF64 first_a = access.Load(sum);
-  VF64 first_b = access.Load(sum + n);
-  VF64 second_a = access.Load(squares);
-  VF64 second_b = access.Load(squares + n);
+  using Vector = hn::Vec<D>;
+  const Access<D, true> access;
+  const size_t n = hn::Lanes(D());
+  const Vector center_a = access.Load(shift);
+  const Vector center_b = access.Load(shift + n);
+  Vector first_a = access.Load(sum);
+  Vector first_b = access.Load(sum + n);
+  Vector second_a = access.Load(squares);
+  Vector second_b = access.Load(squares + n);
   for (int64_t row = 0; row < rows; ++row) {
     const T* const at = x + row * pitch;
-    const VF64 a = hn::Sub(access.Load(at), center_a);
-    const VF64 b = hn::Sub(access.Load(at + n), center_b);
+    const Vector a = hn::Sub(access.Load(at), center_a);
+    const Vector b = hn::Sub(access.Load(at + n), center_b);
     first_a = hn::Add(first_a, a);
     first_b = hn::Add(first_b, b);
     second_a = hn::Add(second_a, hn::Mul(a, a));
@@ -105,10 +132,25 @@ void AddTwoVectors(const T* x, int64_t rows, int64_t pitch, const double* shift,
 template <typename Body>
 HWY_ATTR void ForColumns(int64_t columns, const Body& body) {
   const auto width = static_cast<int64_t>(hn::Lanes(F64()));
+  const auto four = static_cast<int64_t>(hn::Lanes(Four()));
   int64_t c = 0;
-  for (; c + width <= columns; c += width) body(Access<true>(), c);
-  if (c < columns) body(Access<false>{static_cast<size_t>(columns - c)}, c);
+  for (; c + width <= columns; c += width) body(Access<F64, true>(), c);
+  for (; c + four <= columns; c += four) body(Access<Four, true>(), c);
+  if (c < columns)
+    body(Access<Four, false>{static_cast<size_t>(columns - c)}, c);
 }
+
+// Of what was before, after the decay, and of that and the call's rows.
+// Computed once for all columns: each column's merge needs them.
+struct Weights {
+  explicit Weights(const VecNormCall& call)
+      : old(call.frozen ? call.before[0] : call.decay * call.before[0]),
+        all(call.frozen ? old : old + static_cast<double>(call.rows)),
+        per_weight(all > 0 ? 1 / all : 0) {}
+  double old;
+  double all;
+  double per_weight;
+};
 
 // The merge of Chan, Golub and LeVeque. With the rows' mean at shift + delta:
 //
@@ -117,38 +159,46 @@ HWY_ATTR void ForColumns(int64_t columns, const Body& body) {
 //   all = decay * before + own + delta^2 * old * rows / (old + rows);
 //
 // `own` is the rows' squared deviations around their own mean. Rounding may
-// make it less than 0, which Max mends.
-bool MergeMomentsAll(const MomentNumbers& numbers, int64_t columns,
-                     const double* sum, const double* squares,
-                     const double* before, double* shift, double* mean,
-                     double* after, double* factor) {
+// make it less than 0, which Max mends. Afterwards shift[c] is the new mean and
+// factor[c] 1 / deviation. `begin` is the first column of the block.
+bool MergeMoments(const VecNormCall& call, const Weights& weights,
+                  int64_t begin, int64_t columns, const double* sum,
+                  const double* squares, double* shift, double* factor) {
+  const double* const squares_before = call.before + 1 + call.n + begin;
+  double* const mean = call.after + 1 + begin;
+  double* const squares_after = mean + call.n;
   // Divisions by numbers that all columns share are made once.
-  const VF64 per_row = hn::Set(F64(), 1 / numbers.rows);
-  const VF64 take = hn::Set(F64(), numbers.rows * numbers.per_weight);
-  const VF64 between =
-      hn::Set(F64(), numbers.old * numbers.rows * numbers.per_weight);
-  const VF64 decay = hn::Set(F64(), numbers.decay);
-  const VF64 per_weight = hn::Set(F64(), numbers.per_weight);
-  const VF64 eps = hn::Set(F64(), numbers.eps);
+  const auto rows = static_cast<double>(call.rows);
+  const double per_row = 1 / rows;
+  const double take = rows * weights.per_weight;
+  const double between = weights.old * rows * weights.per_weight;
   bool are_finite = true;
-  ForColumns(columns, [&](const auto& access, int64_t c) HWY_ATTR {
+  ForColumns(columns, [&]<typename D, bool kIsWhole>(
+                          const Access<D, kIsWhole>& access,
+                          int64_t c) HWY_ATTR {
+    using Vector = hn::Vec<D>;
+    const D d;
     // From the shift to the rows' mean.
-    const VF64 total = access.Load(sum + c);
-    const VF64 delta = hn::Mul(total, per_row);
-    const VF64 own = hn::Max(hn::Zero(F64()), hn::Sub(access.Load(squares + c),
-                                                      hn::Mul(total, delta)));
-    const VF64 center = hn::Add(access.Load(shift + c), hn::Mul(take, delta));
-    const VF64 all =
-        hn::Add(hn::Add(hn::Mul(decay, access.Load(before + c)), own),
-                hn::Mul(hn::Mul(delta, delta), between));
+    const Vector total = access.Load(sum + c);
+    const Vector delta = hn::Mul(total, hn::Set(d, per_row));
+    const Vector own = hn::Max(
+        hn::Zero(d), hn::Sub(access.Load(squares + c), hn::Mul(total, delta)));
+    const Vector center =
+        hn::Add(access.Load(shift + c), hn::Mul(hn::Set(d, take), delta));
+    const Vector before = access.Load(squares_before + c);
+    const Vector all =
+        hn::Add(hn::Add(hn::Mul(hn::Set(d, call.decay), before), own),
+                hn::Mul(hn::Mul(delta, delta), hn::Set(d, between)));
     are_finite &=
-        hn::AllTrue(F64(), hn::And(hn::IsFinite(center), hn::IsFinite(all)));
+        hn::AllTrue(d, hn::And(hn::IsFinite(center), hn::IsFinite(all)));
     access.Store(center, shift + c);
     access.Store(center, mean + c);
-    access.Store(all, after + c);
-    const VF64 deviation = hn::Sqrt(hn::Mul(all, per_weight));
-    access.Store(hn::Div(hn::Set(F64(), 1), hn::Max(eps, deviation)),
-                 factor + c);
+    access.Store(all, squares_after + c);
+    const Vector deviation =
+        hn::Sqrt(hn::Mul(all, hn::Set(d, weights.per_weight)));
+    access.Store(
+        hn::Div(hn::Set(d, 1.0), hn::Max(hn::Set(d, call.eps), deviation)),
+        factor + c);
   });
   return are_finite;
 }
@@ -158,43 +208,196 @@ bool MergeMomentsAll(const MomentNumbers& numbers, int64_t columns,
 template <typename A, typename T>
 void ScaleColumns(const A& access, const T* x, int64_t rows, int64_t pitch,
                   const double* shift, const double* factor, T* out) {
-  const VF64 center = access.Load(shift);
-  const VF64 by = access.Load(factor);
+  using Vector = typename A::Vector;
+  const Vector center = access.Load(shift);
+  const Vector by = access.Load(factor);
   for (int64_t row = 0; row < rows; ++row) {
-    const VF64 d = hn::Sub(access.Load(x + row * pitch), center);
+    const Vector d = hn::Sub(access.Load(x + row * pitch), center);
     access.Store(hn::Mul(d, by), out + row * pitch);
   }
 }
 
-// One macro makes the functions of both types, as HWY_EXPORT takes no
-// templates.
-#define RILL_VEC_NORM_KERNELS(Name, T)                                         \
-  void AddMoments##Name(const T* x, int64_t rows, int64_t pitch,               \
-                        int64_t columns, const double* shift, double* sum,     \
-                        double* squares) {                                     \
-    const auto two = static_cast<int64_t>(2 * hn::Lanes(F64()));               \
-    int64_t begin = 0;                                                         \
-    for (; begin + two <= columns; begin += two) {                             \
-      AddTwoVectors(x + begin, rows, pitch, shift + begin, sum + begin,        \
-                    squares + begin);                                          \
-    }                                                                          \
-    x += begin, shift += begin, sum += begin, squares += begin;                \
-    ForColumns(columns - begin, [&](const auto& access, int64_t c) HWY_ATTR {  \
-      AddColumns(access, x + c, rows, pitch, shift + c, sum + c, squares + c); \
-    });                                                                        \
-  }                                                                            \
-  void ShiftThenScale##Name(const T* x, int64_t rows, int64_t pitch,           \
-                            int64_t columns, const double* shift,              \
-                            const double* factor, T* out) {                    \
-    ForColumns(columns, [&](const auto& access, int64_t c) HWY_ATTR {          \
-      ScaleColumns(access, x + c, rows, pitch, shift + c, factor + c,          \
-                   out + c);                                                   \
-    });                                                                        \
+template <typename T>
+void AddMoments(const T* x, int64_t rows, int64_t pitch, int64_t columns,
+                const double* shift, double* sum, double* squares) {
+  const auto width = static_cast<int64_t>(hn::Lanes(F64()));
+  const auto four = static_cast<int64_t>(hn::Lanes(Four()));
+  int64_t c = 0;
+  for (; c + 2 * width <= columns; c += 2 * width) {
+    AddTwoVectors<F64>(x + c, rows, pitch, shift + c, sum + c, squares + c);
   }
+  for (; c + 2 * four <= columns; c += 2 * four) {
+    AddTwoVectors<Four>(x + c, rows, pitch, shift + c, sum + c, squares + c);
+  }
+  x += c, shift += c, sum += c, squares += c;
+  ForColumns(columns - c, [&](const auto& access, int64_t at) HWY_ATTR {
+    AddColumns(access, x + at, rows, pitch, shift + at, sum + at, squares + at);
+  });
+}
 
-RILL_VEC_NORM_KERNELS(Float, float)
-RILL_VEC_NORM_KERNELS(Double, double)
-#undef RILL_VEC_NORM_KERNELS
+// Calls `fn` with begin and size of each run of rows. Runs and not rows, since
+// the loops take many rows at once.
+template <typename Fn>
+HWY_ATTR void ForRuns(const VecNormCall& call, const Fn& fn) {
+  if (call.mask.empty()) return fn(0, call.rows);
+  const auto lanes = static_cast<int64_t>(call.mask.size());
+  for (int64_t lane = call.first; lane < lanes;) {
+    int64_t end = lane;
+    while (end < lanes && call.mask[static_cast<size_t>(end)] != 0) ++end;
+    if (end > lane) fn(lane, end - lane);
+    lane = end + 1;
+  }
+}
+
+// So few that a call of memcpy would take longer. Four are a vector: a load of
+// four would wait for stores of one.
+template <typename T>
+void CopyFew(const T* from, int64_t size, T* to) {
+  int64_t i = 0;
+  for (; i + 4 <= size; i += 4) std::memcpy(to + i, from + i, 4 * sizeof(T));
+  for (; i < size; ++i) to[i] = from[i];
+}
+
+// to += from, in the same way.
+void AddFew(const double* from, int64_t size, double* to) {
+  int64_t i = 0;
+  for (; i + 4 <= size; i += 4) {
+    double sums[4];
+    for (int k = 0; k < 4; ++k) sums[k] = to[i + k] + from[i + k];
+    std::memcpy(to + i, sums, sizeof(sums));
+  }
+  for (; i < size; ++i) to[i] += from[i];
+}
+
+// How many rows make a group of a multiple of 2^bits elements, as an exponent.
+// Wider rows fill the vectors by themselves.
+int GroupBits(int64_t width, int bits) {
+  return width > 0 && width <= kNarrow
+             ? std::max(0,
+                        bits - std::countr_zero(static_cast<uint64_t>(width)))
+             : 0;
+}
+
+// Some columns of rows of `width` elements.
+struct Columns {
+  int64_t width = 0;
+  int64_t begin = 0;
+  int64_t count = 0;
+  int group_bits = 0;
+  // Rows that make one of the kernels' rows.
+  int64_t group() const { return int64_t{1} << group_bits; }
+
+  // Copies numbers of the columns for the further rows of a group.
+  void Repeat(double* numbers) const {
+    for (int64_t row = 1; row < group(); ++row) {
+      CopyFew(numbers + (row - 1) * count, count, numbers + row * count);
+    }
+  }
+  // And adds them up again.
+  void Fold(double* numbers) const {
+    for (int64_t row = group(); --row > 0;) {
+      AddFew(numbers + row * count, count, numbers + (row - 1) * count);
+    }
+  }
+  // Calls `kernel` with the first element, rows, pitch and columns of parts
+  // that make up `rows` rows from `row` on.
+  template <typename Kernel>
+  HWY_ATTR void Split(int64_t row, int64_t rows, const Kernel& kernel) const {
+    // The rows that make whole groups, then the rest as rows of their own,
+    // which use the first `count` sums only.
+    const int64_t groups = rows >> group_bits;
+    const int64_t first = row * width + begin;
+    const int64_t rest = rows - (groups << group_bits);
+    if (groups > 0) {
+      kernel(first, groups, width << group_bits, count << group_bits);
+    }
+    if (rest > 0) kernel(first + (rows - rest) * width, rest, width, count);
+  }
+};
+
+// The new statistics of the columns; with the means also in `shift`. False
+// where one is not finite.
+template <typename T>
+bool Learn(const VecNormCall& call, const Weights& weights,
+           const Columns& columns, const T* in, double* shift, double* factor) {
+  double sum[kColumns];
+  double squares[kColumns];
+  std::fill_n(sum, columns.count << columns.group_bits, 0);
+  std::fill_n(squares, columns.count << columns.group_bits, 0);
+  // Sums of squares around a number near the mean lose no digits to
+  // cancellation. Before the first call that number is the first row.
+  if (call.before[0] > 0) {
+    CopyFew(call.before + 1 + columns.begin, columns.count, shift);
+  } else {
+    std::copy_n(in + call.first * columns.width + columns.begin, columns.count,
+                shift);
+  }
+  columns.Repeat(shift);
+  ForRuns(call, [&](int64_t begin, int64_t rows) HWY_ATTR {
+    columns.Split(
+        begin, rows,
+        [&](int64_t first, int64_t parts, int64_t pitch, int64_t width)
+            HWY_ATTR {
+              AddMoments(in + first, parts, pitch, width, shift, sum, squares);
+            });
+  });
+  columns.Fold(sum);
+  columns.Fold(squares);
+  return MergeMoments(call, weights, columns.begin, columns.count, sum, squares,
+                      shift, factor);
+}
+
+template <typename T>
+bool NormaliseAll(const VecNormCall& call, const T* in, T* out) {
+  double shift[kColumns];
+  double factor[kColumns];
+  const Weights weights(call);
+  if (!call.frozen) call.after[0] = weights.all;
+  Columns columns = {.width = call.n,
+                     .group_bits = GroupBits(call.n, kGroupBits)};
+  bool is_finite = true;
+  for (; columns.begin < columns.width; columns.begin += columns.count) {
+    columns.count = std::min(kColumns, columns.width - columns.begin);
+    if (call.frozen) {
+      // One that has seen nothing leaves the values as they are.
+      const bool is_known = weights.old > 0;
+      const double* const mean = call.before + 1 + columns.begin;
+      for (int64_t c = 0; c < columns.count; ++c) {
+        const double variance = weights.per_weight * mean[call.n + c];
+        shift[c] = is_known ? mean[c] : 0;
+        factor[c] = is_known ? 1 / std::max(call.eps, std::sqrt(variance)) : 1;
+      }
+    } else {
+      is_finite &= Learn(call, weights, columns, in, shift, factor);
+    }
+    // The merged mean is the new shift; both numbers are spread over a group.
+    // It is smaller, since each value is scaled by itself.
+    Columns scaled = columns;
+    scaled.group_bits = GroupBits(call.n, kScaleBits);
+    scaled.Repeat(shift);
+    scaled.Repeat(factor);
+    ForRuns(call, [&](int64_t begin, int64_t rows) HWY_ATTR {
+      scaled.Split(
+          begin, rows,
+          [&](int64_t first, int64_t parts, int64_t pitch, int64_t width)
+              HWY_ATTR {
+                ForColumns(width, [&](const auto& access, int64_t c) HWY_ATTR {
+                  ScaleColumns(access, in + first + c, parts, pitch, shift + c,
+                               factor + c, out + first + c);
+                });
+              });
+    });
+  }
+  return is_finite;
+}
+
+// HWY_EXPORT takes no templates.
+bool NormaliseFloat(const VecNormCall& call, const float* in, float* out) {
+  return NormaliseAll(call, in, out);
+}
+bool NormaliseDouble(const VecNormCall& call, const double* in, double* out) {
+  return NormaliseAll(call, in, out);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace rill::transforms_internal
@@ -203,33 +406,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace rill::transforms_internal {
 
-HWY_EXPORT(MergeMomentsAll);
-bool MergeMoments(const MomentNumbers& numbers, int64_t columns,
-                  const double* sum, const double* squares,
-                  const double* before, double* shift, double* mean,
-                  double* after, double* factor) {
-  return HWY_DYNAMIC_DISPATCH(MergeMomentsAll)(
-      numbers, columns, sum, squares, before, shift, mean, after, factor);
+HWY_EXPORT(NormaliseFloat);
+HWY_EXPORT(NormaliseDouble);
+
+bool NormaliseRows(const VecNormCall& call, const float* in, float* out) {
+  return HWY_DYNAMIC_DISPATCH(NormaliseFloat)(call, in, out);
 }
-
-#define RILL_VEC_NORM_KERNELS(Name, T)                                      \
-  HWY_EXPORT(AddMoments##Name);                                             \
-  HWY_EXPORT(ShiftThenScale##Name);                                         \
-  void AddMoments(const T* x, int64_t rows, int64_t pitch, int64_t columns, \
-                  const double* shift, double* sum, double* squares) {      \
-    HWY_DYNAMIC_DISPATCH(AddMoments##Name)                                  \
-    (x, rows, pitch, columns, shift, sum, squares);                         \
-  }                                                                         \
-  void ShiftThenScale(const T* x, int64_t rows, int64_t pitch,              \
-                      int64_t columns, const double* shift,                 \
-                      const double* factor, T* out) {                       \
-    HWY_DYNAMIC_DISPATCH(ShiftThenScale##Name)                              \
-    (x, rows, pitch, columns, shift, factor, out);                          \
-  }
-
-RILL_VEC_NORM_KERNELS(Float, float)
-RILL_VEC_NORM_KERNELS(Double, double)
-#undef RILL_VEC_NORM_KERNELS
+bool NormaliseRows(const VecNormCall& call, const double* in, double* out) {
+  return HWY_DYNAMIC_DISPATCH(NormaliseDouble)(call, in, out);
+}
 
 }  // namespace rill::transforms_internal
 #endif  // HWY_ONCE

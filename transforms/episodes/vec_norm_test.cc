@@ -375,6 +375,28 @@ absl::Status Learn(const StepTransform& norm, absl::Span<double> rows,
   return norm.OnStep({leaf, leaf}, state);
 }
 
+// A tensor that nobody else holds is written in place, to the same numbers.
+TEST(VecNormTest, AStateOfItsOwnStaysInItsTensor) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create({.shapes = {{1}}}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict own, norm->InitialState(1));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict shared, norm->InitialState(1));
+  const void* const place = own.Find("observation")->raw_data();
+  for (const double first : {3., -1., 7.}) {
+    std::vector<double> rows = {first, 2, 5};
+    RILL_ASSERT_OK(Learn(*norm, absl::MakeSpan(rows), &own));
+    rows = {first, 2, 5};
+    const TensorDict before = shared;
+    RILL_ASSERT_OK(Learn(*norm, absl::MakeSpan(rows), &shared));
+    EXPECT_NE(shared.Find("observation")->raw_data(),
+              before.Find("observation")->raw_data());
+    RILL_EXPECT_OK(own.CheckEqual(shared));
+  }
+  std::vector<double> bad = {1, std::numeric_limits<double>::infinity()};
+  EXPECT_FALSE(Learn(*norm, absl::MakeSpan(bad), &own).ok());
+  RILL_EXPECT_OK(own.CheckEqual(shared));
+  EXPECT_EQ(own.Find("observation")->raw_data(), place);
+}
+
 TEST(MergeVecNormTest, AnyPartsGiveOneResultToTheRoundingThatIsPromised) {
   RILL_ASSERT_OK_AND_ASSIGN(auto norm,
                             VecNorm::Create({.shapes = {{1}}, .decay = 1}));

@@ -81,7 +81,7 @@ class TransformedEnv final : public Env {
     size_t transform;
     std::string key;
   };
-  // Of each transform, twice.
+  // Each transform has two.
   using States = std::array<std::vector<TensorDict>, 2>;
 
   TransformedEnv(std::unique_ptr<Env> env, Transforms transforms, Steps steps,

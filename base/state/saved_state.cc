@@ -18,7 +18,7 @@ constexpr absl::string_view kMagic = "RILLSTAT";
 constexpr uint32_t kForm = 1;
 constexpr size_t kHeaderBytes = 12;
 constexpr size_t kChecksumBytes = 4;
-// What bytes from outside may ask for.
+// Limits of what bytes from outside may ask for.
 constexpr int kMaxDepth = 16;
 constexpr uint64_t kMaxFields = 4096;
 

@@ -17,7 +17,7 @@
 
 namespace rill {
 
-// What a part saves of itself: a type, a version, and values by name. Parts
+// The state that a part saves: a type, a version, and values by name. Parts
 // that know no tensors save this; tensordict/state/state_dict.h is the same
 // with tensors. docs/formats/saved_state.md has the bytes.
 //
@@ -38,7 +38,7 @@ class SavedState {
                              std::vector<double>, std::vector<SavedState>>;
   struct Field;
 
-  // Of no type.
+  // It has no type.
   SavedState() = default;
   SavedState(absl::string_view type, int64_t version)
       : type_(type), version_(version) {}
@@ -77,8 +77,8 @@ class SavedState {
       absl::string_view name, absl::string_view type,
       int64_t max_version) const ABSL_ATTRIBUTE_LIFETIME_BOUND;
 
-  // What a part's LoadState says of a value that no state can have; of one that
-  // is of something else.
+  // A part's LoadState returns the first for a value that no state can have, the
+  // second for one of something else.
   absl::Status Damaged(absl::string_view what) const;
   absl::Status DoesNotFit(absl::string_view what) const;
 

@@ -58,7 +58,7 @@ TEST(JoinedBatchTest, ABatchOfAnotherShapeIsRefused) {
   RILL_EXPECT_OK(joined.Add(0, *spec.Zero({2, 3})).status());
 }
 
-// Of one lane; a worker's rows and trajectory have its number.
+// A batch of one lane; a worker's rows and trajectory have its number.
 TensorDict StepsOf(int64_t worker, int64_t steps) {
   TensorDict batch = *SpecWith("reward", DType::kFloat32).Zero({1, steps});
   std::fill_n(batch.Find("reward")->data<float>(), 2 * steps, worker + 1);
@@ -75,7 +75,7 @@ TEST(JoinedBatchTest, StepsThatAreMissingAreZerosAndMarked) {
                              .cat = cat,
                              .steps = {3, 3},
                              .may_be_short = true}));
-    // What the longer batches leave behind is not seen again.
+    // Nothing of the longer batches is seen again.
     for (const int64_t missing : {0, 1}) {
       RILL_ASSERT_OK(joined.Add(0, StepsOf(0, 3 - 2 * missing)).status());
       RILL_ASSERT_OK(joined.Add(1, StepsOf(1, 3 - missing)).status());

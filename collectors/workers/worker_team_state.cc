@@ -193,7 +193,7 @@ absl::Status WorkerTeam::LoadWorkers(const std::vector<int64_t>& restarts,
   for (int64_t i = 0; i < size(); ++i) {
     if (workers_[i].restarts == restarts[i]) continue;
     End(workers_[i], "a state was loaded");
-    // What the ended process had open belongs to the run that is given up.
+    // The trajectories that the ended process had open belong to the run that is given up.
     FunctionSink nothing(
         [](const TensorDict&, const WriteInfo&) { return absl::OkStatus(); });
     RILL_RETURN_IF_ERROR(channel_->CutIfDead(i, &nothing));

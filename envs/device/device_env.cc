@@ -442,7 +442,7 @@ absl::Status DeviceEnv::LoadState(const TensorDict& dict) {
   RILL_ASSIGN_OR_RETURN(const TensorDict now, SaveState());
   RILL_ASSIGN_OR_RETURN(const StateReader state,
                         StateReader::Open(name(), kStateVersion, dict));
-  // What can fail comes before the simulator changes.
+  // All that can fail comes before the simulator changes.
   RILL_ASSIGN_OR_RETURN(auto running,
                         state.List<bool>(kRunning, Shape({lanes(), 1})));
   RILL_ASSIGN_OR_RETURN(const TensorDict* const saved, state.Dict(kSimulator));

@@ -28,7 +28,7 @@ namespace rill::gymnasium_internal {
 // Thread-safety: thread-compatible. Cost: O(children) a call.
 class ChildWatch {
  public:
-  // What a child does. It is kCalled from before its command is sent.
+  // The part of a child. It is kCalled from before its command is sent.
   enum State : int32_t { kCalled, kWorks, kAnswers, kDone };
   // In place of the host.
   static constexpr int32_t kAwake = -1;  // Nobody need wait for one.

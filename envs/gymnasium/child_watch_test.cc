@@ -49,7 +49,7 @@ class ChildWatchTest : public ::testing::Test {
   int first() const { return before_[0]; }
   int second() const { return before_[1]; }
 
-  // Of two children, and the host.
+  // Two children, and the host.
   std::atomic<int32_t> memory_[3] = {};
   std::byte* bytes() { return reinterpret_cast<std::byte*>(memory_); }
 

@@ -72,7 +72,7 @@ struct CommandLine {
 // ValidateConfig refuses and for --resume without --run_dir.
 absl::StatusOr<CommandLine> ParseFlags(absl::Span<const char* const> words);
 
-// What --help prints.
+// The text of --help.
 std::string HelpText();
 
 // Texts by name, exact for doubles, and back. DATA_LOSS where a field is

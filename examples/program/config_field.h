@@ -31,7 +31,7 @@ struct ConfigField {
   const char* name;
   std::variant<int64_t*, double*, bool*, std::string*> value;
   const char* help;
-  // Of a number, inclusive.
+  // The range of a number, inclusive.
   double min = 0;
   double max = 0;
 };

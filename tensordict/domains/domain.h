@@ -95,19 +95,6 @@ extern const LeafDomain& kOneHotDomain;       // And MultiOneHot.
 
 const LeafDomain& DomainOf(const LeafSpec& spec);
 
-// fn(TypeTag<T>()) for dtypes with arithmetic; else an empty result.
-template <typename Fn>
-auto DispatchArithmetic(DType dtype, Fn&& fn) {
-  using Result = decltype(fn(TypeTag<bool>()));
-  return DispatchDType(dtype, [&](auto tag) -> Result {
-    if constexpr (kHasArithmetic<typename decltype(tag)::type>) {
-      return fn(tag);
-    } else {
-      return Result();
-    }
-  });
-}
-
 // The spec's bounds by element and mask, where it has them, fit the rest of it:
 // a change of the public members may break what the factories make.
 absl::Status CheckTables(const LeafSpec& spec);

@@ -44,10 +44,10 @@ class Categorical final : public ChoiceDomain {
       return CheckElements(key, spec, OptionLimits(spec.num_categories - 1),
                            tensor);
     }
-    Choices choice(spec, batch_shape);
     return DispatchArithmetic(
         spec.dtype, [&]<typename T>(TypeTag<T>) -> absl::Status {
-          for (; !choice.done(); choice.Next()) {
+          for (Choices choice(spec, batch_shape); !choice.done();
+               choice.Next()) {
             const T value = At<T>(tensor, choice.element());
             const int64_t most = choice.n() - 1;
             if (!IsMember(value, RangeOf<T>(OptionLimits(most)), true)) {
@@ -66,9 +66,8 @@ class Categorical final : public ChoiceDomain {
 
   void Project(const LeafSpec& spec, const Shape& batch_shape,
                const Tensor& tensor) const override {
-    Choices choice(spec, batch_shape);
     DispatchArithmetic(spec.dtype, [&]<typename T>(TypeTag<T>) {
-      for (; !choice.done(); choice.Next()) {
+      for (Choices choice(spec, batch_shape); !choice.done(); choice.Next()) {
         T& value = tensor.data<T>()[choice.element()];
         const T near =
             Clamped(value, RangeOf<T>(OptionLimits(choice.n() - 1)), true);

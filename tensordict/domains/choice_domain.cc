@@ -240,31 +240,23 @@ absl::Status CheckMaskFits(const LeafSpec& spec, const Shape& batch_shape) {
       "last size ends [batch shape, ", LeadOf(spec).ToString(), "]"));
 }
 
-Choices::Choices(const LeafSpec& spec, const Shape& batch_shape)
-    : table_(spec.mask()),
-      sizes_(ChoiceSizes(spec)),
-      one_hot_(IsOneHot(spec.domain)),
-      rows_(batch_shape.num_elements() * spec.shape.num_elements()) {
-  if (HasRowDim(spec.domain)) rows_ /= spec.shape[spec.shape.rank() - 1];
-  if (table_ == nullptr || done()) return;
-  lead_ = batch_shape.Concat(LeadOf(spec));
-  mask_ = MaskOfRow();
-}
-
-int64_t Choices::MaskOffset() const {
-  // Aligned to the right; sizes of 1 repeat. The row is taken apart from the
-  // last dimension on, as a number is into digits.
-  const Shape& shape = table_->shape();
-  int64_t row = row_;
+const bool* MaskOfRow(const LeafSpec& spec, const Shape& batch_shape,
+                      int64_t row) {
+  // Aligned to the right; sizes of 1 repeat. `row` is taken apart from the last
+  // dimension on, as a number is into digits.
+  const Shape& shape = spec.mask()->shape();
+  const int batch = batch_shape.rank();
   int64_t at = 0;
   int64_t stride = shape[shape.rank() - 1];
-  // `of` is the dimension of the lead that dimension d of the mask is.
-  for (int d = shape.rank() - 2, of = lead_.rank() - 1; d >= 0; --d, --of) {
-    if (shape[d] != 1) at += row % lead_[of] * stride;
-    row /= lead_[of];
+  // `of` is the dimension of batch and lead that dimension d of the mask is.
+  int of = batch + spec.shape.rank() - (HasRowDim(spec.domain) ? 2 : 1);
+  for (int d = shape.rank() - 2; d >= 0; --d, --of) {
+    const int64_t size = of < batch ? batch_shape[of] : spec.shape[of - batch];
+    if (shape[d] != 1) at += row % size * stride;
+    row /= size;
     stride *= shape[d];
   }
-  return at;
+  return spec.mask()->data<bool>() + at;
 }
 
 absl::Status ChoiceDomain::CheckDomain(const LeafSpec& spec) const {
@@ -284,9 +276,9 @@ absl::Status ChoiceDomain::CheckDomain(const LeafSpec& spec) const {
 void ChoiceDomain::Random(const LeafSpec& spec, const Shape& batch_shape,
                           const Rng& rng, uint64_t batch,
                           const Tensor& out) const {
-  Choices choice(spec, batch_shape);
-  BitsInOrder bits(rng, batch, choice.size());
   DispatchArithmetic(spec.dtype, [&]<typename T>(TypeTag<T>) {
+    Choices choice(spec, batch_shape);
+    BitsInOrder bits(rng, batch, choice.size());
     T* at = out.data<T>();
     if (choice.one_hot()) std::fill_n(at, out.num_elements(), FromNumber<T>(0));
     for (; !choice.done(); choice.Next()) {
@@ -304,9 +296,10 @@ void ChoiceDomain::Random(const LeafSpec& spec, const Shape& batch_shape,
 
 std::optional<std::vector<Digit>> ChoiceDomain::Digits(
     const LeafSpec& spec) const {
-  if (!CheckMaskFits(spec, {}).ok()) return std::nullopt;
+  const Shape batch_shape;
+  if (!CheckMaskFits(spec, batch_shape).ok()) return std::nullopt;
   std::vector<Digit> digits;
-  for (Choices choice(spec, {}); !choice.done(); choice.Next()) {
+  for (Choices choice(spec, batch_shape); !choice.done(); choice.Next()) {
     Digit digit = {.count = static_cast<uint64_t>(choice.n()),
                    .group = choice.one_hot() ? choice.n() : 0};
     for (int64_t i = 0; choice.mask() != nullptr && i < choice.n(); ++i) {

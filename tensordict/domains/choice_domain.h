@@ -49,13 +49,29 @@ bool ExpandsTo(const Shape& shape, const Shape& to);
 // Whether the mask, if any, is for batches of this shape. INVALID_ARGUMENT.
 absl::Status CheckMaskFits(const LeafSpec& spec, const Shape& batch_shape);
 
+// The mask of a row of batch_shape + lead, of a spec with a mask.
+const bool* MaskOfRow(const LeafSpec& spec, const Shape& batch_shape,
+                      int64_t row);
+
 // Goes through the choices of a tensor of batch_shape + spec.shape, in order:
 //   for (Choices choice(spec, batch_shape); !choice.done(); choice.Next())
-// The spec's domain is checked, has choices and outlives this.
+// The spec's domain is checked and has choices; both arguments outlive this.
+// All is inline and no address is kept, so that it can be in registers.
 // Thread-safety: thread-compatible.
 class Choices {
  public:
-  Choices(const LeafSpec& spec, const Shape& batch_shape);
+  Choices(const LeafSpec& spec, const Shape& batch_shape)
+      : spec_(spec),
+        batch_shape_(batch_shape),
+        sizes_(ChoiceSizes(spec)),
+        one_hot_(IsOneHot(spec.domain)),
+        rows_(batch_shape.num_elements() * spec.shape.num_elements()) {
+    if (HasRowDim(spec.domain)) rows_ /= spec.shape[spec.shape.rank() - 1];
+    if (spec.mask() == nullptr || done()) return;
+    mask_ = spec.mask()->data<bool>();
+    has_mask_of_row_ = spec.mask()->rank() > 1;
+    first_mask_ = mask_;
+  }
 
   // Number of all choices.
   int64_t size() const { return rows_ * static_cast<int64_t>(sizes_.size()); }
@@ -67,8 +83,9 @@ class Choices {
     if (mask_ != nullptr) mask_ += n();
     if (++choice_ < sizes_.size()) return;
     choice_ = 0;
-    ++row_;
-    if (mask_ != nullptr && !done()) mask_ = MaskOfRow();
+    if (++row_ == rows_) return;
+    mask_ =
+        has_mask_of_row_ ? MaskOfRow(spec_, batch_shape_, row_) : first_mask_;
   }
 
   // The present one: number of options, the first of its elements, and a bool
@@ -81,20 +98,17 @@ class Choices {
   }
 
  private:
-  const bool* MaskOfRow() const {
-    return table_->data<bool>() + (table_->rank() > 1 ? MaskOffset() : 0);
-  }
-  int64_t MaskOffset() const;
-
-  const Tensor* table_;  // The spec's mask.
+  const LeafSpec& spec_;
+  const Shape& batch_shape_;
   absl::Span<const int64_t> sizes_;
   bool one_hot_;
+  bool has_mask_of_row_ = false;  // Rows differ in their masks.
   int64_t rows_;
-  Shape lead_;  // Of the batch and the spec; for masks.
   int64_t row_ = 0;
   size_t choice_ = 0;  // Of the row.
   int64_t element_ = 0;
   const bool* mask_ = nullptr;
+  const bool* first_mask_ = nullptr;  // Of row 0, or of all rows.
 };
 
 class ChoiceDomain : public LeafDomain {

@@ -90,10 +90,10 @@ class OneHot final : public ChoiceDomain {
   absl::Status CheckValues(absl::string_view key, const LeafSpec& spec,
                            const Shape& batch_shape,
                            const Tensor& tensor) const override {
-    Choices choice(spec, batch_shape);
     return DispatchArithmetic(
         spec.dtype, [&]<typename T>(TypeTag<T>) -> absl::Status {
-          for (; !choice.done(); choice.Next()) {
+          for (Choices choice(spec, batch_shape); !choice.done();
+               choice.Next()) {
             const int64_t option = HotOption<T>(tensor, choice);
             if (option < 0) {
               return Outside(
@@ -112,9 +112,8 @@ class OneHot final : public ChoiceDomain {
   // The group is read whole before it is cleared.
   void Project(const LeafSpec& spec, const Shape& batch_shape,
                const Tensor& tensor) const override {
-    Choices choice(spec, batch_shape);
     DispatchArithmetic(spec.dtype, [&]<typename T>(TypeTag<T>) {
-      for (; !choice.done(); choice.Next()) {
+      for (Choices choice(spec, batch_shape); !choice.done(); choice.Next()) {
         T* const group = tensor.data<T>() + choice.element();
         const int64_t option = LargestAllowed(choice, group);
         std::fill_n(group, choice.n(), FromNumber<T>(0));

@@ -6,6 +6,9 @@ of this folder compare. A plain dict, as in laws.bzl.
 
 _TENSORS = ["base", "device", "tensordict"]
 
+# What parts save of themselves.
+_STATES = ["base/state", "tensordict/state"]
+
 # What saves and loads a storage.
 _SAVES = ["formats", "formats/consolidated", "formats/json", "formats/memmap", "formats/zip"]
 
@@ -43,10 +46,10 @@ CLOSURES = {
     "//storage:storage": None,
     "//storage/compressed:compressed_storage": None,
     "//telemetry:telemetry": ["base", "telemetry"],
-    "//samplers:uniform_sampler": ["base", "samplers", "slots"],
+    "//samplers:uniform_sampler": ["base", "base/state", "samplers", "slots"],
     "//samplers:samplers": None,
     "//transforms:transforms": None,
-    "//envs:cart_pole": _TENSORS + [
+    "//envs:cart_pole": _TENSORS + _STATES + [
         "envs",
         "envs/classic_control",
         "envs/lanes",
@@ -55,6 +58,7 @@ CLOSURES = {
     "//collectors:collectors": None,
     "//collectors:sync_collector": None,
     "//replay:replay_buffer": _TENSORS + _SAVES + [
+        "base/state",
         "flow",
         "replay",
         "replay/options",
@@ -73,7 +77,7 @@ CLOSURES = {
         "transforms/rows",
     ],
     "//replay:replay": None,
-    "//examples/first_buffer:first_buffer": _TENSORS + _SAVES + _ROWS + [
+    "//examples/first_buffer:first_buffer": _TENSORS + _STATES + _SAVES + _ROWS + [
         "collectors",
         "collectors/devices",
         "envs",

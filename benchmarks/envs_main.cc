@@ -36,10 +36,10 @@
 #include "rill/envs/transformed_env.h"
 #include "rill/envs/wrappers/time_limit.h"
 #include "rill/envs/wrappers/vector_env.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill {

@@ -22,12 +22,12 @@
 #include "rill/base/status_macros.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/slice_sampler.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

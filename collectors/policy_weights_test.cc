@@ -16,10 +16,10 @@
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/flow/weights/weight_store.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -17,7 +17,7 @@
 #include "rill/envs/policies/policy.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/step_transform.h"
 

@@ -15,8 +15,8 @@
 #include "rill/collectors/sync_collector.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/flow/sink.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
 

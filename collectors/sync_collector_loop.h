@@ -16,7 +16,7 @@
 #include "rill/envs/steps/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
 #include "rill/envs/transformed_env.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

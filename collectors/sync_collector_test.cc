@@ -22,9 +22,9 @@
 #include "rill/envs/testing/faulty_env.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
 

@@ -8,8 +8,8 @@
 #include "absl/types/span.h"
 #include "rill/envs/cart_pole_physics.h"
 #include "rill/envs/classic_control/classic_env.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill {
 namespace {

@@ -13,8 +13,8 @@
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -17,9 +17,9 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/env.h"
 #include "rill/envs/testing/counting_env.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

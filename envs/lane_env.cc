@@ -16,9 +16,9 @@
 #include "rill/envs/lanes/episode_counters.h"
 #include "rill/envs/lanes/lane_errors.h"
 #include "rill/envs/lanes/lane_pool.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/state/state_dict.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -16,9 +16,9 @@
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/conformance/env_conformance.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -12,7 +12,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/steps/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 
 namespace rill {
 namespace {

@@ -14,8 +14,8 @@
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/lane_errors.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/masked_lanes.h"
 
 // States. A call of the transforms works on next_states(), which begin with the

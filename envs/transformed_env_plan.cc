@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_spec.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 
 // How it works. A leaf between two transforms is a buffer of rows; `current_`
 // has the newest buffer of each key. Stage 0 has the environment's own leaves,

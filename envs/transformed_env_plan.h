@@ -14,10 +14,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/envs/env.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill::envs_internal {

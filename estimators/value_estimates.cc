@@ -11,9 +11,9 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/estimators/recursion_kernels.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 
 // Each function checks all of its tensors before it makes or writes a result,
 // so that an error leaves the results as they were. GAE, TD(lambda) and sums of

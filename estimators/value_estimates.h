@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 

@@ -5,8 +5,8 @@
 #include "benchmark/benchmark.h"
 #include "rill/base/rng.h"
 #include "rill/estimators/value_estimates.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/shape.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 namespace {

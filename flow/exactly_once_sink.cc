@@ -9,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/shape.h"
 #include "rill/tensordict/state/state_dict.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 namespace {

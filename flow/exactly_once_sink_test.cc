@@ -13,7 +13,7 @@
 #include "rill/flow/conformance/sink_conformance.h"
 #include "rill/flow/sink.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/tensordict/test_tensors.h"
+#include "rill/tensordict/test_steps.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -9,8 +9,8 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::flow_internal {
 namespace {

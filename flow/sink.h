@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "rill/flow/conformance/sink_conformance.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/tensordict/test_tensors.h"
+#include "rill/tensordict/test_steps.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -20,8 +20,8 @@
 #include "rill/formats/test_dicts.h"
 #include "rill/formats/zip/little_endian.h"
 #include "rill/tensordict/non_tensor.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -13,8 +13,8 @@
 #include "rill/base/rng.h"
 #include "rill/formats/file_tree.h"
 #include "rill/formats/memmap_directory.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

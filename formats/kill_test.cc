@@ -23,8 +23,8 @@
 #include "rill/formats/file_tree.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/tdz_archive.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

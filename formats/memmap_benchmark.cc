@@ -41,8 +41,8 @@
 #include "rill/formats/consolidated.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/tdz_archive.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rill/formats/memmap_options.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/lazy_stack.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 

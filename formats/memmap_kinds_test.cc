@@ -19,8 +19,8 @@
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -13,7 +13,7 @@
 #include "rill/formats/memmap/memmap_source.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/plain_path.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -19,7 +19,7 @@
 #include "rill/formats/memmap/memmap_files.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/replaceable.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

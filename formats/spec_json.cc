@@ -19,10 +19,10 @@
 #include "rill/formats/json/bounded_json.h"
 #include "rill/formats/json/json_text.h"
 #include "rill/formats/json/utf8.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 // The text is put together here, as equal specs must have equal texts and
 // numbers must read back exactly. It is read with a parser, as texts come from

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 
 namespace rill {
 

@@ -17,11 +17,11 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
-#include "rill/tensordict/test_specs.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/specs/spec.h"
+#include "rill/specs/test_specs.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

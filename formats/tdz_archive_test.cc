@@ -22,8 +22,8 @@
 #include "rill/formats/zip/crc32.h"
 #include "rill/formats/zip/little_endian.h"
 #include "rill/formats/zip/zip_layout.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

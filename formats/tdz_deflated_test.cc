@@ -15,8 +15,8 @@
 #include "rill/formats/tdz_archive.h"
 #include "rill/formats/test_dicts.h"
 #include "rill/formats/zip/raw_zip.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

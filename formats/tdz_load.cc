@@ -22,7 +22,7 @@
 #include "rill/formats/zip/crc32.h"
 #include "rill/formats/zip/inflate.h"
 #include "rill/formats/zip/zip_directory.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

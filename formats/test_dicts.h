@@ -7,9 +7,9 @@
 
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 // Dictionaries that the tests of the formats save and load.
 namespace rill::formats_internal {

@@ -15,10 +15,10 @@
 #include "rill/formats/memmap_options.h"
 #include "rill/formats/tdz_archive.h"
 #include "rill/formats/test_dicts.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/lazy_stack.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -10,10 +10,10 @@
 #include "rill/base/clock.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
 #include "rill/transforms/function_transform.h"
 
 namespace rill {

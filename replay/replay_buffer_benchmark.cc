@@ -26,11 +26,11 @@
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill {
 namespace {

@@ -17,8 +17,8 @@
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/testing/fake_prioritized_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

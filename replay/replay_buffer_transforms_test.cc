@@ -16,7 +16,7 @@
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/ensemble/ensemble_storage.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/shape.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/reward_scaling.h"

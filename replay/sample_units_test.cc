@@ -14,8 +14,8 @@
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/dense_storage.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/unit_transform.h"
 

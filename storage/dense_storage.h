@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "rill/device/device.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/spec.h"
 
 namespace rill {
 

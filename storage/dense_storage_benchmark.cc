@@ -23,14 +23,14 @@
 #include "rill/base/rng.h"
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

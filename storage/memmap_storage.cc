@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/specs/layout_difference.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/dense_storage_impl.h"
 #include "rill/storage/directory/storage_description.h"
 #include "rill/storage/directory/storage_directory.h"
-#include "rill/tensordict/layout_difference.h"
 
 namespace rill {
 namespace {

@@ -18,10 +18,10 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/slot_lease.h"
 #include "rill/storage/storage_traits.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

@@ -17,13 +17,13 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/non_tensor_entry.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
-namespace tensordict_internal {
+namespace tensor_internal {
 namespace {
 
 class JsonEntry final : public NonTensorEntry {
@@ -153,9 +153,9 @@ class JsonEntry final : public NonTensorEntry {
 };
 
 }  // namespace
-}  // namespace tensordict_internal
+}  // namespace tensor_internal
 
-using tensordict_internal::JsonEntry;
+using tensor_internal::JsonEntry;
 
 absl::Status TensorDict::Set(absl::string_view key, NonTensor value) {
   return Internal::CheckAndSet(this, key,

@@ -20,15 +20,15 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/pad_members.h"
 #include "rill/tensordict/ragged_shape.h"
 #include "rill/tensordict/ragged_tensor.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {
@@ -433,7 +433,7 @@ absl::StatusOr<TensorDict> LazyStack::ToPadded(
   // Members of different batch shapes have to be padded as a whole, level by
   // level.
   if (batch_shape_.is_ragged()) {
-    return tensordict_internal::PadMembers(members(), stack_dim_, pad_value,
+    return tensor_internal::PadMembers(members(), stack_dim_, pad_value,
                                            mask_key);
   }
   if (differences.ragged.empty()) return ToDense();

@@ -15,15 +15,15 @@
 #include "rill/device/device.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_shape.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 
-namespace tensordict_internal {
+namespace tensor_internal {
 class LazyStackEntry;  // lazy_stack_entry.cc
-}  // namespace tensordict_internal
+}  // namespace tensor_internal
 
 // Dictionaries of one batch rank, seen as if they were stacked along a new
 // batch dimension, but kept apart. Leaves and batch shapes may have different
@@ -134,7 +134,7 @@ class LazyStack {
   std::string DebugString() const;
 
  private:
-  friend class tensordict_internal::LazyStackEntry;
+  friend class tensor_internal::LazyStackEntry;
   using Members = std::vector<TensorDict>;
 
   // `member_shape` is that of a stack without members.

@@ -17,13 +17,13 @@
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/non_tensor_entry.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
-namespace tensordict_internal {
+namespace tensor_internal {
 
 class LazyStackEntry final : public NonTensorEntry {
  public:
@@ -191,10 +191,10 @@ class LazyStackEntry final : public NonTensorEntry {
   LazyStack stack_;
 };
 
-}  // namespace tensordict_internal
+}  // namespace tensor_internal
 
-using tensordict_internal::Comparison;
-using tensordict_internal::LazyStackEntry;
+using tensor_internal::Comparison;
+using tensor_internal::LazyStackEntry;
 
 TensorDict::Entry::Value TensorDict::Internal::ValueOf(LazyStack stack) {
   return std::make_shared<LazyStackEntry>(std::move(stack));

@@ -15,14 +15,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 // The inside of TensorDict, for the .cc files of this package: what an entry
 // holds. A tensor and a dictionary are walked by TensorDict's operations; every
 // other kind is a NonTensorEntry, in a file of its own (*_entry.cc).
-namespace rill::tensordict_internal {
+namespace rill::tensor_internal {
 
 class NonTensorEntry;
 using NonTensorPointer = std::shared_ptr<const NonTensorEntry>;
@@ -153,6 +153,6 @@ class NonTensorEntry : public std::enable_shared_from_this<NonTensorEntry> {
   const EntryKind kind_;
 };
 
-}  // namespace rill::tensordict_internal
+}  // namespace rill::tensor_internal
 
 #endif  // RILL_TENSORDICT_NON_TENSOR_ENTRY_H_

@@ -18,14 +18,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/device/device.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
-#include "rill/tensordict/test_tensors.h"
+#include "rill/tensordict/test_steps.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
-namespace rill::tensordict_internal {
+namespace rill::tensor_internal {
 namespace {
 
 using ::testing::AllOf;
@@ -130,4 +130,4 @@ TEST(NewKindTest, ErrorsNameTheKey) {
 }
 
 }  // namespace
-}  // namespace rill::tensordict_internal
+}  // namespace rill::tensor_internal

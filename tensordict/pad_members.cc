@@ -16,10 +16,10 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
-namespace rill::tensordict_internal {
+namespace rill::tensor_internal {
 namespace {
 
 constexpr absl::string_view kCaller = "LazyStack::ToPadded";
@@ -194,4 +194,4 @@ absl::StatusOr<TensorDict> PadMembers(absl::Span<const TensorDict> members,
   return Padder(stack_dim, pad_value, mask_key).Pad(members);
 }
 
-}  // namespace rill::tensordict_internal
+}  // namespace rill::tensor_internal

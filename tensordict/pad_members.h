@@ -7,7 +7,7 @@
 #include "absl/types/span.h"
 #include "rill/tensordict/tensor_dict.h"
 
-namespace rill::tensordict_internal {
+namespace rill::tensor_internal {
 
 // LazyStack::ToPadded of at least one member whose batch shapes, of one rank,
 // differ. Thread-safety: thread-safe.
@@ -15,6 +15,6 @@ absl::StatusOr<TensorDict> PadMembers(absl::Span<const TensorDict> members,
                                       int stack_dim, double pad_value,
                                       absl::string_view mask_key);
 
-}  // namespace rill::tensordict_internal
+}  // namespace rill::tensor_internal
 
 #endif  // RILL_TENSORDICT_PAD_MEMBERS_H_

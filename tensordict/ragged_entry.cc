@@ -15,13 +15,13 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/non_tensor_entry.h"
 #include "rill/tensordict/ragged_tensor.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
-namespace tensordict_internal {
+namespace tensor_internal {
 namespace {
 
 class RaggedEntry final : public NonTensorEntry {
@@ -129,9 +129,9 @@ class RaggedEntry final : public NonTensorEntry {
 };
 
 }  // namespace
-}  // namespace tensordict_internal
+}  // namespace tensor_internal
 
-using tensordict_internal::RaggedEntry;
+using tensor_internal::RaggedEntry;
 
 absl::Status TensorDict::Set(absl::string_view key, RaggedTensor rows) {
   return Internal::CheckAndSet(this, key,

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rill/tensordict/per_dim.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/per_dim.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 
@@ -57,7 +57,7 @@ class RaggedShape {
   }
 
  private:
-  tensordict_internal::PerDim sizes_;
+  tensor_internal::PerDim sizes_;
   int rank_ = 0;
 };
 

@@ -4,7 +4,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/shape.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -18,9 +18,9 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -23,13 +23,13 @@
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/non_tensor_entry.h"
 #include "rill/tensordict/ragged_shape.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict_entry.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 
-namespace tensordict_internal {
+namespace tensor_internal {
 
 absl::Status WithKey(const absl::Status& status, const EntryPath& path) {
   if (status.ok()) return status;
@@ -38,7 +38,7 @@ absl::Status WithKey(const absl::Status& status, const EntryPath& path) {
       absl::StrCat(status.message(), "; at key \"", path.ToString(), "\""));
 }
 
-}  // namespace tensordict_internal
+}  // namespace tensor_internal
 
 absl::string_view TensorDict::Entry::KindText(EntryKind kind) {
   static constexpr absl::string_view kTexts[] = {

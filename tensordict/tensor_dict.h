@@ -17,10 +17,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/non_tensor.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 

@@ -18,9 +18,9 @@
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/non_tensor_entry.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

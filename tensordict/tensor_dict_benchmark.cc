@@ -8,12 +8,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "benchmark/benchmark.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/field.h"
-#include "rill/tensordict/schema.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/field.h"
+#include "rill/specs/schema.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -16,31 +16,31 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/element.h"
 #include "rill/tensordict/non_tensor_entry.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/element.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {
 
-using tensordict_internal::DispatchDType;
-using tensordict_internal::ElementText;
-using tensordict_internal::kIsComplex;
-using tensordict_internal::kIsReal;
-using tensordict_internal::LoadElement;
+using tensor_internal::DispatchDType;
+using tensor_internal::ElementText;
+using tensor_internal::kIsComplex;
+using tensor_internal::kIsReal;
+using tensor_internal::LoadElement;
 
-using Tolerance = tensordict_internal::Comparison::Tolerance;
+using Tolerance = tensor_internal::Comparison::Tolerance;
 
 // Elements whose bits differ.
 template <typename T>
 bool AreClose(T a, T b, const Tolerance& tolerance) {
   if constexpr (kIsReal<T>) {
-    const double x = tensordict_internal::AsDouble(a);
-    const double y = tensordict_internal::AsDouble(b);
+    const double x = tensor_internal::AsDouble(a);
+    const double y = tensor_internal::AsDouble(b);
     return x == y || std::fabs(x - y) <=
                          tolerance.absolute + tolerance.relative * std::fabs(y);
   } else if constexpr (kIsComplex<T>) {
@@ -63,7 +63,7 @@ std::string IndexText(const Shape& shape, int64_t flat) {
 
 }  // namespace
 
-namespace tensordict_internal {
+namespace tensor_internal {
 
 absl::StatusOr<Comparison> Comparison::Close(absl::string_view caller,
                                              double absolute, double relative) {
@@ -127,7 +127,7 @@ absl::Status Comparison::Tensors(const Tensor& got, const Tensor& want,
                                 a.num_elements(), " elements differ)"));
 }
 
-}  // namespace tensordict_internal
+}  // namespace tensor_internal
 
 absl::Status TensorDict::Internal::CompareDicts(const TensorDict& got,
                                                 const TensorDict& want,
@@ -182,7 +182,7 @@ absl::Status TensorDict::CheckEqual(const TensorDict& other) const {
 absl::Status TensorDict::CheckClose(const TensorDict& other, double absolute,
                                     double relative) const {
   RILL_ASSIGN_OR_RETURN(const auto close,
-                        tensordict_internal::Comparison::Close(
+                        tensor_internal::Comparison::Close(
                             "TensorDict::CheckClose", absolute, relative));
   return Internal::CompareDicts(*this, other, nullptr, close);
 }

@@ -22,15 +22,15 @@
 #include "rill/device/device.h"
 #include "rill/tensordict/non_tensor_entry.h"
 #include "rill/tensordict/ragged_shape.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 // The inside of TensorDict, for the .cc files of this package.
 namespace rill {
 
 struct TensorDict::Entry {
-  using Value = tensordict_internal::EntryValue;
+  using Value = tensor_internal::EntryValue;
 
   template <typename V>
   Entry(absl::string_view name, V&& value)
@@ -42,7 +42,7 @@ struct TensorDict::Entry {
   static Value CopyOf(const Value& value) {
     if (const Tensor* tensor = std::get_if<Tensor>(&value)) return *tensor;
     if (const auto* other =
-            std::get_if<tensordict_internal::NonTensorPointer>(&value)) {
+            std::get_if<tensor_internal::NonTensorPointer>(&value)) {
       return *other;
     }
     return std::make_unique<TensorDict>(*std::get<1>(value));
@@ -64,9 +64,9 @@ struct TensorDict::Entry {
     const auto* held = std::get_if<std::unique_ptr<TensorDict>>(&value);
     return held == nullptr ? nullptr : held->get();
   }
-  const tensordict_internal::NonTensorEntry* other() const {
+  const tensor_internal::NonTensorEntry* other() const {
     const auto* held =
-        std::get_if<tensordict_internal::NonTensorPointer>(&value);
+        std::get_if<tensor_internal::NonTensorPointer>(&value);
     return held == nullptr ? nullptr : held->get();
   }
 
@@ -76,14 +76,14 @@ struct TensorDict::Entry {
 
 struct TensorDict::Internal {
   struct Joiner;  // Stack and Cat.
-  using Path = tensordict_internal::EntryPath;
-  using ShapeOp = tensordict_internal::ShapeOp;
-  using Comparison = tensordict_internal::Comparison;
+  using Path = tensor_internal::EntryPath;
+  using ShapeOp = tensor_internal::ShapeOp;
+  using Comparison = tensor_internal::Comparison;
 
   // Non-tensor entries to put in place once nothing can fail any more.
   struct Change {
     Entry* entry;
-    tensordict_internal::NonTensorPointer value;
+    tensor_internal::NonTensorPointer value;
   };
   using Changes = absl::InlinedVector<Change, 2>;
 
@@ -262,7 +262,7 @@ absl::StatusOr<TensorDict> TensorDict::Internal::Map(const TensorDict& dict,
           entry.name, std::make_unique<TensorDict>(*std::move(mapped)));
     } else if (op.kind == ShapeOp::kRows || op.kind == ShapeOp::kStack) {
       result.entries_.emplace_back(entry.name,
-                                   tensordict_internal::NonTensorPointer());
+                                   tensor_internal::NonTensorPointer());
     } else {
       absl::StatusOr<Entry::Value> mapped = entry.other()->Map(op, fn, path);
       if (!mapped.ok()) return mapped.status();

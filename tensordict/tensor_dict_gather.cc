@@ -14,14 +14,14 @@
 #include "rill/device/backend.h"
 #include "rill/device/device.h"
 #include "rill/device/row_copy.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_allocator.h"
 #include "rill/tensordict/non_tensor_entry.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
-#include "rill/tensordict/tensor_layout.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/leaf_allocator.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
+#include "rill/tensors/tensor_layout.h"
 
 namespace rill {
 namespace {
@@ -36,7 +36,7 @@ class GatherPlan {
   absl::Status Add(const Tensor& table, const Tensor& batch) {
     if (batch.num_elements() == 0) return absl::OkStatus();
     const int64_t item = DTypeSize(table.dtype());
-    if (!tensordict_internal::IsRowMajor(table.shape(), table.strides_bytes(),
+    if (!tensor_internal::IsRowMajor(table.shape(), table.strides_bytes(),
                                          1, item)) {
       return AddStrided(table, batch);
     }
@@ -123,7 +123,7 @@ bool TensorDict::Internal::CanHold(const TensorDict& out,
 // A dictionary as CanHold wants it; small leaves of the host share one buffer.
 absl::StatusOr<TensorDict> TensorDict::Internal::MakeLike(
     const TensorDict& like, const ShapeOp& op) {
-  tensordict_internal::LeafAllocator allocator{Tensor::Options()};
+  tensor_internal::LeafAllocator allocator{Tensor::Options()};
   like.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
     if (!leaf.is_host()) return;
     allocator.Plan(leaf.dtype(), op.Of(leaf.shape()));
@@ -164,7 +164,7 @@ absl::Status TensorDict::Internal::GatherOthers(const TensorDict& from,
           GatherOthers(*nested, rows, *target->dict(), &path, changes));
       continue;
     }
-    absl::StatusOr<tensordict_internal::NonTensorPointer> gathered =
+    absl::StatusOr<tensor_internal::NonTensorPointer> gathered =
         entry.other()->Gather(rows);
     if (!gathered.ok()) return WithKey(gathered.status(), path);
     if (gathered->get() == target->other()) continue;

@@ -17,12 +17,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/non_tensor_entry.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {
@@ -77,7 +77,7 @@ absl::Status CopyPart(const Tensor& whole, int dim, int64_t index,
 }  // namespace
 
 struct TensorDict::Internal::Joiner {
-  tensordict_internal::JoinOp join;
+  tensor_internal::JoinOp join;
   absl::Span<const TensorDict> dicts;
 
   // The dimension that may differ.
@@ -222,7 +222,7 @@ struct TensorDict::Internal::Joiner {
       const Path path = {up, entry.name};
       Entry* target = const_cast<Entry*>(FindHere(out, entry.name, i));
       std::vector<const TensorDict*> nested;
-      std::vector<tensordict_internal::JoinPart> parts;
+      std::vector<tensor_internal::JoinPart> parts;
       for (const TensorDict* level : levels) {
         const Entry& part = *FindHere(*level, entry.name, i);
         nested.push_back(part.dict());
@@ -233,7 +233,7 @@ struct TensorDict::Internal::Joiner {
             JoinOthers(nested, *target->dict(), &path, changes));
         continue;
       }
-      absl::StatusOr<tensordict_internal::NonTensorPointer> joined =
+      absl::StatusOr<tensor_internal::NonTensorPointer> joined =
           entry.other()->Join(join, parts);
       if (!joined.ok()) return WithKey(joined.status(), path);
       changes->push_back({target, *std::move(joined)});

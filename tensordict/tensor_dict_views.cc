@@ -13,16 +13,16 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/non_tensor_entry.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {
 
-using tensordict_internal::EntryPath;
-using tensordict_internal::ShapeOp;
+using tensor_internal::EntryPath;
+using tensor_internal::ShapeOp;
 
 absl::Status CheckBatchDim(absl::string_view caller, const Shape& batch_shape,
                            int dim) {

@@ -19,17 +19,17 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_allocator.h"
 #include "rill/tensordict/non_tensor_entry.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/leaf_allocator.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {
 
-using tensordict_internal::LeafAllocator;
+using tensor_internal::LeafAllocator;
 
 // Copies in the order of a device's stream, waited for once: the given stream
 // if it is of that device, else the default one.

@@ -18,20 +18,20 @@
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/element.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/element.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {
 
-using tensordict_internal::DispatchDType;
-using tensordict_internal::ElementText;
-using tensordict_internal::kIsHalf;
-using tensordict_internal::kIsReal;
-using tensordict_internal::LoadElement;
+using tensor_internal::DispatchDType;
+using tensor_internal::ElementText;
+using tensor_internal::kIsHalf;
+using tensor_internal::kIsReal;
+using tensor_internal::LoadElement;
 using testing_internal::TensorDictMatcher;
 using testing_internal::TensorMatcher;
 
@@ -67,7 +67,7 @@ uint64_t UlpDistance(T a, T b) {
 
 template <typename T>
 bool IsNaN(T value) {
-  return std::isnan(tensordict_internal::AsDouble(value));
+  return std::isnan(tensor_internal::AsDouble(value));
 }
 
 // "" where every element of two contiguous host tensors with one dtype and

@@ -12,10 +12,10 @@
 
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 // GoogleMock matchers for Tensor and TensorDict. A mismatch names the first
 // element (or key) that differs, with both values. Tensors may be strided, and

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "rill/tensordict/layout_difference.h"
+#include "rill/specs/layout_difference.h"
 
 namespace rill {
 

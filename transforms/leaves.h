@@ -9,18 +9,18 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::transforms_internal {
 
 // How transforms get at leaves that they learn from the batch itself. One that
 // knows dtypes and row shapes beforehand binds BoundRows instead. Both follow
-// one rule of reuse (MayReuse, tensordict/bound_rows.h).
+// one rule of reuse (MayReuse, specs/bound_rows.h).
 //
 // All results are contiguous, in host memory and, where they may be written,
 // stand in `dict` under `key` already; `caller` ("RewardScaling") starts the

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/fill_value.h"
 #include "rill/transforms/leaves.h"
 

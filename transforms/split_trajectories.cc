@@ -13,10 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/ops/shape_ops.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 
 namespace rill {

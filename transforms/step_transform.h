@@ -10,8 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/option_values.h"  // IWYU pragma: export
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
@@ -38,7 +38,7 @@ struct StepPlan {
 //
 // A transform is a pure function of its leaves and a state, and both are the
 // caller's. State: as in batch_transform.h. A tensor of it that nobody else
-// holds (MayReuse, tensordict/bound_rows.h) may also be written in place: a
+// holds (MayReuse, specs/bound_rows.h) may also be written in place: a
 // caller that passes such a one has copied what it must keep.
 //
 // Shapes: leaves are [lanes, ...], one after another in host memory.

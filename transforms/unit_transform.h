@@ -15,7 +15,7 @@
 #include "rill/slots/plan_layout.h"
 #include "rill/slots/sample_plan.h"
 #include "rill/slots/slot.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

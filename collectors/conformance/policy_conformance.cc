@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "gmock/gmock.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
 

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "rill/envs/policies/policy.h"
-#include "rill/tensordict/leaf_spec.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

@@ -9,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::collectors_internal {
 

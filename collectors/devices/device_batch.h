@@ -13,9 +13,9 @@
 #include "rill/device/device.h"
 #include "rill/device/row_column.h"
 #include "rill/device/stream.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::collectors_internal {
 

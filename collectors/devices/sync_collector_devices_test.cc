@@ -32,8 +32,8 @@
 #include "rill/envs/env_spec.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/flow/sink.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -11,8 +11,8 @@
 #include "rill/collectors/inference/inference_layout.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/flow/channel/shared_calls.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::inference_internal {

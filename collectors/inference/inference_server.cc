@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/inference/inference_client.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 // How it works. Questions and answers lie in anonymous memory, each client's in
 // a place of its own (flow/channel/shared_calls.h), so threads and processes

@@ -17,7 +17,7 @@
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/steps/in_place_check.h"
 #include "rill/flow/channel/shared_calls.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

@@ -15,8 +15,8 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/trajectory_id.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

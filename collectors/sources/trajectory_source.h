@@ -17,11 +17,11 @@
 #include "absl/strings/string_view.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/compose.h"

@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/policies/policy.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill {
 

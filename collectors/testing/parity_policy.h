@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/policies/policy.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 

@@ -10,9 +10,9 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/tensordict/non_tensor.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
 

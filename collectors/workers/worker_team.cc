@@ -23,8 +23,8 @@
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/flow/trajectory_id.h"
 #include "rill/formats/spec_json.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 
 // How it works. A worker, thread or process, runs one loop (worker_loop.h).
 // Commands and answers go over its pair of sockets, batches through its ring of

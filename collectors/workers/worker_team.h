@@ -23,7 +23,7 @@
 #include "rill/flow/channel/record_channel.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor_dict.h"
 

@@ -24,7 +24,7 @@
 #include "rill/collectors/workers/dict_bytes.h"
 #include "rill/collectors/workers/worker_team.h"
 #include "rill/flow/trajectory_id.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::workers_internal {
 namespace {

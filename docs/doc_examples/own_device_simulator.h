@@ -16,12 +16,12 @@
 #include "rill/envs/device/device_simulator.h"
 #include "rill/envs/env.h"
 #include "rill/envs/env_spec.h"
-#include "rill/tensordict/dlpack/dlpack.h"
-#include "rill/tensordict/dlpack/dlpack_view.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dlpack/dlpack.h"
+#include "rill/tensors/dlpack/dlpack_view.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 // The library of a simulator, as docs/environments.md takes it for granted. It
 // fills arrays on a device in place: obs_buf float32 [lanes, 2], rew_buf

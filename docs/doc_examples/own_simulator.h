@@ -13,9 +13,9 @@
 #include "rill/envs/env.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_env.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
 
 // The simulator that docs/environments.md shows.
 absl::StatusOr<std::unique_ptr<rill::Env>> MakeBall(int64_t lanes);

@@ -8,7 +8,7 @@
 #include "rill/envs/checking/env_trace.h"
 #include "rill/envs/env.h"
 #include "rill/envs/steps/step_driver.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::envs_internal {

@@ -8,8 +8,8 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/classic_control/acrobot_physics.h"
 #include "rill/envs/classic_control/classic_env.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

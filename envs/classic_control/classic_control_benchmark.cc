@@ -20,8 +20,8 @@
 #include "rill/envs/policies/random_actions.h"
 #include "rill/envs/steps/step_carry.h"
 #include "rill/envs/steps/step_recorder.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -19,9 +19,9 @@
 #include "rill/envs/classic_control/pow_two.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/env.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -15,12 +15,12 @@
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/episode_counters.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/state/state_dict.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::envs_internal {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/envs/env.h"
-#include "rill/tensordict/leaf_spec.h"
+#include "rill/specs/leaf_spec.h"
 
 namespace rill::envs_internal {
 

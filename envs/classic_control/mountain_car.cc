@@ -7,8 +7,8 @@
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/classic_control/classic_env.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/tensors/tensor.h"
 
 // Operations stand where they stand in gymnasium 1.4.0
 // (envs/classic_control/mountain_car.py).

@@ -10,9 +10,9 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/classic_control/classic_env.h"
 #include "rill/envs/classic_control/pow_two.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 // Operations stand where they stand in gymnasium 1.4.0
 // (envs/classic_control/pendulum.py), less those with constants of 1.

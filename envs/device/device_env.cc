@@ -23,12 +23,12 @@
 #include "rill/envs/device/row_moves.h"
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/lane_errors.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/state/state_dict.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 // How it works. Two rules order all work. The caller works on leaves on the
 // default stream of the device, and the simulator's stream waits for that one

@@ -12,8 +12,8 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/envs/device/lent_array.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/dtype.h"
 
 // All flags lie in one buffer on the device and one in pinned memory, in the
 // same order. So all of them go to the leaves in one copy, however many groups

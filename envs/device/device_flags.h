@@ -15,9 +15,9 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/envs/env_spec.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::envs_internal {
 

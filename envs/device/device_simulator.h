@@ -41,7 +41,7 @@ class DeviceSimulator {
 
   // The arrays [lanes] that hold the state after the last Reset or Step once
   // the stream got there. Keys, dtypes and shapes: DeviceEnvOptions. FromDLPack
-  // (tensordict/dlpack) makes a tensor of a capsule without a copy; the
+  // (tensors/dlpack) makes a tensor of a capsule without a copy; the
   // capsule's deleter is called when the Env needs the array no more.
   virtual absl::StatusOr<TensorDict> Lend() = 0;
 

@@ -5,9 +5,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/device/device.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::envs_internal {
 

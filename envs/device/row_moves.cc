@@ -6,7 +6,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
 #include "rill/device/row_column.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 
 // Backends gather rows of many tables in one call, and scatter the same way,
 // but have no move between two tables. So rows go through `between`: two

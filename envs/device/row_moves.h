@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::envs_internal {
 

@@ -29,10 +29,10 @@
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
 #include "rill/envs/transformed_env.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/reward_sum.h"
 #include "rill/transforms/step_counter.h"
 

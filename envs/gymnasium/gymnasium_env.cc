@@ -33,11 +33,11 @@
 #include "rill/envs/gymnasium/python_child.h"
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/lane_errors.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 // How it works. All leaves, and the mask, the seeds and the first observations
 // of resets, lie in one memory that this process and its children map. A

@@ -25,8 +25,8 @@
 #include "rill/envs/env_checker.h"
 #include "rill/envs/gymnasium/gymnasium_env.h"
 #include "rill/envs/policies/random_actions.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

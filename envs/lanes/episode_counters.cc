@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::envs_internal {
 namespace {

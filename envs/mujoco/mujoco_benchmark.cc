@@ -30,7 +30,7 @@
 #include "rill/envs/policies/random_actions.h"
 #include "rill/envs/steps/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

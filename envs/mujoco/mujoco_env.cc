@@ -19,11 +19,11 @@
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_env.h"
 #include "rill/envs/mujoco/mujoco_call.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

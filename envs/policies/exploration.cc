@@ -20,10 +20,10 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/envs/policies/random_actions.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 // Draws are numbered by step and element, not taken from a stream in order. So
 // no wrapper has a random state to save, and a resumed run draws what it would

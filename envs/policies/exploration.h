@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "rill/envs/policies/policy.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 
 namespace rill {
 

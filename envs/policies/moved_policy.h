@@ -12,7 +12,7 @@
 #include "rill/device/stream.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/steps/in_place_check.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

@@ -14,9 +14,9 @@
 #include "rill/device/testing/fake_backend.h"
 #include "rill/envs/device/testing/async_policy.h"
 #include "rill/envs/policies/policy.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

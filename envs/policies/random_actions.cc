@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "rill/base/rng.h"
 #include "rill/device/stream.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

@@ -8,7 +8,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill {
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 

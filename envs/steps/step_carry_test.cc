@@ -7,8 +7,8 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -16,9 +16,9 @@
 #include "rill/envs/steps/host_mirror.h"
 #include "rill/envs/steps/in_place_check.h"
 #include "rill/envs/steps/step_carry.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/steps/row_transpose.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rill/envs/steps/host_mirror.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

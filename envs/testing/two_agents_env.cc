@@ -12,9 +12,9 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill {
 namespace {

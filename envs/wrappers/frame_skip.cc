@@ -17,7 +17,7 @@
 #include "rill/envs/wrappers/lane_leaves.h"
 #include "rill/envs/wrappers/wrapper_state.h"
 #include "rill/tensordict/state/state_dict.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

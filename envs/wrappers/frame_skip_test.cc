@@ -19,9 +19,9 @@
 #include "rill/envs/step_mdp.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 
 namespace rill::envs_internal {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/envs/env_spec.h"
-#include "rill/tensordict/bound_rows.h"
+#include "rill/specs/bound_rows.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::envs_internal {

@@ -8,9 +8,9 @@
 #include "gtest/gtest.h"
 #include "rill/envs/env.h"
 #include "rill/envs/testing/counting_env.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::envs_internal {

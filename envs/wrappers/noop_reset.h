@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "rill/envs/env.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 

@@ -17,9 +17,9 @@
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/lane_errors.h"
 #include "rill/envs/wrappers/wrapper_state.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/state/state_dict.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -24,8 +24,8 @@
 #include "rill/envs/transformed_env.h"
 #include "rill/envs/wrappers/frame_skip.h"
 #include "rill/envs/wrappers/noop_reset.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/step_counter.h"
 

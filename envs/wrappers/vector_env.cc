@@ -21,11 +21,11 @@
 #include "rill/envs/lanes/lane_pool.h"
 #include "rill/envs/wrappers/lane_leaves.h"
 #include "rill/envs/wrappers/wrapper_state.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/state/state_dict.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 // Parts own their leaves, and this Env owns the whole ones, so rows are copied
 // both ways around each call. Without threads the steps of all parts begin

@@ -28,10 +28,10 @@
 #include "rill/envs/testing/two_agents_env.h"
 #include "rill/envs/wrappers/noop_reset.h"
 #include "rill/envs/wrappers/time_limit.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -3,8 +3,8 @@
 #define RILL_ESTIMATORS_DOC_EXAMPLES_CONTEXT_H_
 
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 // Names that the examples of this package use and do not declare.
 namespace rill::doc_examples {

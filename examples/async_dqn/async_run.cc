@@ -39,8 +39,8 @@
 #include "rill/storage/memmap_storage.h"
 #include "rill/telemetry/learning_curve.h"
 #include "rill/telemetry/progress_line.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 // The loop of the learner's process takes the batch of a worker, learns as much
 // as its frames call for, and publishes the weights. Now and then it evaluates,

@@ -11,7 +11,7 @@
 #include "rill/envs/policies/policy.h"
 #include "rill/examples/dqn_cartpole/epsilon_greedy_policy.h"
 #include "rill/flow/weights/weight_store.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/reward_sum.h"
 

@@ -16,10 +16,10 @@
 #include "rill/formats/tdz_archive.h"
 #include "rill/slots/live_slots.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/row_reader.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::convert {
 namespace {

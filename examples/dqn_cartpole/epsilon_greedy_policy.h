@@ -9,8 +9,8 @@
 #include "rill/base/rng.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/examples/dqn_cartpole/learner/double_dqn.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::dqn_cartpole {
 

@@ -14,10 +14,10 @@
 #include "rill/collectors/conformance/policy_conformance.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/examples/dqn_cartpole/learner/double_dqn.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::dqn_cartpole {

@@ -10,8 +10,8 @@
 #include "gtest/gtest.h"
 #include "rill/examples/dqn_cartpole/config.h"
 #include "rill/examples/dqn_cartpole/learner/double_dqn.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::dqn_cartpole {

@@ -16,8 +16,8 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/telemetry/csv_writer.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::dqn_cartpole {
 namespace {

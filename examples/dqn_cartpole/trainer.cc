@@ -20,7 +20,7 @@
 #include "rill/examples/dqn_cartpole/epsilon_greedy_policy.h"
 #include "rill/examples/dqn_cartpole/phases.h"
 #include "rill/telemetry/phase_times.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::dqn_cartpole {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/half.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/half.h"
 
 namespace rill::inspect {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::inspect {
 

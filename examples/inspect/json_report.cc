@@ -14,11 +14,11 @@
 #include "rill/examples/inspect/facts.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_options.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_shape.h"
 #include "rill/tensordict/ragged_tensor.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::inspect {
 namespace {

@@ -16,12 +16,12 @@
 #include "rill/formats/file_tree.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::inspect {

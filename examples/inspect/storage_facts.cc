@@ -24,12 +24,12 @@
 #include "rill/examples/inspect/row_scan.h"
 #include "rill/formats/consolidated.h"
 #include "rill/formats/memmap_directory.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/chunks/saved_chunks.h"
 #include "rill/storage/directory/commit_record.h"
 #include "rill/storage/directory/storage_description.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/row_reader.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::inspect {

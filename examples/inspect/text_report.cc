@@ -15,12 +15,12 @@
 #include "rill/examples/inspect/element_text.h"
 #include "rill/examples/inspect/facts.h"
 #include "rill/formats/memmap_options.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::inspect {
 namespace {

@@ -15,8 +15,8 @@
 #include "rill/envs/env.h"
 #include "rill/examples/ppo/config.h"
 #include "rill/examples/ppo/task.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/episodes/vec_norm.h"
 

@@ -12,8 +12,8 @@
 #include "rill/base/status_macros.h"
 #include "rill/examples/ppo/learner/action_head.h"
 #include "rill/examples/ppo/learner/actor_critic.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill::ppo {
 

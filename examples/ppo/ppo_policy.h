@@ -11,7 +11,7 @@
 #include "rill/base/rng.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/examples/ppo/learner/ppo_learner.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::ppo {

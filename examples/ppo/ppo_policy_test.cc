@@ -16,10 +16,10 @@
 #include "rill/envs/policies/policy.h"
 #include "rill/examples/ppo/learner/action_head.h"
 #include "rill/examples/ppo/learner/ppo_learner.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::ppo {

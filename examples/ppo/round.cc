@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::ppo {
 

@@ -10,8 +10,8 @@
 #include "rill/estimators/value_estimates.h"
 #include "rill/examples/ppo/learner/actor_critic.h"
 #include "rill/examples/ppo/return_scaler.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::ppo {
 

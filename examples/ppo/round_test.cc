@@ -15,8 +15,8 @@
 #include "rill/examples/ppo/learner/action_head.h"
 #include "rill/examples/ppo/learner/actor_critic.h"
 #include "rill/examples/ppo/return_scaler.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::ppo {

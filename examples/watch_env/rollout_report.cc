@@ -8,10 +8,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::watch_env {
 namespace {

@@ -16,8 +16,8 @@
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/two_agents_env.h"
 #include "rill/examples/watch_env/built_in_env.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::watch_env {

@@ -21,7 +21,7 @@
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/slice_sampler.h"
 #include "rill/storage/dense_storage.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/reward_sum.h"
 

@@ -13,9 +13,9 @@
 #include "rill/base/fault_point.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/packed_leaves.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 
 // A record is a header and the leaves of one batch, contiguous in its
 // producer's ring. It counts once Commit has moved the ring's position past it,

@@ -15,7 +15,7 @@
 #include "absl/types/span.h"
 #include "rill/flow/channel/shared_rings.h"
 #include "rill/flow/sink.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 
 namespace rill {
 

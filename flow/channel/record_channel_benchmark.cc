@@ -12,10 +12,10 @@
 #include "benchmark/benchmark.h"
 #include "rill/flow/channel/record_channel.h"
 #include "rill/flow/sink.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 namespace {

@@ -20,12 +20,12 @@
 #include "rill/base/rng.h"
 #include "rill/flow/conformance/sink_conformance.h"
 #include "rill/flow/sink.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/non_tensor.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

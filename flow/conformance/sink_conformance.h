@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "rill/flow/sink.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

@@ -19,7 +19,7 @@
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
 #include "rill/flow/weights/weight_store.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 // Names that the examples of this package take for granted.

@@ -10,8 +10,8 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/packed_leaves.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill::weights_internal {
 namespace {

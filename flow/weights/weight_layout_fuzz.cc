@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "rill/flow/weights/weight_layout.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
 
 namespace rill::weights_internal {

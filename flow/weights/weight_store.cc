@@ -21,8 +21,8 @@
 #include "rill/flow/packed_leaves.h"
 #include "rill/flow/weights/snapshot_pins.h"
 #include "rill/flow/weights/weight_layout.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/shape.h"
 
 // snapshot_pins.h has the algorithm and its proof; here is the memory, and who
 // may have which place in it. Three others were rejected. The readers of a

@@ -13,9 +13,9 @@
 #include "benchmark/benchmark.h"
 #include "rill/base/clock.h"
 #include "rill/flow/weights/weight_store.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -27,9 +27,9 @@
 #include "rill/base/fault_point.h"
 #include "rill/base/rng.h"
 #include "rill/flow/weights/weight_store.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/kill_count.h"
 #include "rill/testing/status_matchers.h"
 

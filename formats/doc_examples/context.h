@@ -11,7 +11,7 @@
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/memmap_options.h"
 #include "rill/formats/tdz_archive.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 // Names that the examples of this package take for granted.

@@ -9,8 +9,8 @@
 
 #include "absl/strings/string_view.h"
 #include "rill/formats/consolidated/consolidated_meta.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
 
 namespace rill::formats_internal {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "rill/formats/spec_json.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -9,9 +9,9 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/mapped_file.h"
 #include "rill/formats/memmap_options.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::formats_internal {
 

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/formats/memmap/memmap_key.h"
 #include "rill/formats/memmap/memmap_meta.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/shape.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
 
 namespace rill::formats_internal {

@@ -21,10 +21,10 @@
 #include "rill/formats/memmap/memmap_source.h"
 #include "rill/formats/memmap_options.h"
 #include "rill/formats/plain_path.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
 
 namespace rill::formats_internal {

@@ -12,10 +12,10 @@
 #include "rill/formats/plain_path.h"
 #include "rill/formats/torchrl/torchrl_json.h"
 #include "rill/formats/torchrl/torchrl_replay_buffer.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::formats_internal {
 

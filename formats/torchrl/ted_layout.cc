@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 
 // Three orders of the same steps. Rows of the places: step by step, each with
 // all lanes, as the buffer holds them. Plain: lane after lane, in each from the

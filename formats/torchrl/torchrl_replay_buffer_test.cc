@@ -24,8 +24,8 @@
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/file_tree.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -18,10 +18,10 @@
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/torchrl/saved_parts.h"
 #include "rill/formats/torchrl/ted_layout.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
-#include "rill/tensordict/spec.h"
 
 namespace rill::formats_internal {
 namespace {

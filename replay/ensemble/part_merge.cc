@@ -11,9 +11,9 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/replay/rows/sample_origins.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::replay_internal {
 namespace {

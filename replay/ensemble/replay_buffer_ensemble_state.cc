@@ -14,9 +14,9 @@
 #include "rill/replay/ensemble/part_merge.h"
 #include "rill/replay/options/option_changes.h"
 #include "rill/replay/rows/sample_origins.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

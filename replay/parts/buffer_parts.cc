@@ -7,8 +7,8 @@
 
 #include "rill/base/status_macros.h"
 #include "rill/replay/sampling/sample_reader.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::replay_internal {
 namespace {

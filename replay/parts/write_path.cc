@@ -9,8 +9,8 @@
 #include "rill/base/status_macros.h"
 #include "rill/replay/rows/trajectory_cut.h"
 #include "rill/replay/rows/write_capture.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::replay_internal {
 

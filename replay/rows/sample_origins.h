@@ -11,9 +11,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::replay_internal {
 

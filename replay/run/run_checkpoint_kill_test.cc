@@ -25,7 +25,7 @@
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/slice_sampler.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/kill_count.h"
 #include "rill/testing/status_matchers.h"
 

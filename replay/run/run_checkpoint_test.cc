@@ -25,7 +25,7 @@
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/slice_sampler.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/reward_scaling.h"

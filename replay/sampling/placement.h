@@ -15,8 +15,8 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/replay/sampling/sample_batches.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::replay_internal {
 

@@ -14,8 +14,8 @@
 #include "rill/device/testing/fake_backend.h"
 #include "rill/replay/sampling/sample_batches.h"
 #include "rill/replay/testing/numbered_steps.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::replay_internal {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "rill/tensordict/bound_rows.h"
+#include "rill/specs/bound_rows.h"
 
 namespace rill::replay_internal {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::replay_internal {
 

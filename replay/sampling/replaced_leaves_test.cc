@@ -4,9 +4,9 @@
 #include <cstddef>
 
 #include "gtest/gtest.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::replay_internal {

@@ -18,7 +18,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/replay/sampling/replaced_leaves.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::replay_internal {
 

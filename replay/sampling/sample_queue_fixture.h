@@ -19,9 +19,9 @@
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/function_transform.h"
 

@@ -22,9 +22,9 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/replay/rows/sample_origins.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/shape.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 #include "rill/transforms/rows/row_pipeline.h"
 
 namespace rill::replay_internal {

@@ -13,8 +13,8 @@
 #include "rill/base/rng.h"
 #include "rill/replay/sampling/transform_stage.h"
 #include "rill/replay/testing/numbered_steps.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/testing/fake_row_counter.h"
 

@@ -35,8 +35,8 @@
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/tiered/tiered_storage.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/peak_memory.h"
 
 namespace rill {

@@ -18,9 +18,9 @@
 #include "rill/flow/sink.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

@@ -23,7 +23,7 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/tensordict/ops/shape_ops.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -25,7 +25,7 @@
 #include "rill/samplers/selectors/ordered_selector.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/slots/slot.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 namespace {

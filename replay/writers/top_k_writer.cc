@@ -25,8 +25,8 @@
 #include "rill/base/status_macros.h"
 #include "rill/replay/writers/attached_storage.h"
 #include "rill/slots/live_slots.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "rill/replay/writers/top_k_writer.h"
 #include "rill/storage/dense_storage.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/spec.h"
 
 namespace rill {
 

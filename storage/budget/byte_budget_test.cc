@@ -17,7 +17,7 @@
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -28,9 +28,9 @@
 #include "rill/storage/ensemble/ensemble_storage.h"
 #include "rill/storage/list/list_storage.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/peak_memory.h"
 #include "rill/testing/status_matchers.h"
 

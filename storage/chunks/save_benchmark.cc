@@ -14,10 +14,10 @@
 #include "rill/base/file.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -22,12 +22,12 @@
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/replaceable.h"
+#include "rill/specs/layout_difference.h"
 #include "rill/storage/ring/lane_rings.h"
 #include "rill/storage/rows/batch_leaves.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/layout_difference.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::storage_internal {
 namespace {

@@ -14,12 +14,12 @@
 #include "absl/types/span.h"
 #include "rill/formats/manifest.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/chunks/saved_chunks.h"
 #include "rill/storage/ring/lane_rings.h"
 #include "rill/storage/rows/row_layout.h"
 #include "rill/storage/rows/row_table.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::storage_internal {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/spec.h"
 
 namespace rill::storage_internal {
 namespace {

@@ -14,7 +14,7 @@
 #include "rill/storage/ring/ring_rows.h"
 #include "rill/storage/ring/write_event_builder.h"
 #include "rill/storage/serialized/serialized_storage.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill {
 namespace storage_internal {

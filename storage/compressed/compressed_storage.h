@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/spec.h"
 
 namespace rill {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/compressed/compressed_storage.h"
 #include "rill/storage/conformance/storage_conformance.h"
-#include "rill/tensordict/spec.h"
 
 namespace rill {
 namespace {

@@ -14,12 +14,12 @@
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/conformance/mirror_observer.h"
 #include "rill/storage/conformance/storage_oracle.h"
 #include "rill/storage/row_reader.h"
 #include "rill/storage/slot_lease.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

@@ -11,8 +11,8 @@
 #include "gtest/gtest.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

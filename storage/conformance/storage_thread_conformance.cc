@@ -16,11 +16,11 @@
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
 #include "rill/base/rng.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/conformance/storage_oracle.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
+#include "rill/tensors/dtype.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill::storage_internal {
 namespace {

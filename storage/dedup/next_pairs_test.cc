@@ -8,8 +8,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/dtype.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::storage_internal {

@@ -15,6 +15,7 @@
 #include "rill/device/device.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/on_disk/rows_on_disk.h"
 #include "rill/storage/ring/lane_rings.h"
 #include "rill/storage/ring/ring_rows.h"
@@ -23,9 +24,8 @@
 #include "rill/storage/sharing/epoch_windows.h"
 #include "rill/storage/sharing/writes_in_flight.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::storage_internal {
 

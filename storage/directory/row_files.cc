@@ -10,7 +10,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/plain_path.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::storage_internal {
 namespace {

@@ -15,10 +15,10 @@
 #include "rill/base/file.h"
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/rows/row_layout.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
+#include "rill/tensors/dtype.h"
 #include "rill/testing/small_disk.h"
 #include "rill/testing/status_matchers.h"
 

@@ -9,9 +9,9 @@
 #include "absl/strings/string_view.h"
 #include "rill/formats/manifest.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/rows/row_layout.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/spec.h"
 
 namespace rill::storage_internal {
 

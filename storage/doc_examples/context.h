@@ -17,6 +17,7 @@
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/budget/byte_budget.h"
 #include "rill/storage/compressed/compressed_storage.h"
 #include "rill/storage/conformance/storage_conformance.h"
@@ -28,7 +29,6 @@
 #include "rill/storage/storage.h"
 #include "rill/storage/tiered/tiered_storage.h"
 #include "rill/tensordict/lazy_stack.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 // Names that the examples of this package take for granted.

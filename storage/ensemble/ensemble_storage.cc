@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/specs/layout_difference.h"
 #include "rill/storage/ensemble/ensemble_storage_state.h"
 #include "rill/storage/ring/ring_options.h"
-#include "rill/tensordict/layout_difference.h"
 
 namespace rill {
 

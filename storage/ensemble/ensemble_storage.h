@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rill/specs/bound_rows.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/bound_rows.h"
 
 namespace rill {
 

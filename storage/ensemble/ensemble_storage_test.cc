@@ -29,7 +29,7 @@
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/list/list_storage.h"
 #include "rill/storage/memmap_storage.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

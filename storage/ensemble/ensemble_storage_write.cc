@@ -9,7 +9,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/storage/ensemble/ensemble_storage_state.h"
 #include "rill/storage/ring/write_event_builder.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 

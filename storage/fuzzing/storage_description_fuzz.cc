@@ -9,11 +9,11 @@
 #include "rill/formats/manifest.h"
 #include "rill/formats/spec_json.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/directory/storage_description.h"
 #include "rill/storage/ring/ring_options.h"
 #include "rill/storage/rows/row_layout.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
 
 namespace rill::storage_internal {

@@ -15,14 +15,14 @@
 #include "absl/types/span.h"
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/ring/write_event_builder.h"
 #include "rill/storage/rows/row_layout.h"
 #include "rill/storage/serialized/row_store.h"
 #include "rill/storage/sharing/writes_in_flight.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::storage_internal {
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/list/list_rows.h"
 #include "rill/storage/ring/lane_rings.h"
 #include "rill/storage/ring/ring_rows.h"
@@ -20,9 +21,8 @@
 #include "rill/storage/serialized/serialized_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/lazy_stack.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/list/list_storage.h"
-#include "rill/tensordict/spec.h"
 
 namespace rill {
 namespace {

@@ -21,10 +21,10 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/list/list_storage.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/lazy_stack.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

@@ -19,13 +19,13 @@
 #include "rill/slots/live_slots.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/ragged_tensor.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

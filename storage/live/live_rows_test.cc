@@ -17,8 +17,8 @@
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

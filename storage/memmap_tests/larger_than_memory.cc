@@ -33,12 +33,12 @@
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill {
 namespace {

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "rill/formats/file_tree.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/spec.h"
 
 namespace rill {
 namespace {

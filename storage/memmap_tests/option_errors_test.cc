@@ -12,10 +12,10 @@
 #include "rill/device/device.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/formats/file_tree.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/spec.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

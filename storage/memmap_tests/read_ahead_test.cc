@@ -14,12 +14,12 @@
 #include "rill/base/rng.h"
 #include "rill/formats/file_tree.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {

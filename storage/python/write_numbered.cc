@@ -37,14 +37,14 @@
 #include "rill/flow/sink.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -13,16 +13,16 @@
 #include "rill/device/device.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
+#include "rill/specs/spec.h"
+#include "rill/specs/spec_tree.h"
 #include "rill/storage/chunks/saved_chunks.h"
 #include "rill/storage/ring/lane_rings.h"
 #include "rill/storage/ring/write_event_builder.h"
 #include "rill/storage/ring/write_scratch.h"
 #include "rill/storage/rows/row_layout.h"
 #include "rill/storage/sharing/writes_in_flight.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/spec_tree.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::storage_internal {
 

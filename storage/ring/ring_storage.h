@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "rill/specs/bound_rows.h"
 #include "rill/storage/chunks/saved_chunks.h"
 #include "rill/storage/chunks/stored_rows.h"
 #include "rill/storage/ring/lane_rings.h"
@@ -26,7 +27,6 @@
 #include "rill/storage/sharing/lease_list.h"
 #include "rill/storage/sharing/writes_in_flight.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/bound_rows.h"
 
 namespace rill::storage_internal {
 

@@ -13,11 +13,11 @@
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/rows/batch_leaves.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::storage_internal {
 

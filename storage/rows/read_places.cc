@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::storage_internal {
 namespace {

@@ -13,14 +13,14 @@
 #include "absl/types/span.h"
 #include "rill/device/device.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/spec.h"
+#include "rill/specs/spec_tree.h"
 #include "rill/storage/row_reader.h"
 #include "rill/storage/rows/batch_leaves.h"
 #include "rill/storage/rows/row_layout.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/spec_tree.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::storage_internal {
 

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/dedup/next_pairs.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/spec.h"
 
 namespace rill::storage_internal {
 

@@ -9,9 +9,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/slots/slot.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/spec.h"
+#include "rill/tensors/dtype.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::storage_internal {

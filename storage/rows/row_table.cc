@@ -10,7 +10,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
 #include "rill/device/row_copy.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill::storage_internal {
 namespace {

@@ -22,8 +22,8 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/dedup/next_rows.h"
 #include "rill/storage/rows/row_layout.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::storage_internal {
 

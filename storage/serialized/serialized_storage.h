@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/specs/bound_rows.h"
 #include "rill/storage/chunks/stored_rows.h"
 #include "rill/storage/ring/ring_rows.h"
 #include "rill/storage/ring/ring_storage.h"
@@ -21,7 +22,6 @@
 #include "rill/storage/serialized/row_store.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_traits.h"
-#include "rill/tensordict/bound_rows.h"
 
 namespace rill::storage_internal {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/string_view.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::storage_internal {
 namespace {

@@ -8,8 +8,8 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
 #include "rill/device/row_copy.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::storage_internal {
 namespace {

@@ -12,11 +12,11 @@
 #include "absl/types/span.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
+#include "rill/specs/spec.h"
+#include "rill/specs/spec_tree.h"
 #include "rill/storage/rows/batch_leaves.h"
 #include "rill/storage/rows/read_places.h"
 #include "rill/storage/rows/row_layout.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/spec_tree.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::storage_internal {

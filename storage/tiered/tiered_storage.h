@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
+#include "rill/specs/bound_rows.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
-#include "rill/tensordict/bound_rows.h"
 
 namespace rill {
 

@@ -13,8 +13,8 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::ops {
 namespace {

@@ -12,10 +12,10 @@
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/tensordict/test_tensors.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
+#include "rill/tensors/test_tensors.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
 

@@ -3,8 +3,8 @@
 #define RILL_TENSORDICT_OPS_MASKED_SELECT_H_
 
 #include "absl/status/statusor.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::ops {
 

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::ops {
 

@@ -4,7 +4,11 @@ How many files that is, and of which libraries, is README.md's table; the tests
 of this folder compare. A plain dict, as in laws.bzl.
 """
 
-_TENSORS = ["base", "device", "tensordict"]
+_TENSORS = ["base", "device", "tensors"]
+
+_DICTS = _TENSORS + ["tensordict"]
+
+_SPECS = _DICTS + ["specs"]
 
 # What parts save of themselves.
 _STATES = ["base/state", "tensordict/state"]
@@ -31,25 +35,27 @@ CLOSURES = {
     "//base:base": None,
     "//slots:slots": None,
     "//device:device": None,
-    "//tensordict:tensor_dict": _TENSORS,
+    "//tensors:tensors": None,
+    "//tensordict:tensor_dict": _DICTS,
     "//tensordict:tensordict": None,
-    "//tensordict:eigen_view": _TENSORS,
+    "//specs:specs": None,
+    "//tensors:eigen_view": _TENSORS,
     "//flow:flow": None,
-    "//flow/weights:weight_store": _TENSORS + [
+    "//flow/weights:weight_store": _SPECS + [
         "flow",
         "flow/channel",
         "flow/weights",
     ],
     "//formats:formats": None,
-    "//storage:dense_storage": _TENSORS + _SAVES + _ROWS,
-    "//storage:memmap_storage": _TENSORS + _SAVES + _ROWS + ["storage/directory"],
+    "//storage:dense_storage": _SPECS + _SAVES + _ROWS,
+    "//storage:memmap_storage": _SPECS + _SAVES + _ROWS + ["storage/directory"],
     "//storage:storage": None,
     "//storage/compressed:compressed_storage": None,
     "//telemetry:telemetry": ["base", "telemetry"],
     "//samplers:uniform_sampler": ["base", "base/state", "samplers", "slots"],
     "//samplers:samplers": None,
     "//transforms:transforms": None,
-    "//envs:cart_pole": _TENSORS + _STATES + [
+    "//envs:cart_pole": _SPECS + _STATES + [
         "envs",
         "envs/classic_control",
         "envs/lanes",
@@ -57,7 +63,7 @@ CLOSURES = {
     "//envs:envs": None,
     "//collectors:collectors": None,
     "//collectors:sync_collector": None,
-    "//replay:replay_buffer": _TENSORS + _SAVES + [
+    "//replay:replay_buffer": _SPECS + _SAVES + [
         "base/state",
         "flow",
         "replay",
@@ -77,7 +83,7 @@ CLOSURES = {
         "transforms/rows",
     ],
     "//replay:replay": None,
-    "//examples/first_buffer:first_buffer": _TENSORS + _STATES + _SAVES + _ROWS + [
+    "//examples/first_buffer:first_buffer": _SPECS + _STATES + _SAVES + _ROWS + [
         "collectors",
         "collectors/devices",
         "envs",

@@ -12,26 +12,29 @@ LAWS = {
     # Row 0: base knows nothing, device no tensors.
     "base": [],
     "device": ["base"],
-    # Row 1: tensordict knows no RL.
-    "tensordict": ["base", "device"],
+    # Row 1: arrays know no names, dictionaries of them no domains, and specs no
+    # RL.
+    "tensors": ["base", "device"],
+    "tensordict": ["base", "device", "tensors"],
+    "specs": ["base", "device", "tensordict", "tensors"],
     # Row 2: slots are numbers and know no tensors, as telemetry does; formats
     # know no RL; flow knows neither environments nor where batches are stored.
     "slots": ["base"],
     "telemetry": ["base"],
-    "formats": ["base", "device", "tensordict"],
-    "flow": ["base", "device", "tensordict"],
+    "formats": ["base", "device", "specs", "tensordict", "tensors"],
+    "flow": ["base", "device", "specs", "tensordict", "tensors"],
     # Row 3. storage does not know how rows are chosen, samplers not what rows
     # hold, transforms not who calls them, envs no replay.
-    "storage": ["base", "device", "flow", "formats", "slots", "tensordict"],
+    "storage": ["base", "device", "flow", "formats", "slots", "specs", "tensordict", "tensors"],
     "samplers": ["base", "slots"],
-    "transforms": ["base", "device", "formats", "slots", "tensordict"],
-    "envs": ["base", "device", "formats", "tensordict", "transforms"],
+    "transforms": ["base", "device", "formats", "slots", "specs", "tensordict", "tensors"],
+    "envs": ["base", "device", "formats", "specs", "tensordict", "tensors", "transforms"],
     # Between them: arithmetic on batches, which transforms do not know of.
-    "estimators": ["base", "device", "tensordict", "transforms"],
+    "estimators": ["base", "device", "specs", "tensordict", "tensors", "transforms"],
     # Row 4. replay knows no environments; collectors fill a Sink and know
     # neither replay nor what is under it.
-    "replay": ["base", "device", "flow", "formats", "samplers", "slots", "storage", "tensordict", "transforms"],
-    "collectors": ["base", "device", "envs", "flow", "formats", "tensordict", "transforms"],
+    "replay": ["base", "device", "flow", "formats", "samplers", "slots", "specs", "storage", "tensordict", "tensors", "transforms"],
+    "collectors": ["base", "device", "envs", "flow", "formats", "specs", "tensordict", "tensors", "transforms"],
 }
 
 # Libraries that are left out of their package's bundle, and why. They keep the
@@ -39,5 +42,5 @@ LAWS = {
 BESIDE_BUNDLE = {
     "//envs/mujoco:mujoco": "MuJoCo is for those who ask for it, by --config=mujoco",
     "//storage/compressed:compressed_storage": "Zstandard is for those who ask for it",
-    "//tensordict:eigen_view": "Eigen is for those who ask for it",
+    "//tensors:eigen_view": "Eigen is for those who ask for it",
 }

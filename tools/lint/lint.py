@@ -21,8 +21,8 @@ import classes  # noqa: E402: beside this file, wherever it is run.
 
 # Packages that other people link: they return errors and never end a program.
 LIBRARY_PACKAGES = ("base", "collectors", "device", "distributed", "envs", "estimators",
-                    "flow", "formats", "replay", "samplers", "slots", "storage", "telemetry",
-                    "tensordict", "transforms")
+                    "flow", "formats", "replay", "samplers", "slots", "specs", "storage", "telemetry",
+                    "tensordict", "tensors", "transforms")
 OWN_PACKAGES = LIBRARY_PACKAGES + ("benchmarks", "examples", "testing", "tools")
 
 # The consumer is an outside project with a style of its own.

@@ -25,8 +25,8 @@
 #include "rill/replay/torchrl/torchrl.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/storage/dense_storage.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

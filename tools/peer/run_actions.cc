@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/actions/action_discretizer.h"
 #include "rill/transforms/actions/action_mask.h"
 #include "rill/transforms/actions/discrete_action_projection.h"

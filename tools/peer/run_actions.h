@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "rill/tensordict/leaf_spec.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/step_transform.h"
 

@@ -22,16 +22,16 @@
 #include "rill/formats/tdz_archive.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/half.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/half.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rill/tensordict/leaf_spec.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill {

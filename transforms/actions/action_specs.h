@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/dtype.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill::transforms_internal {

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 #include "rill/transforms/actions/action_specs.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/plumbing/lane_draws.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 #include "rill/transforms/actions/action_specs.h"
 #include "rill/transforms/leaves.h"
 

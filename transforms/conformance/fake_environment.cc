@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/fake_environment.h"
 

@@ -2,7 +2,7 @@
 #ifndef RILL_TRANSFORMS_CONFORMANCE_TED_SPEC_H_
 #define RILL_TRANSFORMS_CONFORMANCE_TED_SPEC_H_
 
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 
 namespace rill {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/shape.h"
 #include "rill/transforms/batch_transform.h"
 
 namespace rill {

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "rill/base/rng.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/fake_sample_reader.h"
 

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "rill/slots/sample_plan.h"
 #include "rill/slots/slot.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/transforms/unit_transform.h"
 
 namespace rill {

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/allocation_counter.h"
 #include "rill/testing/status_matchers.h"

@@ -14,12 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/key.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 
 namespace rill {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 #include "rill/transforms/batch_transform.h"
 
 namespace rill {

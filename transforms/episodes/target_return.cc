@@ -13,11 +13,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/key.h"
-#include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/spec.h"
+#include "rill/tensors/dtype.h"
 #include "rill/transforms/leaves.h"
 
 namespace rill {

@@ -9,10 +9,10 @@
 
 #include "benchmark/benchmark.h"
 #include "rill/base/rng.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/episodes/vec_norm.h"
 #include "rill/transforms/reward_sum.h"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::transforms_internal {
 

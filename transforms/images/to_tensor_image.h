@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 #include "rill/transforms/rows/rowwise_transform.h"
 
 namespace rill {

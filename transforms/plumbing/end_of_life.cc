@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/cast_elements.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/key.h"
+#include "rill/tensors/cast_elements.h"
+#include "rill/tensors/dtype.h"
 #include "rill/transforms/leaves.h"
 
 namespace rill {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::transforms_internal {
 namespace {

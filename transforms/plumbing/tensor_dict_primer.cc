@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/plumbing/lane_draws.h"
 #include "rill/transforms/spare/spare_tensors.h"
 

@@ -7,8 +7,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/key.h"
+#include "rill/tensors/dtype.h"
 #include "rill/transforms/leaves.h"
 
 namespace rill {

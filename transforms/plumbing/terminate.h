@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rill/tensordict/bound_rows.h"
+#include "rill/specs/bound_rows.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill {

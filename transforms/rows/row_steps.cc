@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/cast_elements.h"
+#include "rill/tensors/cast_elements.h"
 #include "rill/transforms/rows/row_kernels.h"
 
 namespace rill {

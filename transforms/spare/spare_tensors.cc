@@ -2,7 +2,7 @@
 #include "rill/transforms/spare/spare_tensors.h"
 
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/bound_rows.h"
+#include "rill/specs/bound_rows.h"
 
 namespace rill::transforms_internal {
 

@@ -8,9 +8,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::transforms_internal {
 

@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/cast_elements.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/cast_elements.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/rows/row_steps.h"
 

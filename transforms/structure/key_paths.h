@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 
 namespace rill::transforms_internal {
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::transforms_internal {
 

@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/key.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/units/draw_rows.h"
 #include "rill/transforms/units/unit_input.h"

@@ -13,9 +13,9 @@
 #include "absl/types/span.h"
 #include "rill/base/option_values.h"
 #include "rill/slots/sample_plan.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 

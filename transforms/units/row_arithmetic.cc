@@ -21,7 +21,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/slots/plan_layout.h"
 #include "rill/slots/sample_plan.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/units/draw_rows.h"
 #include "rill/transforms/units/unit_input.h"

@@ -10,7 +10,7 @@
 #include "rill/base/option_values.h"
 #include "rill/slots/plan_layout.h"
 #include "rill/slots/sample_plan.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

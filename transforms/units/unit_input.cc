@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/shape.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::transforms_internal {
 namespace {

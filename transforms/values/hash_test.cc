@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/step_transform_conformance.h"
 #include "rill/transforms/conformance/ted_spec.h"

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/rows/row_steps.h"
 #include "rill/transforms/values/sip_hash.h"

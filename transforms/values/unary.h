@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/leaf_spec.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/transforms/rows/rowwise_transform.h"
 
 namespace rill {

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/stream.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill {
 namespace {

@@ -19,11 +19,11 @@
 #include "rill/device/testing/fake_backend.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/steps/step_carry.h"
-#include "rill/tensordict/dlpack/dlpack_view.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dlpack/dlpack_view.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "rill/envs/device/device_simulator.h"
 #include "rill/envs/env.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill {
 

@@ -3,7 +3,7 @@
 #define RILL_TRANSFORMS_DOC_EXAMPLES_STEPS_CONTEXT_H_
 
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/spec.h"
+#include "rill/specs/spec.h"
 
 // Names that the examples of this package use and do not declare.
 namespace rill::doc_examples {

@@ -146,6 +146,15 @@ class Decoder {
 
 }  // namespace
 
+SavedState::SavedState() = default;
+SavedState::SavedState(absl::string_view type, int64_t version)
+    : type_(type), version_(version) {}
+SavedState::SavedState(const SavedState&) = default;
+SavedState& SavedState::operator=(const SavedState&) = default;
+SavedState::SavedState(SavedState&&) noexcept = default;
+SavedState& SavedState::operator=(SavedState&&) noexcept = default;
+SavedState::~SavedState() = default;
+
 void SavedState::Set(absl::string_view name, Value value) {
   for (Field& field : fields_) {
     if (field.name != name) continue;

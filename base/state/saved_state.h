@@ -39,9 +39,14 @@ class SavedState {
   struct Field;
 
   // It has no type.
-  SavedState() = default;
-  SavedState(absl::string_view type, int64_t version)
-      : type_(type), version_(version) {}
+  SavedState();
+  SavedState(absl::string_view type, int64_t version);
+  // All of these are in the .cc, where Field is complete.
+  SavedState(const SavedState&);
+  SavedState& operator=(const SavedState&);
+  SavedState(SavedState&&) noexcept;
+  SavedState& operator=(SavedState&&) noexcept;
+  ~SavedState();
 
   const std::string& type() const { return type_; }
   int64_t version() const { return version_; }

@@ -82,8 +82,8 @@ class SavedState {
       absl::string_view name, absl::string_view type,
       int64_t max_version) const ABSL_ATTRIBUTE_LIFETIME_BOUND;
 
-  // A part's LoadState returns the first for a value that no state can have, the
-  // second for one of something else.
+  // A part's LoadState returns the first for a value that no state can have,
+  // the second for one of something else.
   absl::Status Damaged(absl::string_view what) const;
   absl::Status DoesNotFit(absl::string_view what) const;
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/transformed_env.h"
@@ -25,11 +24,6 @@ constexpr absl::string_view kDoneKey = "root/done";
 
 std::string TransformKey(size_t i, absl::string_view what) {
   return absl::StrCat("transforms/", i, "/", what);
-}
-
-NonTensor JsonString(absl::string_view text) {
-  return {absl::StrCat(
-      "\"", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"")};
 }
 
 // Names stand for the way the environment was made: a state fits no other.

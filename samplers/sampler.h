@@ -111,7 +111,7 @@ class Sampler : public WriteObserver {
   }
 
   // The state that a plan depends on beside the request and the stored rows, as
-  // opaque bytes.
+  // the bytes of a SavedState (base/state/saved_state.h).
   virtual absl::StatusOr<std::string> SaveState() const = 0;
 
   struct LoadOptions {

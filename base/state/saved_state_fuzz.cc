@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a saved state, with the checksum put right. What is read is
-// written as the same bytes.
+// Any bytes as a saved state, with the checksum put right. Bytes that are
+// read are written as they were.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -48,8 +48,8 @@ class Writer {
   virtual absl::Status WriteInPlace(absl::Span<const Slot> slots,
                                     const TensorDict& rows, InPlace kind) = 0;
 
-  // The state that its storage does not hold, as opaque bytes; none where there
-  // is none.
+  // The state that its storage does not hold, as the bytes of a SavedState
+  // (base/state/saved_state.h); none where there is none.
   virtual absl::StatusOr<std::string> SaveState() const {
     return std::string();
   }

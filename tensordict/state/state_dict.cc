@@ -12,18 +12,12 @@
 #include "absl/strings/str_replace.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
-#include "rill/tensordict/non_tensor.h"
 
 namespace rill {
 namespace {
 
 constexpr absl::string_view kType = "type";
 constexpr absl::string_view kVersion = "version";
-
-NonTensor JsonString(absl::string_view text) {
-  return {absl::StrCat(
-      "\"", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"")};
-}
 
 std::string Described(absl::string_view dtype,
                       const std::optional<Shape>& shape) {
@@ -32,6 +26,11 @@ std::string Described(absl::string_view dtype,
 }
 
 }  // namespace
+
+NonTensor JsonString(absl::string_view text) {
+  return {absl::StrCat(
+      "\"", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"")};
+}
 
 StateWriter::StateWriter(absl::string_view type, int64_t version,
                          const Shape& batch_shape)

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/state/saved_state.h"
+#include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -29,6 +30,9 @@ namespace rill {
 template <typename T>
 using StateList =
     std::vector<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>;
+
+// A text as an entry: the JSON string of it.
+NonTensor JsonString(absl::string_view text);
 
 // Makes such a dictionary. The first error is kept, and comes back at the end.
 // Thread-safety: thread-compatible.

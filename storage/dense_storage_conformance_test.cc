@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "rill/device/device.h"
+#include "rill/device/testing/device_under_test.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/storage_layout.h"
@@ -19,7 +20,7 @@ StorageCase Case(StorageLayout layout, StorageOrder order, Device device,
   one.name = absl::StrCat(
       layout == StorageLayout::kRows ? "Rows" : "Columns",
       order == StorageOrder::kLaneMajor ? "LaneMajor" : "TimeMajor",
-      device.is_cpu() ? "Cpu" : "Fake", is_lazy ? "Lazy" : "Given",
+      device.is_cpu() ? "Cpu" : "Device", is_lazy ? "Lazy" : "Given",
       dedup_next ? "Dedup" : "");
   one.is_lazy = is_lazy;
   one.has_leases = !dedup_next;
@@ -43,7 +44,7 @@ std::vector<StorageCase> DenseCases() {
     for (const StorageOrder order :
          {StorageOrder::kLaneMajor, StorageOrder::kTimeMajor}) {
       for (const bool is_lazy : {false, true}) {
-        for (const Device device : {Device::Cpu(), Device::Fake(0)}) {
+        for (const Device device : {Device::Cpu(), DeviceUnderTest()}) {
           cases.push_back(Case(layout, order, device, is_lazy, false));
         }
         cases.push_back(Case(layout, order, Device::Cpu(), is_lazy, true));

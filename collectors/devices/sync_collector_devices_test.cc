@@ -5,18 +5,16 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
+#include "rill/collectors/devices/cart_pole_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/workers/multi_collector_options.h"
@@ -24,12 +22,8 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
-#include "rill/envs/cart_pole.h"
-#include "rill/envs/device/device_env.h"
 #include "rill/envs/device/testing/async_policy.h"
-#include "rill/envs/device/testing/fake_simulator.h"
 #include "rill/envs/env.h"
-#include "rill/envs/env_spec.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/flow/sink.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -42,65 +36,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Call = FakeBackend::Call;
-
-constexpr int64_t kLanes = 128;
-constexpr int64_t kTime = 10;
-constexpr int64_t kFrames = kLanes * kTime;  // A batch.
-
-absl::StatusOr<std::unique_ptr<Env>> MakeEnv(Device device) {
-  RILL_ASSIGN_OR_RETURN(
-      auto host, MakeCartPole({.lanes = kLanes, .max_episode_steps = 40}));
-  if (device.is_cpu()) return host;
-  EnvSpec spec = host->spec();
-  spec.device = device;
-  RILL_ASSIGN_OR_RETURN(auto simulator, MakeFakeSimulator(std::move(host), {}));
-  return MakeDeviceEnv(std::move(spec), std::move(simulator),
-                       {.check_actions = false});
-}
-
-// A collector in host memory.
-SyncCollector::Options Options(Policy* policy) {
-  SyncCollector::Options options;
-  options.policy = policy;
-  options.frames_per_batch = kFrames;
-  options.init_random_frames = 3 * kLanes;
-  options.set_truncated = true;
-  options.seed = 5;
-  return options;
-}
-
-absl::StatusOr<std::unique_ptr<SyncCollector>> Make(
-    Device env, SyncCollector::Options options) {
-  RILL_ASSIGN_OR_RETURN(options.env, MakeEnv(env));
-  return SyncCollector::Create(std::move(options));
-}
-
-// The first batches in host memory, of which nothing touches a device.
-absl::StatusOr<std::vector<TensorDict>> HostBatches(int64_t count) {
-  AsyncPolicy policy;
-  RILL_ASSIGN_OR_RETURN(auto collector, Make(Device::Cpu(), Options(&policy)));
-  std::vector<TensorDict> batches;
-  for (int64_t i = 0; i < count; ++i) {
-    RILL_ASSIGN_OR_RETURN(const TensorDict batch, collector->Next());
-    RILL_ASSIGN_OR_RETURN(batches.emplace_back(), batch.Clone());
-  }
-  return batches;
-}
-
-// Copies of a batch on the device, made in the order of the stream.
-absl::StatusOr<TensorDict> EnqueueCopy(const TensorDict& batch,
-                                       const Stream& stream) {
-  TensorDict copy(batch.batch_shape());
-  for (const std::string& key : batch.LeafKeys()) {
-    const Tensor& from = *batch.Find(key);
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor to,
-        Tensor::Empty(from.dtype(), from.shape(), {.device = Device::Fake()}));
-    RILL_RETURN_IF_ERROR(to.CopyFromAsync(from, stream));
-    RILL_RETURN_IF_ERROR(copy.Set(key, to));
-  }
-  return copy;
-}
 
 // Waits for nothing: kernels on ActContext::stream. Alternates actions.
 class KernelPolicy final : public Policy {
@@ -139,108 +74,17 @@ class DevicesTest : public ::testing::Test {
   FakeBackend* fake_;
 };
 
-// --- Every placement -------------------------------------------------------
-
-enum class Hand { kNext, kPending, kNoCudaSync };
-
-class PlacementTest
-    : public DevicesTest,
-      public ::testing::WithParamInterface<std::tuple<bool, bool, bool, Hand>> {
-};
-
-// Every copy has a delay of its own. A wait or an order that is missing gives
-// another batch. Where all is on the device and nobody waits there are 200,000
-// steps, elsewhere some.
-TEST_P(PlacementTest, BatchesEqualThoseOfHostMemory) {
-  const auto [env_there, policy_there, stored_there, hand] = GetParam();
-  const bool is_long =
-      env_there && policy_there && stored_there && hand == Hand::kNoCudaSync;
-  const int64_t batches = (is_long ? 200'000 : 8'000) / kFrames + 1;
-  RILL_ASSERT_OK_AND_ASSIGN(const std::vector<TensorDict> want,
-                            HostBatches(batches));
-  const auto place = [](bool there) {
-    return there ? Device::Fake() : Device::Cpu();
-  };
-  fake_ = FakeBackend::Install({.run_some_seed = 3});
-  AsyncPolicy policy;
-  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
-                            Stream::Create(Device::Fake()));
-  SyncCollector::Options options = Options(&policy);
-  options.policy_device = place(policy_there);
-  options.storing_device = place(stored_there);
-  options.no_cuda_sync = hand == Hand::kNoCudaSync;
-  const bool has_device = env_there || policy_there || stored_there;
-  // Half of them on the default stream.
-  if (has_device && stored_there == policy_there) options.stream = &stream;
-  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
-                            Make(place(env_there), std::move(options)));
-
-  // Read when everything is over, each in the order of the stream.
-  std::vector<TensorDict> copies;
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const Stream used,
-      Stream::Borrow(Device::Fake(), has_device && stored_there == policy_there
-                                         ? stream.handle()
-                                         : StreamHandle()));
-  for (int64_t i = 0; i < batches; ++i) {
-    TensorDict batch;
-    if (hand == Hand::kPending) {
-      RILL_ASSERT_OK_AND_ASSIGN(const auto pending, collector->NextPending());
-      if (pending.copied != nullptr) {
-        RILL_ASSERT_OK(pending.copied->Synchronize());
-      }
-      batch = pending.batch;
-    } else {
-      RILL_ASSERT_OK_AND_ASSIGN(batch, collector->Next());
-    }
-    ASSERT_EQ(batch.Find("action")->device(), place(stored_there));
-    if (hand == Hand::kNoCudaSync && (env_there || stored_there)) {
-      RILL_ASSERT_OK_AND_ASSIGN(copies.emplace_back(),
-                                EnqueueCopy(batch, used));
-    } else if (stored_there) {
-      RILL_ASSERT_OK_AND_ASSIGN(batch, batch.To(Device::Cpu()));
-      RILL_ASSERT_OK(batch.CheckEqual(want[i]));
-    } else {
-      RILL_ASSERT_OK(batch.CheckEqual(want[i]));
-    }
-  }
-  EXPECT_EQ(collector->frames(), batches * kFrames);
-  RILL_ASSERT_OK(used.Synchronize());
-  for (size_t i = 0; i < copies.size(); ++i) {
-    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict copy,
-                              copies[i].To(Device::Cpu()));
-    RILL_ASSERT_OK(copy.CheckEqual(want[i])) << "batch " << i;
-  }
-}
-
-std::string NameOf(
-    const ::testing::TestParamInfo<PlacementTest::ParamType>& info) {
-  const auto [env_there, policy_there, stored_there, hand] = info.param;
-  const auto place = [](bool there) { return there ? "Device" : "Host"; };
-  const absl::string_view way = hand == Hand::kNext      ? "Next"
-                                : hand == Hand::kPending ? "Pending"
-                                                         : "NoCudaSync";
-  return absl::StrCat("Env", place(env_there), "Policy", place(policy_there),
-                      "Stored", place(stored_there), way);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All, PlacementTest,
-    ::testing::Combine(::testing::Bool(), ::testing::Bool(), ::testing::Bool(),
-                       ::testing::Values(Hand::kNext, Hand::kPending,
-                                         Hand::kNoCudaSync)),
-    NameOf);
-
 // Every second batch ends early. Nobody waits for whole ones.
 absl::StatusOr<std::vector<TensorDict>> ShortBatches(Device device,
                                                      int64_t count) {
   AsyncPolicy policy;
-  SyncCollector::Options options = Options(&policy);
+  SyncCollector::Options options = CartPoleCollectorOptions(&policy);
   options.storing_device = device;
   options.no_cuda_sync = true;
   int64_t asked = 0;
   options.is_interrupted = [&asked] { return ++asked % 13 == 2; };
-  RILL_ASSIGN_OR_RETURN(auto collector, Make(device, std::move(options)));
+  RILL_ASSIGN_OR_RETURN(auto collector,
+                        CollectCartPole(device, std::move(options)));
   std::vector<TensorDict> batches;
   for (int64_t i = 0; i < count; ++i) {
     RILL_ASSIGN_OR_RETURN(SyncCollector::PendingBatch made,
@@ -248,8 +92,7 @@ absl::StatusOr<std::vector<TensorDict>> ShortBatches(Device device,
     if (made.copied != nullptr) {
       RILL_RETURN_IF_ERROR(made.copied->Synchronize());
     }
-    RILL_ASSIGN_OR_RETURN(const TensorDict batch,
-                          made.batch.To(Device::Cpu()));
+    RILL_ASSIGN_OR_RETURN(const TensorDict batch, made.batch.To(Device::Cpu()));
     RILL_ASSIGN_OR_RETURN(batches.emplace_back(), batch.Clone());
   }
   return batches;
@@ -318,13 +161,13 @@ TEST_F(DevicesTest, WhatIsOnOneDeviceStaysThereAndOnTheCallersStream) {
   KernelPolicy policy;
   RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
                             Stream::Create(Device::Fake()));
-  SyncCollector::Options options = Options(&policy);
+  SyncCollector::Options options = CartPoleCollectorOptions(&policy);
   options.set_truncated = false;
   options.storing_device = Device::Fake();
   options.stream = &stream;
   options.no_cuda_sync = true;
-  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
-                            Make(Device::Fake(), std::move(options)));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto collector, CollectCartPole(Device::Fake(), std::move(options)));
   const int64_t streams = fake_->Count(FakeBackend::Operation::kCreateStream);
   RILL_ASSERT_OK_AND_ASSIGN(const std::vector<Call> calls,
                             CallsOfABatch(*fake_, *collector));
@@ -349,11 +192,11 @@ TEST_F(DevicesTest, RowsOfADeviceCrossOnceIntoABatchInHostMemory) {
   KernelPolicy policy;
   RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
                             Stream::Create(Device::Fake()));
-  SyncCollector::Options options = Options(&policy);
+  SyncCollector::Options options = CartPoleCollectorOptions(&policy);
   options.set_truncated = false;
   options.stream = &stream;
-  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
-                            Make(Device::Fake(), std::move(options)));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto collector, CollectCartPole(Device::Fake(), std::move(options)));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, collector->Next());
   EXPECT_TRUE(batch.is_pinned());
   RILL_ASSERT_OK_AND_ASSIGN(const std::vector<Call> calls,
@@ -367,12 +210,12 @@ TEST_F(DevicesTest, ABatchOnTheDeviceFromHostMemoryWaitsForNoStream) {
   KernelPolicy policy;
   RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
                             Stream::Create(Device::Fake()));
-  SyncCollector::Options options = Options(&policy);
+  SyncCollector::Options options = CartPoleCollectorOptions(&policy);
   options.storing_device = Device::Fake();
   options.stream = &stream;
   options.no_cuda_sync = true;
   RILL_ASSERT_OK_AND_ASSIGN(auto collector,
-                            Make(Device::Cpu(), std::move(options)));
+                            CollectCartPole(Device::Cpu(), std::move(options)));
   const int64_t streams = fake_->Count(FakeBackend::Operation::kCreateStream);
   RILL_ASSERT_OK_AND_ASSIGN(const std::vector<Call> calls,
                             CallsOfABatch(*fake_, *collector));
@@ -395,12 +238,12 @@ TEST_F(DevicesTest, AMovedPolicyWaitsOnceAStep) {
   KernelPolicy policy;
   RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
                             Stream::Create(Device::Fake()));
-  SyncCollector::Options options = Options(&policy);
+  SyncCollector::Options options = CartPoleCollectorOptions(&policy);
   options.policy_device = Device::Fake();
   options.stream = &stream;
   options.no_cuda_sync = true;
   RILL_ASSERT_OK_AND_ASSIGN(auto collector,
-                            Make(Device::Cpu(), std::move(options)));
+                            CollectCartPole(Device::Cpu(), std::move(options)));
   RILL_ASSERT_OK_AND_ASSIGN(const std::vector<Call> calls,
                             CallsOfABatch(*fake_, *collector));
   EXPECT_EQ(CountOf(calls, Call::Kind::kSynchronizeStream, stream), kTime);
@@ -409,18 +252,19 @@ TEST_F(DevicesTest, AMovedPolicyWaitsOnceAStep) {
 
 TEST_F(DevicesTest, APendingBatchHasTheEventWhereItIsWhole) {
   KernelPolicy policy;
-  SyncCollector::Options options = Options(&policy);
+  SyncCollector::Options options = CartPoleCollectorOptions(&policy);
   options.storing_device = Device::Fake();
   RILL_ASSERT_OK_AND_ASSIGN(auto collector,
-                            Make(Device::Cpu(), std::move(options)));
+                            CollectCartPole(Device::Cpu(), std::move(options)));
   RILL_ASSERT_OK_AND_ASSIGN(const auto pending, collector->NextPending());
   ASSERT_NE(pending.copied, nullptr);
   EXPECT_THAT(pending.copied->IsComplete(), IsOkAndHolds(false));
   RILL_ASSERT_OK(pending.copied->Synchronize());
   EXPECT_EQ(fake_->NumPending(0, {}), 0);
 
-  SyncCollector::Options on_host = Options(&policy);
-  RILL_ASSERT_OK_AND_ASSIGN(collector, Make(Device::Cpu(), std::move(on_host)));
+  SyncCollector::Options on_host = CartPoleCollectorOptions(&policy);
+  RILL_ASSERT_OK_AND_ASSIGN(collector,
+                            CollectCartPole(Device::Cpu(), std::move(on_host)));
   RILL_ASSERT_OK_AND_ASSIGN(const auto whole, collector->NextPending());
   EXPECT_EQ(whole.copied, nullptr);
 }
@@ -429,13 +273,14 @@ TEST_F(DevicesTest, APendingBatchHasTheEventWhereItIsWhole) {
 
 TEST_F(DevicesTest, ASinkGetsWholeBatchesAlsoWithoutSync) {
   AsyncPolicy policy;
-  RILL_ASSERT_OK_AND_ASSIGN(const std::vector<TensorDict> want, HostBatches(2));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::vector<TensorDict> want,
+                            HostCartPoleBatches(2));
   for (const bool stored_there : {false, true}) {
-    SyncCollector::Options options = Options(&policy);
+    SyncCollector::Options options = CartPoleCollectorOptions(&policy);
     options.no_cuda_sync = true;
     if (stored_there) options.storing_device = Device::Fake();
-    RILL_ASSERT_OK_AND_ASSIGN(auto collector,
-                              Make(Device::Fake(), std::move(options)));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto collector, CollectCartPole(Device::Fake(), std::move(options)));
     size_t calls = 0;
     FunctionSink sink(
         [&](const TensorDict& batch, const WriteInfo& info) -> absl::Status {
@@ -456,12 +301,12 @@ TEST_F(DevicesTest, ALoadedStateComesBehindTheBatchesBefore) {
   RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
                             Stream::Create(Device::Fake()));
   const auto make = [&] {
-    SyncCollector::Options options = Options(&policy);
+    SyncCollector::Options options = CartPoleCollectorOptions(&policy);
     options.policy_device = Device::Fake();
     options.storing_device = Device::Fake();
     options.stream = &stream;
     options.no_cuda_sync = true;
-    return Make(Device::Cpu(), std::move(options));
+    return CollectCartPole(Device::Cpu(), std::move(options));
   };
   RILL_ASSERT_OK_AND_ASSIGN(auto saved, make());
   FunctionSink full([](const TensorDict&, const WriteInfo&) {
@@ -486,12 +331,12 @@ TEST_F(DevicesTest, ASavedStateHasTheRootBehindTheLastStep) {
   RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
                             Stream::Create(Device::Fake()));
   const auto save = [&](bool waits) -> absl::StatusOr<TensorDict> {
-    SyncCollector::Options options = Options(&policy);
+    SyncCollector::Options options = CartPoleCollectorOptions(&policy);
     options.set_truncated = false;  // It would wait.
     options.stream = &stream;
     options.no_cuda_sync = true;
     RILL_ASSIGN_OR_RETURN(auto collector,
-                          Make(Device::Fake(), std::move(options)));
+                          CollectCartPole(Device::Fake(), std::move(options)));
     RILL_RETURN_IF_ERROR(collector->Next().status());
     if (waits) {
       RILL_RETURN_IF_ERROR(stream.Synchronize());
@@ -511,7 +356,7 @@ TEST_F(DevicesTest, WorkersTakeAPolicyDevice) {
     options.worker =
         [acting](const WorkerContext&) -> absl::StatusOr<WorkerParts> {
       WorkerParts parts;
-      RILL_ASSIGN_OR_RETURN(parts.env, MakeEnv(Device::Cpu()));
+      RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPoleOn(Device::Cpu()));
       parts.policy = std::make_unique<KernelPolicy>();
       parts.policy_device = acting;
       return parts;
@@ -530,10 +375,10 @@ TEST_F(DevicesTest, WorkersTakeAPolicyDevice) {
 
 TEST_F(DevicesTest, ACopyThatFailsLosesTheBatchAndTheNextCallGoesOn) {
   KernelPolicy policy;
-  SyncCollector::Options options = Options(&policy);
+  SyncCollector::Options options = CartPoleCollectorOptions(&policy);
   options.storing_device = Device::Fake();
   RILL_ASSERT_OK_AND_ASSIGN(auto collector,
-                            Make(Device::Cpu(), std::move(options)));
+                            CollectCartPole(Device::Cpu(), std::move(options)));
   fake_->FailNext(FakeBackend::Operation::kCopy, 1,
                   absl::UnavailableError("copy engine"));
   EXPECT_THAT(collector->Next(),
@@ -548,11 +393,11 @@ TEST_F(DevicesTest, RefusesPlacesThatDoNotFitAndNamesTheOption) {
   KernelPolicy policy;
   const auto create = [&](Device env, std::optional<Device> acting,
                           Device storing, const Stream* stream = nullptr) {
-    SyncCollector::Options options = Options(&policy);
+    SyncCollector::Options options = CartPoleCollectorOptions(&policy);
     options.policy_device = acting;
     options.storing_device = storing;
     options.stream = stream;
-    return Make(env, std::move(options)).status();
+    return CollectCartPole(env, std::move(options)).status();
   };
   const Device cpu = Device::Cpu();
   const Device fake = Device::Fake();

@@ -89,15 +89,14 @@ TEST_P(StorageConformanceTest, ReadersNeverSeeHalfARowOfLongBatches) {
   Storage& storage = subject->storage();
   subject->ExtendAll(kLaneRows);
   std::atomic<int> writers_left{2};
-  std::vector<std::thread> threads;
-  threads.emplace_back([&storage, &writers_left] {
+  std::thread extends([&storage, &writers_left] {
     for (int64_t i = 1; i <= 6; ++i) {
       const std::vector<int64_t> ids = SlotsFrom(100000 * i, 2 * 600);
       RILL_EXPECT_OK(storage.Extend(ConformanceRows({2, 600}, ids), {}));
     }
     --writers_left;
   });
-  threads.emplace_back([&storage, &writers_left] {
+  std::thread writes_in_place([&storage, &writers_left] {
     const Rng rng(7);
     for (uint64_t i = 0; i < 30; ++i) {
       std::vector<Slot> slots;
@@ -109,8 +108,9 @@ TEST_P(StorageConformanceTest, ReadersNeverSeeHalfARowOfLongBatches) {
     }
     --writers_left;
   });
+  std::vector<std::thread> readers;
   for (uint64_t reader = 0; reader < 2; ++reader) {
-    threads.emplace_back([&storage, &writers_left, reader] {
+    readers.emplace_back([&storage, &writers_left, reader] {
       const Rng rng(100 + reader);
       TensorDict rows;
       for (uint64_t i = 0; writers_left > 0 || i < 5; ++i) {
@@ -123,7 +123,9 @@ TEST_P(StorageConformanceTest, ReadersNeverSeeHalfARowOfLongBatches) {
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : readers) thread.join();
+  extends.join();
+  writes_in_place.join();
 }
 
 // A row is shown whole: its values, which a copy of the row goes by, do not

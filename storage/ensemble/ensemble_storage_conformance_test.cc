@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
 #include "rill/device/device.h"
+#include "rill/device/testing/device_under_test.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/ensemble/ensemble_storage.h"
@@ -82,7 +83,7 @@ std::vector<StorageCase> EnsembleCases() {
                 .is_lazy = true,
                 .is_memmap = true}),
           Case({.name = "ALaneEachDedup", .dedup_next = true}),
-          Case({.name = "ALaneEachOnFake", .device = Device::Fake(0)})};
+          Case({.name = "ALaneEachOnDevice", .device = DeviceUnderTest()})};
 }
 
 INSTANTIATE_TEST_SUITE_P(Ensemble, RowReaderConformanceTest,

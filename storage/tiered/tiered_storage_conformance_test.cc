@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
 #include "rill/device/device.h"
+#include "rill/device/testing/device_under_test.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
@@ -64,11 +65,11 @@ StorageCase Case(std::string name, Device device, bool is_memmap, bool is_lazy,
 
 std::vector<StorageCase> TieredCases() {
   const Device cpu = Device::Cpu();
-  const Device fake = Device::Fake(0);
+  const Device device = DeviceUnderTest();
   return {Case("HalfOnCpuOverDense", cpu, false, true, 0.5),
           Case("OneRowOnCpuOverMemmap", cpu, true, false, 0),
-          Case("HalfOnFakeOverMemmap", fake, true, true, 0.6),
-          Case("AllOnFakeOverDense", fake, false, false, 1)};
+          Case("HalfOnDeviceOverMemmap", device, true, true, 0.6),
+          Case("AllOnDeviceOverDense", device, false, false, 1)};
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiered, RowReaderConformanceTest,

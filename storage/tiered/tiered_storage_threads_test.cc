@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
-#include "rill/device/testing/fake_backend.h"
+#include "rill/device/testing/device_under_test.h"
 #include "rill/slots/write_observer.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/tiered/tiered_storage.h"
@@ -163,9 +163,9 @@ TEST_P(TieredStorageThreadsTest, ReadersBesideBoth) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, TieredStorageThreadsTest,
-                         ::testing::Values(Device::Cpu(), Device::Fake(0)),
+                         ::testing::Values(Device::Cpu(), DeviceUnderTest()),
                          [](const auto& info) {
-                           return info.param.is_cpu() ? "Cpu" : "Fake";
+                           return info.param.is_cpu() ? "Cpu" : "Device";
                          });
 
 }  // namespace

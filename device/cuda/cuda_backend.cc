@@ -7,6 +7,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/cuda/cuda_start.h"
 #include "rill/device/cuda/cuda_status.h"
+#include "rill/device/cuda/device_pool.h"
 #include "rill/device/cuda/row_copy_kernels.h"
 #include "rill/device/cuda/row_list.h"
 
@@ -20,6 +21,7 @@ namespace {
 
 using cuda_internal::CudaStatus;
 using cuda_internal::DeviceNumbers;
+using cuda_internal::DevicePool;
 using cuda_internal::KeepLastPlaces;
 using cuda_internal::LastPlaces;
 using cuda_internal::ScopedDevice;
@@ -178,10 +180,11 @@ absl::StatusOr<void*> CudaBackend::Allocate(int index, MemoryKind kind,
     return absl::InvalidArgumentError(
         absl::StrCat("Backend::Allocate: bytes: got ", bytes, ", want > 0"));
   }
+  RILL_ASSIGN_OR_RETURN(DevicePool* const pool, DevicePool::Of(index));
   void* data = nullptr;
   const cudaError_t error =
       kind == MemoryKind::kDevice
-          ? cudaMalloc(&data, bytes)
+          ? pool->Allocate(bytes, &data)
           : cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   if (error != cudaSuccess) return OutOfMemory(index, kind, bytes, error);
   return data;
@@ -192,7 +195,14 @@ void CudaBackend::Free(int index, MemoryKind kind, void* data,
   ScopedDevice device;
   // A child of a fork must leave the parent's memory alone.
   if (!device.Enter(index).ok()) return;
-  kind == MemoryKind::kDevice ? cudaFree(data) : cudaFreeHost(data);
+  if (kind == MemoryKind::kDevice) {
+    // It was there for Allocate.
+    if (const auto pool = DevicePool::Of(index); pool.ok()) {
+      (*pool)->Free(data);
+    }
+  } else {
+    cudaFreeHost(data);
+  }
 }
 
 absl::Status CudaBackend::GatherRows(int index,
@@ -202,13 +212,12 @@ absl::Status CudaBackend::GatherRows(int index,
   ScopedDevice device;
   RILL_RETURN_IF_ERROR(device.Enter(index));
   if (columns.empty() || rows.empty()) return absl::OkStatus();
-  // The list is freed on the stream, behind the kernel that reads it.
-  DeviceNumbers on_device(Native(stream));
-  RILL_RETURN_IF_ERROR(on_device.Upload(rows));
+  DeviceNumbers numbers(Native(stream));
+  RILL_RETURN_IF_ERROR(numbers.Upload(index, rows));
   RILL_CUDA_RETURN_IF_ERROR(
-      "GatherRows", static_cast<cudaError_t>(cuda_internal::LaunchGatherRows(
-                        columns.data(), columns.size(), on_device.data(),
-                        rows.size(), stream.value)));
+      "GatherRows",
+      static_cast<cudaError_t>(cuda_internal::LaunchGatherRows(
+          columns.data(), columns.size(), numbers.list(), stream.value)));
   return absl::OkStatus();
 }
 
@@ -223,12 +232,12 @@ absl::Status CudaBackend::ScatterRows(int index,
   // the places that lose are left out.
   const LastPlaces last = KeepLastPlaces(rows);
   DeviceNumbers kept_rows(Native(stream)), kept_places(Native(stream));
-  RILL_RETURN_IF_ERROR(kept_rows.Upload(last.rows));
-  RILL_RETURN_IF_ERROR(kept_places.Upload(last.places));
+  RILL_RETURN_IF_ERROR(kept_rows.Upload(index, last.rows));
+  RILL_RETURN_IF_ERROR(kept_places.Upload(index, last.places));
   RILL_CUDA_RETURN_IF_ERROR(
       "ScatterRows", static_cast<cudaError_t>(cuda_internal::LaunchScatterRows(
-                         columns.data(), columns.size(), kept_rows.data(),
-                         kept_places.data(), last.rows.size(), stream.value)));
+                         columns.data(), columns.size(), kept_rows.list(),
+                         kept_places.list(), stream.value)));
   return absl::OkStatus();
 }
 

@@ -18,10 +18,13 @@ namespace rill {
 //   FAILED_PRECONDITION: a driver does not survive a fork.
 // Device/Stream: new streams are ordered with no other, also not with the
 //   default stream; events order them. A copy from or to pageable host memory
-//   may block the host. Free may wait for the device (cudaFree does). The
-//   caller's current device is as before after each call.
-// Row copies: one kernel for up to 64 columns; the row list goes to the device
-//   on the same stream, in memory of the stream-ordered pool.
+//   may block the host. The caller's current device is as before after each
+//   call.
+// Memory: of a device it comes from a pool (device_pool.h), which keeps up to
+//   1/16 of the device's memory for the next allocation. Page-locked memory
+//   comes from the driver, and freeing it may wait for the device.
+// Row copies: one kernel for up to 64 columns. Up to 512 rows travel with the
+//   launch; a longer list is copied to the device on the same stream.
 // Errors: see cuda_status.h. Out of memory names asked and free bytes.
 // Thread-safety: thread-safe.
 std::unique_ptr<Backend> MakeCudaBackend();

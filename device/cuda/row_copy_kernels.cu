@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "rill/device/cuda/row_copy_kernels.h"
 
@@ -10,39 +11,62 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kMaxBlocks = 4096;  // Enough for any GPU; threads loop.
-constexpr int kMaxColumns = 64;       // Of one launch: its parameters' space.
+constexpr int kMaxColumns = 64;       // Of one launch.
+constexpr int kMaxLogThreads = 9;     // 512 threads for a row, in two blocks.
 
-// Columns go as a parameter of the kernel, which saves a copy to the device. 64
-// columns of 56 bytes stay below 4 KiB, which every driver takes as parameters.
+// Columns go as a parameter of the kernel, which saves a copy to the device.
 struct Column {
   RowColumn place;
   int word_bytes;
+  // The threads that copy a row are a power of two, so that no thread divides.
+  int log_threads;
 };
 struct Columns {
   Column column[kMaxColumns];
 };
 
-// Each thread copies a word and goes on by the whole grid, so neighbouring
-// threads have neighbouring words of a row. `num_rows * words` is 64 bits wide:
-// tables may have more than 2^31 words.
+// Neighbouring threads copy neighbouring words of a row, and go on by their
+// number; then the same threads take a row further on.
 template <typename Word>
-__device__ void CopyWords(const RowColumn& column, const int64_t* rows,
+__device__ void CopyWords(const Column& column, const int64_t* rows,
                           const int64_t* places, int64_t num_rows,
                           bool gather) {
-  const int64_t words = column.width / static_cast<int64_t>(sizeof(Word));
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t n = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-       n < num_rows * words; n += step) {
-    const int64_t i = n / words;
-    const int64_t at = (n - i * words) * static_cast<int64_t>(sizeof(Word));
-    auto* table = reinterpret_cast<Word*>(TableRow(column, rows[i]) + at);
+  const RowColumn& place = column.place;
+  const int64_t words = place.width / static_cast<int64_t>(sizeof(Word));
+  const int64_t thread =
+      static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t threads = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  const int64_t row_threads = int64_t{1} << column.log_threads;
+  for (int64_t i = thread >> column.log_threads; i < num_rows;
+       i += threads >> column.log_threads) {
+    auto* table = reinterpret_cast<Word*>(TableRow(place, rows[i]));
     auto* batch = reinterpret_cast<Word*>(
-        BatchPlace(column, places == nullptr ? i : places[i]) + at);
-    if (gather) {
-      *batch = *table;
-    } else {
-      *table = *batch;
+        BatchPlace(place, places == nullptr ? i : places[i]));
+    Word* __restrict__ const to = gather ? batch : table;
+    const Word* __restrict__ const from = gather ? table : batch;
+    // The loads of four words are under way together.
+#pragma unroll 4
+    for (int64_t word = thread & (row_threads - 1); word < words;
+         word += row_threads) {
+      to[word] = from[word];
     }
+  }
+}
+
+__device__ void CopyColumn(const Column& column, const int64_t* rows,
+                           const int64_t* places, int64_t num_rows,
+                           bool gather) {
+  switch (column.word_bytes) {
+    case 16:
+      return CopyWords<uint4>(column, rows, places, num_rows, gather);
+    case 8:
+      return CopyWords<uint64_t>(column, rows, places, num_rows, gather);
+    case 4:
+      return CopyWords<uint32_t>(column, rows, places, num_rows, gather);
+    case 2:
+      return CopyWords<uint16_t>(column, rows, places, num_rows, gather);
+    default:
+      return CopyWords<uint8_t>(column, rows, places, num_rows, gather);
   }
 }
 
@@ -50,19 +74,32 @@ __device__ void CopyWords(const RowColumn& column, const int64_t* rows,
 __global__ void CopyRows(const __grid_constant__ Columns columns,
                          const int64_t* rows, const int64_t* places,
                          int64_t num_rows, bool gather) {
-  const Column& column = columns.column[blockIdx.y];
-  switch (column.word_bytes) {
-    case 16:
-      return CopyWords<uint4>(column.place, rows, places, num_rows, gather);
-    case 8:
-      return CopyWords<uint64_t>(column.place, rows, places, num_rows, gather);
-    case 4:
-      return CopyWords<uint32_t>(column.place, rows, places, num_rows, gather);
-    case 2:
-      return CopyWords<uint16_t>(column.place, rows, places, num_rows, gather);
-    default:
-      return CopyWords<uint8_t>(column.place, rows, places, num_rows, gather);
-  }
+  CopyColumn(columns.column[blockIdx.y], rows, places, num_rows, gather);
+}
+
+// Numbers that travel with the launch: the rows, behind them the places.
+struct FewNumbers {
+  int64_t numbers[2 * kFewNumbers];
+};
+
+// A launch costs by the size of its parameters, so a list without places has a
+// kernel of its own.
+struct FewRows {
+  int64_t numbers[kFewNumbers];
+};
+
+__global__ void CopyFewRows(const __grid_constant__ Columns columns,
+                            const __grid_constant__ FewRows rows,
+                            int64_t num_rows, bool gather) {
+  CopyColumn(columns.column[blockIdx.y], rows.numbers, nullptr, num_rows,
+             gather);
+}
+
+__global__ void CopyFewRowsToPlaces(const __grid_constant__ Columns columns,
+                                    const __grid_constant__ FewNumbers both,
+                                    int64_t num_rows, bool gather) {
+  CopyColumn(columns.column[blockIdx.y], both.numbers,
+             both.numbers + kFewNumbers, num_rows, gather);
 }
 
 // The widest word that divides all addresses and strides: the lowest bit that
@@ -78,28 +115,56 @@ int WordBytes(const RowColumn& column) {
   return bytes;
 }
 
-int Launch(const RowColumn* columns, int64_t num_columns, const int64_t* rows,
-           const int64_t* places, int64_t num_rows, bool gather, void* stream) {
+// So many threads, as a power of two, copy a row of `words`.
+int LogThreads(int64_t words) {
+  int log = 0;
+  while (log < kMaxLogThreads && (int64_t{1} << log) < words) ++log;
+  return log;
+}
+
+template <typename Few>
+void Take(NumberList list, Few* few, int64_t first = 0) {
+  memcpy(few->numbers + first, list.numbers, list.count * sizeof(int64_t));
+}
+
+int Launch(const RowColumn* columns, int64_t num_columns, NumberList rows,
+           NumberList places, bool gather, cudaStream_t stream) {
+  const int64_t num_rows = rows.count;
   for (int64_t first = 0; first < num_columns; first += kMaxColumns) {
     const int64_t count =
         num_columns - first < kMaxColumns ? num_columns - first : kMaxColumns;
     Columns group = {};
-    // The grid is as wide as the column with the most words needs. Threads that
-    // a narrower column has no words for end at once.
-    int64_t most_words = 1;
+    // The grid is as wide as the column with the most threads needs. Threads
+    // that another column has no rows for end at once.
+    int64_t most_threads = 1;
     for (int64_t c = 0; c < count; ++c) {
       const RowColumn& column = columns[first + c];
       const int word_bytes = WordBytes(column);
-      group.column[c] = {column, word_bytes};
-      const int64_t words = num_rows * (column.width / word_bytes);
-      if (words > most_words) most_words = words;
+      const int log_threads = LogThreads(column.width / word_bytes);
+      group.column[c] = {column, word_bytes, log_threads};
+      const int64_t threads = num_rows << log_threads;
+      if (threads > most_threads) most_threads = threads;
     }
-    const int64_t blocks = (most_words + kThreads - 1) / kThreads;
+    // In pairs, which have whole groups of threads.
+    const int64_t blocks =
+        (most_threads + 2 * kThreads - 1) / (2 * kThreads) * 2;
     const dim3 grid(
         static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks),
         static_cast<unsigned>(count));
-    CopyRows<<<grid, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-        group, rows, places, num_rows, gather);
+    if (num_rows > kFewNumbers) {
+      CopyRows<<<grid, kThreads, 0, stream>>>(group, rows.numbers,
+                                              places.numbers, num_rows, gather);
+    } else if (places.count == 0) {
+      FewRows few;
+      Take(rows, &few);
+      CopyFewRows<<<grid, kThreads, 0, stream>>>(group, few, num_rows, gather);
+    } else {
+      FewNumbers few;
+      Take(rows, &few);
+      Take(places, &few, kFewNumbers);
+      CopyFewRowsToPlaces<<<grid, kThreads, 0, stream>>>(group, few, num_rows,
+                                                         gather);
+    }
     if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) {
       return error;
     }
@@ -110,14 +175,15 @@ int Launch(const RowColumn* columns, int64_t num_columns, const int64_t* rows,
 }  // namespace
 
 int LaunchGatherRows(const RowColumn* columns, int64_t num_columns,
-                     const int64_t* rows, int64_t num_rows, void* stream) {
-  return Launch(columns, num_columns, rows, nullptr, num_rows, true, stream);
+                     NumberList rows, void* stream) {
+  return Launch(columns, num_columns, rows, {}, true,
+                static_cast<cudaStream_t>(stream));
 }
 
 int LaunchScatterRows(const RowColumn* columns, int64_t num_columns,
-                      const int64_t* rows, const int64_t* places,
-                      int64_t num_rows, void* stream) {
-  return Launch(columns, num_columns, rows, places, num_rows, false, stream);
+                      NumberList rows, NumberList places, void* stream) {
+  return Launch(columns, num_columns, rows, places, false,
+                static_cast<cudaStream_t>(stream));
 }
 
 }  // namespace rill::cuda_internal

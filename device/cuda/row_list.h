@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "rill/device/cuda/row_copy_kernels.h"
 
 namespace rill::cuda_internal {
 
@@ -20,8 +21,9 @@ struct LastPlaces {
 };
 LastPlaces KeepLastPlaces(absl::Span<const int64_t> rows);
 
-// Numbers on the device, for the work that is enqueued on `stream` while this
-// lives: the memory goes back to the stream's pool behind that work.
+// Numbers for the kernels that are enqueued on `stream` while this lives. A few
+// go with the launch; more lie on the device, in memory that goes back to the
+// pool behind that work.
 // Thread-safety: thread-compatible.
 class DeviceNumbers {
  public:
@@ -30,14 +32,16 @@ class DeviceNumbers {
   DeviceNumbers(const DeviceNumbers&) = delete;
   DeviceNumbers& operator=(const DeviceNumbers&) = delete;
 
-  // Once. `numbers` is pageable memory, so the runtime has staged it when this
-  // returns. None leaves data() null.
-  absl::Status Upload(absl::Span<const int64_t> numbers);
-  const int64_t* data() const { return data_; }
+  // Once. Device `index` is the current one. `numbers` is pageable memory, so
+  // the runtime has staged it when this returns.
+  absl::Status Upload(int index, absl::Span<const int64_t> numbers);
+  // For a launch; lives no longer than the numbers.
+  NumberList list() const { return list_; }
 
  private:
   cudaStream_t stream_;
-  int64_t* data_ = nullptr;
+  NumberList list_;
+  bool is_on_device_ = false;
 };
 
 }  // namespace rill::cuda_internal

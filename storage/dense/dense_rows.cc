@@ -25,9 +25,9 @@ constexpr int64_t kMinWindowBytes = int64_t{64} << 10;
 constexpr int64_t kMaxWindowBytes = int64_t{512} << 10;
 // The bytes that a reader copies in one epoch, for which a writer waits.
 constexpr int64_t kReadBytes = int64_t{64} << 10;
-// More at a time where starting a copy costs. That is so on a device, where
-// readers and writers do not wait. It is so too for rows from this width on,
-// whose first lines nobody has fetched ahead.
+// More at a time where starting a copy costs: rows from this width on, whose
+// first lines nobody has fetched ahead. On a device, where a copy of all rows
+// takes no longer than a launch or two, all at a time.
 constexpr int64_t kLongReadBytes = int64_t{1} << 20;
 constexpr int64_t kWideRowBytes = int64_t{4} << 10;
 // Windows that are announced together.
@@ -116,9 +116,11 @@ DenseRows::DenseRows(std::unique_ptr<RowTable> table, EventLeaves event_leaves,
                                  kMinWindowBytes, kMaxWindowBytes),
                       stored_row_bytes);
   announced_rows_ = kAnnouncedWindows * window_rows_;
-  const bool is_long = !device.is_cpu() || row_bytes >= kWideRowBytes;
-  read_rows_ = static_cast<size_t>(
-      most(is_long ? kLongReadBytes : kReadBytes, row_bytes));
+  const int64_t read_bytes =
+      row_bytes >= kWideRowBytes ? kLongReadBytes : kReadBytes;
+  read_rows_ = device.is_cpu()
+                   ? static_cast<size_t>(most(read_bytes, row_bytes))
+                   : std::numeric_limits<size_t>::max();
 }
 
 DenseRows::Bytes DenseRows::CountBytes() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/rows/batch_leaves.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -116,6 +117,9 @@ absl::Status BatchLeaves::Bind(absl::string_view caller,
 
 absl::Status BatchLeaves::Prepare(Device device, const Buffer* lent,
                                   int batch_rank) {
+  // Leaves from host memory to a device: enqueued, with one wait for all.
+  std::optional<Stream> stream;
+  absl::Status status;
   for (BatchLeaf& leaf : leaves_) {
     if (leaf.given->num_elements() == 0) continue;
     // A tensor of a lease lies in the rows themselves: a copy from there could
@@ -126,17 +130,31 @@ absl::Status BatchLeaves::Prepare(Device device, const Buffer* lent,
         leaf.given->buffer().get() != lent) {
       continue;
     }
-    Tensor copy = *leaf.given;
-    // To would give a tensor that is reached back as it is, with its gaps.
-    if (!is_reached) {
-      RILL_ASSIGN_OR_RETURN(copy, copy.To(device));
-    } else {
-      RILL_ASSIGN_OR_RETURN(copy, copy.Clone());
-    }
-    copies_.push_back(std::move(copy));
+    absl::StatusOr<Tensor> copy = is_reached ? leaf.given->Clone()
+                                  : leaf.given->is_host()
+                                      ? EnqueueTo(device, *leaf.given, &stream)
+                                      : leaf.given->To(device);
+    status = copy.status();
+    if (!status.ok()) break;
+    copies_.push_back(*std::move(copy));
     leaf.ready = &copies_.back();
   }
-  return absl::OkStatus();
+  if (stream.has_value()) status.Update(stream->Synchronize());
+  return status;
+}
+
+absl::StatusOr<Tensor> BatchLeaves::EnqueueTo(Device device,
+                                              const Tensor& given,
+                                              std::optional<Stream>* stream) {
+  if (!stream->has_value()) {
+    RILL_ASSIGN_OR_RETURN(*stream, Stream::Default(device));
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor from, given.Contiguous());
+  copies_.push_back(from);
+  RILL_ASSIGN_OR_RETURN(
+      Tensor to, Tensor::Empty(from.dtype(), from.shape(), RowMemory(device)));
+  RILL_RETURN_IF_ERROR(to.CopyFromAsync(from, **stream));
+  return to;
 }
 
 void BatchLeaves::PlaceRows(int64_t first, bool past_caches,

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/spec.h"
 #include "rill/specs/spec_tree.h"
@@ -71,9 +73,15 @@ class BatchLeaves {
   void Clear();
 
  private:
+  // A copy of a leaf in host memory, enqueued on the default stream, which
+  // `stream` gets.
+  absl::StatusOr<Tensor> EnqueueTo(Device device, const Tensor& given,
+                                   std::optional<Stream>* stream);
+
   std::vector<BatchLeaf> leaves_;
   std::vector<const Tensor*> found_;
-  std::deque<Tensor> copies_;  // Stable addresses.
+  // Stable addresses. Also what is being copied from.
+  std::deque<Tensor> copies_;
 };
 
 }  // namespace rill::storage_internal

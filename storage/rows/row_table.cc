@@ -117,7 +117,9 @@ void RowTable::ForgetReadsThatEnded() const {
 }
 
 void RowTable::AwaitReads(absl::Span<const int64_t> rows) const {
-  const auto reads_some = [rows](const PendingRead& read) {
+  const auto reads_some = [rows](PendingRead& read) {
+    if (!read.is_sorted) std::sort(read.rows.begin(), read.rows.end());
+    read.is_sorted = true;
     return std::any_of(rows.begin(), rows.end(), [&read](int64_t row) {
       return std::binary_search(read.rows.begin(), read.rows.end(), row);
     });
@@ -141,7 +143,6 @@ absl::StatusOr<Event> RowTable::EnqueueRead(absl::Span<const Slot> slots,
                                             const Stream& stream) const {
   const RowCopy copy = MakeCopy</*kIsWrite=*/false>(slots, leaves);
   std::vector<int64_t> rows(copy.rows.begin(), copy.rows.end());
-  std::sort(rows.begin(), rows.end());
   absl::MutexLock lock(&stream_mutex_);
   ForgetReadsThatEnded();
   absl::Status status =

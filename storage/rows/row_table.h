@@ -79,7 +79,8 @@ class RowTable {
       absl::FunctionRef<absl::Status(size_t, const std::byte*)> fn) const;
   // A Read of a device's rows, enqueued on `stream`, of that device; the
   // event is its end. A later Write waits for the reads of its rows, and holds
-  // up no other read meanwhile. Cost: O(n log n) on the host.
+  // up no other read meanwhile. Cost: O(n) on the host; a write that
+  // meets the read while it is pending sorts its rows.
   absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,
                                     absl::Span<const LeafBatch> leaves,
                                     const Stream& stream) const
@@ -111,7 +112,8 @@ class RowTable {
   // A read that is enqueued and was not there when it was last looked at.
   struct PendingRead {
     std::shared_ptr<const Event> end;
-    std::vector<int64_t> rows;  // Ascending.
+    std::vector<int64_t> rows;
+    bool is_sorted = false;  // Ascending; at the first write that meets it.
   };
   // A row copy as a backend takes it.
   struct RowCopy {

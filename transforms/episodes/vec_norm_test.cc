@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/rng.h"
 #include "rill/device/buffer.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/leaf_spec.h"
@@ -31,6 +32,7 @@
 #include "rill/transforms/conformance/fake_environment.h"
 #include "rill/transforms/conformance/step_transform_conformance.h"
 #include "rill/transforms/conformance/ted_spec.h"
+#include "rill/transforms/episodes/vec_norm_kernels.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill {
@@ -137,6 +139,40 @@ TEST(VecNormTest, StatisticsAreThoseOfAllRowsSeen) {
       }
     }
   });
+}
+
+// Rows of four stay in registers, rows behind a mask do not.
+TEST(VecNormTest, RowsOfFourHaveTheSameBitsOnEveryWay) {
+  const Rng rng(5, RngStream::kUser);
+  for (const int64_t rows : {1, 2, 7, 64}) {
+    SCOPED_TRACE(rows);
+    std::vector<float> in(static_cast<size_t>(4 * rows));
+    for (size_t i = 0; i < in.size(); ++i) {
+      in[i] = 3 + static_cast<float>(
+                      rng.UniformDouble(0, static_cast<uint32_t>(i)));
+    }
+    const std::vector<double> before = {10,   3.5, 3.4, 3.6, 3.1,
+                                        0.01, 2,   0.5, 1e-9};
+    const std::vector<uint8_t> mask(static_cast<size_t>(rows), 1);
+    ForEachTarget([&] {
+      std::vector<double> after[2] = {before, before};
+      std::vector<float> out[2] = {in, in};
+      for (const bool is_masked : {false, true}) {
+        EXPECT_TRUE(transforms_internal::NormaliseRows(
+            {.n = 4,
+             .rows = rows,
+             .mask = is_masked ? mask : absl::Span<const uint8_t>(),
+             .decay = 0.99,
+             .eps = 1e-4,
+             .before = before.data(),
+             .after = after[is_masked].data()},
+            out[is_masked].data(), out[is_masked].data()));
+      }
+      EXPECT_EQ(after[0], after[1]);
+      EXPECT_EQ(out[0], out[1]);
+      EXPECT_NE(after[0], before);
+    });
+  }
 }
 
 TEST(VecNormTest, AResetCountsTheMaskedLanesAlone) {

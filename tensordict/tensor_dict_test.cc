@@ -303,13 +303,17 @@ TEST(TensorDictTest, RefusedRenameOverAnEntryChangesNothing) {
   const TensorDict before = dict;
   TensorDict wide({2, 3});
   RILL_ASSERT_OK(wide.Set("x", Iota<float>({2, 3})));
+  RILL_ASSERT_OK(wide.Set("deep/y", Iota<float>({2, 3})));
   RILL_ASSERT_OK(dict.Set("wide", wide));
   EXPECT_THAT(dict.Rename("action", "wide/x"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("\"wide/x\"")));
+  EXPECT_THAT(dict.Rename("next", "wide/deep"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"wide/deep\"")));
   EXPECT_THAT(dict.GetDict("wide"), IsOkAndHolds(BitEqualTo(wide)));
   EXPECT_THAT(dict, HasKeys("observation", "action", "next/reward", "next/done",
-                            "wide/x"));
+                            "wide/x", "wide/deep/y"));
   RILL_ASSERT_OK(dict.Delete("wide"));
   EXPECT_THAT(dict, BitEqualTo(before));
 }

@@ -3,10 +3,12 @@
 // place where tensors get their bytes.
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/replay/replay_buffer.h"
@@ -21,12 +23,21 @@
 #include "rill/transforms/actions/action_chunk.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/episodes/burn_in.h"
+#include "rill/transforms/episodes/next_observation_delta.h"
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/images/cat_frames.h"
+#include "rill/transforms/next_state_reconstructor.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/structure/cat_tensors.h"
 #include "rill/transforms/structure/dtype_cast.h"
 #include "rill/transforms/structure/expand_as.h"
+#include "rill/transforms/structure/flatten_tensor_dict.h"
+#include "rill/transforms/structure/remove_empty_specs.h"
+#include "rill/transforms/structure/rename.h"
+#include "rill/transforms/structure/row_shapes.h"
+#include "rill/transforms/structure/select.h"
+#include "rill/transforms/values/finite_tensor_dict_check.h"
+#include "rill/transforms/values/hash.h"
 #include "rill/transforms/values/value_clips.h"
 
 namespace rill {
@@ -201,19 +212,28 @@ TEST(ReplayBufferAllocationTest, WindowsOfStepsAllocateNothing) {
   }
 }
 
-// Transforms of whole batches that make leaves.
+// Longer than a string holds without memory of its own.
+constexpr char kLong[] = "a_name_of_more_than_15_letters";
+
+// Transforms of whole batches that make or drop entries.
 void ExpectSteadyWith(std::unique_ptr<BatchTransform> transform) {
   ReplayBuffer::Options options = OptionsOf();
   options.transforms.push_back(std::move(transform));
+  options.transforms.push_back(Nothing());
   RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
                             ReplayBuffer::Create(std::move(options)));
   TensorDict steps = NumberedSteps(1, 100);
   RILL_ASSERT_OK(
       steps.Set("agents", *Tensor::Zeros(DType::kFloat32, {1, 100, 2, 3})));
-  RILL_ASSERT_OK(steps.Set("twin", *steps.Find("observation")));
+  for (const std::string& key :
+       {std::string("twin"), std::string("next/observation"),
+        absl::StrCat("next/", kLong), std::string("info/lives"),
+        absl::StrCat("info/a_dictionary/", kLong)}) {
+    RILL_ASSERT_OK(steps.Set(key, *steps.Find("observation")));
+  }
   RILL_ASSERT_OK(buffer->Extend(steps));
   TensorDict batch;
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch, /*before=*/4), 0);
   EXPECT_FALSE(buffer->GetStats().is_fused);
 }
 
@@ -251,6 +271,56 @@ TEST(ReplayBufferAllocationTest, ChunksOfActionsAllocateNothing) {
 
 TEST(ReplayBufferAllocationTest, MarksOfBurnInAllocateNothing) {
   ExpectSteadyWith(*BurnIn::Create({.burn_in = 4}));
+}
+
+TEST(ReplayBufferAllocationTest, LeavesWithLongNamesAllocateNothing) {
+  for (const std::string& key :
+       {std::string(kLong), "next/other_" + std::string(kLong),
+        absl::StrCat(kLong, "/", kLong)}) {
+    ExpectSteadyWith(*ActionChunk::Create(
+        {.chunk_size = 4, .chunk_key = key, .pad_key = key + "_pad"}));
+    ExpectSteadyWith(
+        *Hash::Create({.in_keys = {"observation"}, .out_keys = {key}}));
+    ExpectSteadyWith(*CatTensors::Create(
+        {.in_keys = {"twin", absl::StrCat("next/", kLong)}, .out_key = key}));
+  }
+}
+
+TEST(ReplayBufferAllocationTest, EntriesThatAreDroppedAllocateNothing) {
+  for (const char* key : {"twin", "info", "info/a_dictionary", "next"}) {
+    ExpectSteadyWith(*Exclude::Create({.excluded_keys = {key}}));
+    ExpectSteadyWith(*Select::Create({.selected_keys = {"action", key}}));
+  }
+  ExpectSteadyWith(*RemoveEmptySpecs::Create());
+}
+
+TEST(ReplayBufferAllocationTest, EntriesThatAreRenamedAllocateNothing) {
+  for (const char* from : {"twin", "info", "info/a_dictionary"}) {
+    for (const std::string to : {"other", kLong, "next/other"}) {
+      ExpectSteadyWith(*Rename::Create({.in_keys = {from}, .out_keys = {to}}));
+    }
+  }
+  ExpectSteadyWith(*Rename::Create(
+      {.in_keys = {"twin"}, .out_keys = {kLong}, .create_copy = true}));
+}
+
+TEST(ReplayBufferAllocationTest, OtherShapesAllocateNothing) {
+  for (const char* out_key : {"agents", kLong}) {
+    ExpectSteadyWith(*FlattenObservation::Create({.first_dim = -2,
+                                                  .last_dim = -1,
+                                                  .in_keys = {"agents"},
+                                                  .out_keys = {out_key}}));
+  }
+  ExpectSteadyWith(*FlattenTensorDict::Create({.inverse = false}));
+}
+
+TEST(ReplayBufferAllocationTest, NextObservationsAndChecksAllocateNothing) {
+  for (const char* key : {"observation", "twin"}) {
+    ExpectSteadyWith(
+        *NextStateReconstructor::Create({.keys = {key}, .traj_key = ""}));
+  }
+  ExpectSteadyWith(*NextObservationDelta::Create({}));
+  ExpectSteadyWith(*FiniteTensorDictCheck::Create());
 }
 
 TEST(ReplayBufferAllocationTest, SamplingBetweenWritesAllocatesNothing) {

@@ -140,6 +140,51 @@ absl::Status TensorDict::Internal::CheckUnlocked(const TensorDict& dict,
       caller, ": the dictionary is locked; Unlock it, or change a copy"));
 }
 
+TensorDict::Spare TensorDict::Internal::TakeSpare(TensorDict* dict,
+                                                  absl::string_view name) {
+  for (Spare& spare : dict->spares_) {
+    if (!SameName(spare.name, name)) continue;
+    std::swap(spare, dict->spares_.back());
+    Spare taken = std::move(dict->spares_.back());
+    dict->spares_.pop_back();
+    return taken;
+  }
+  return {std::string(name), nullptr};
+}
+
+void TensorDict::Internal::KeepSpare(TensorDict* dict, std::string name,
+                                     Entry::Value&& value) {
+  constexpr size_t kMost = 32;
+  Spare spare = {std::move(name), nullptr};
+  if (auto* const nested = std::get_if<std::unique_ptr<TensorDict>>(&value)) {
+    spare.dict = std::move(*nested);
+    for (Entry& below : spare.dict->entries_) {
+      KeepSpare(spare.dict.get(), std::move(below.name),
+                std::move(below.value));
+    }
+    spare.dict->entries_.clear();
+    spare.dict->device_.reset();
+    spare.dict->dim_names_ = nullptr;
+  } else if (spare.name.capacity() == std::string().capacity()) {
+    return;
+  }
+  if (dict->spares_.size() == kMost) {
+    dict->spares_.erase(dict->spares_.begin());  // The oldest.
+  }
+  dict->spares_.push_back(std::move(spare));
+}
+
+TensorDict* TensorDict::Internal::AddDict(TensorDict* dict,
+                                          absl::string_view name) {
+  Spare spare = TakeSpare(dict, name);
+  if (spare.dict == nullptr) spare.dict = std::make_unique<TensorDict>();
+  TensorDict* const made = spare.dict.get();
+  made->batch_shape_ = dict->batch_shape_;
+  dict->entries_.emplace_back("", std::move(spare.dict)).name =
+      std::move(spare.name);
+  return made;
+}
+
 // One walk from the root to the last dictionary that is there, then the checks,
 // then the changes: with an error nothing has changed. `rest` is what is left
 // of the key behind `head`.
@@ -191,10 +236,7 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
   }
   // The dictionaries on the way that are missing, each inside the one before.
   while (!rest.empty()) {
-    auto made = std::make_unique<TensorDict>(dict->batch_shape_);
-    TensorDict* next = made.get();
-    dict->entries_.emplace_back(head, std::move(made));
-    dict = next;
+    dict = AddDict(dict, head);
     key = rest;
     SplitKeyHead(key, &head, &rest);
     entry = nullptr;
@@ -204,7 +246,12 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
   } else {
     // Most dictionaries have few entries: one allocation serves them.
     if (dict->entries_.capacity() == 0) dict->entries_.reserve(8);
-    dict->entries_.emplace_back(head, std::move(value));
+    if (dict->spares_.empty()) {
+      dict->entries_.emplace_back(head, std::move(value));
+    } else {
+      dict->entries_.emplace_back("", std::move(value)).name =
+          TakeSpare(dict, head).name;
+    }
   }
   return absl::OkStatus();
 }

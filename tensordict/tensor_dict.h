@@ -122,8 +122,16 @@ class TensorDict {
   }
 
   // NOT_FOUND where the key is missing, FAILED_PRECONDITION if locked. Rename
-  // replaces the entry at `to`; Pop is Get, then Delete.
+  // replaces the entry at `to`; Pop is Get, then Delete. What goes leaves its
+  // name and the memory of its dictionaries, but no tensor, to the next entry
+  // of the key: a dictionary that loses and gains the same ones again and again
+  // allocates nothing.
   absl::Status Delete(absl::string_view key);
+  // Deletes the entries of all levels for which `drops` is true. Those of a
+  // nested dictionary come before itself, which is `dict`, null for others.
+  absl::Status DeleteIf(
+      absl::FunctionRef<bool(absl::string_view key, const TensorDict* dict)>
+          drops);
   absl::StatusOr<Tensor> Pop(absl::string_view key);
   absl::Status Rename(absl::string_view from, absl::string_view to);
   // Sets every entry of `other` (nested ones merged) here, all or none; errors
@@ -268,9 +276,11 @@ class TensorDict {
 
  private:
   struct Entry;
+  struct Spare;
 
   Shape batch_shape_;
   std::vector<Entry> entries_;
+  std::vector<Spare> spares_;  // Of entries that were deleted.
   std::optional<Device> device_;
   bool locked_ = false;
   std::shared_ptr<const std::vector<std::string>> dim_names_;  // Null: none.

@@ -12,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
@@ -168,8 +169,9 @@ absl::Status TensorDict::Delete(absl::string_view key) {
     return Internal::MissingKey(*this, "TensorDict::Delete", key);
   }
   auto* level = const_cast<TensorDict*>(Internal::LevelOf(*this, key));
-  level->entries_.erase(level->entries_.begin() +
-                        (entry - level->entries_.data()));
+  const auto place = level->entries_.begin() + (entry - level->entries_.data());
+  Internal::KeepSpare(level, std::move(place->name), std::move(place->value));
+  level->entries_.erase(place);
   return absl::OkStatus();
 }
 
@@ -186,17 +188,33 @@ absl::Status TensorDict::Rename(absl::string_view from, absl::string_view to) {
   absl::string_view from_parent, from_tail, to_parent, to_tail;
   SplitKeyTail(from, &from_parent, &from_tail);
   SplitKeyTail(to, &to_parent, &to_tail);
+  auto* const level = const_cast<TensorDict*>(Internal::LevelOf(*this, from));
+  const auto place = level->entries_.begin() + (entry - level->entries_.data());
   if (from_parent == to_parent && !Contains(to)) {
-    const_cast<Entry*>(entry)->name = std::string(to_tail);  // Keeps its place.
+    std::string name = Internal::TakeSpare(level, to_tail).name;
+    std::swap(place->name, name);  // Keeps its place.
+    Internal::KeepSpare(level, std::move(name), Tensor());
     return absl::OkStatus();
   }
-  // To another dictionary, or over an entry that is there: done in a copy, as
-  // `to` may lie below `from`.
-  Entry::Value value = Entry::CopyOf(entry->value);
-  TensorDict changed = *this;
-  RILL_RETURN_IF_ERROR(changed.Delete(from));
-  RILL_RETURN_IF_ERROR(Internal::SetValue(&changed, to, std::move(value)));
-  *this = std::move(changed);
+  // To another dictionary, or over an entry that is there. It is taken out
+  // first, as `to` may lie below `from`.
+  Entry taken = std::move(*place);
+  const auto behind = level->entries_.erase(place);
+  auto* const target = const_cast<Entry*>(Internal::FindEntry(*this, to));
+  Entry::Value before;
+  if (target != nullptr) before = std::move(target->value);
+  const absl::Status status =
+      Internal::SetValue(this, to, std::move(taken.value));
+  if (!status.ok()) {
+    if (target != nullptr) target->value = std::move(before);
+    level->entries_.insert(behind, std::move(taken));
+    return status;
+  }
+  // A dictionary that was at `to` serves `from`, unless that was inside it.
+  if (from.size() <= to.size() || from[to.size()] != '/' ||
+      !absl::StartsWith(from, to)) {
+    Internal::KeepSpare(level, std::move(taken.name), std::move(before));
+  }
   return absl::OkStatus();
 }
 
@@ -222,27 +240,59 @@ absl::Status TensorDict::Update(const TensorDict& other) {
   return absl::OkStatus();
 }
 
-// One text serves as the prefix of all levels, so that a walk allocates little.
 void TensorDict::Internal::VisitLeaves(
-    const TensorDict& dict, std::string* prefix,
+    const TensorDict& dict, WalkedKey* key,
     absl::FunctionRef<void(absl::string_view, const Tensor&)> fn) {
-  const size_t length = prefix->size();
+  const size_t above = key->size();
   for (const Entry& entry : dict.entries_) {
-    prefix->resize(length);
-    prefix->append(entry.name);
+    const absl::string_view text = key->Replace(above, entry.name);
     if (const Tensor* tensor = entry.tensor()) {
-      fn(*prefix, *tensor);
+      fn(text, *tensor);
     } else if (const TensorDict* nested = entry.dict()) {
-      prefix->push_back('/');
-      VisitLeaves(*nested, prefix, fn);
+      key->Replace(text.size(), "/");
+      VisitLeaves(*nested, key, fn);
     }
   }
 }
 
 void TensorDict::ForEachLeaf(
     absl::FunctionRef<void(absl::string_view key, const Tensor&)> fn) const {
-  std::string prefix;
-  Internal::VisitLeaves(*this, &prefix, fn);
+  Internal::WalkedKey key;
+  Internal::VisitLeaves(*this, &key, fn);
+}
+
+void TensorDict::Internal::DeleteIf(
+    TensorDict* dict, WalkedKey* key,
+    absl::FunctionRef<bool(absl::string_view, const TensorDict*)> drops) {
+  const size_t above = key->size();
+  size_t kept = 0;
+  for (Entry& entry : dict->entries_) {
+    absl::string_view text = key->Replace(above, entry.name);
+    TensorDict* const nested = entry.dict();
+    if (nested != nullptr) {
+      const size_t size = text.size();
+      key->Replace(size, "/");
+      DeleteIf(nested, key, drops);
+      text = key->Replace(size, "");
+    }
+    if (drops(text, nested)) {
+      KeepSpare(dict, std::move(entry.name), std::move(entry.value));
+      continue;
+    }
+    Entry& place = dict->entries_[kept++];
+    if (&place != &entry) place = std::move(entry);
+  }
+  dict->entries_.erase(dict->entries_.begin() + static_cast<ptrdiff_t>(kept),
+                       dict->entries_.end());
+}
+
+absl::Status TensorDict::DeleteIf(
+    absl::FunctionRef<bool(absl::string_view key, const TensorDict* dict)>
+        drops) {
+  RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::DeleteIf"));
+  Internal::WalkedKey key;
+  Internal::DeleteIf(this, &key, drops);
+  return absl::OkStatus();
 }
 
 std::vector<std::string> TensorDict::LeafKeys() const {

@@ -74,6 +74,14 @@ struct TensorDict::Entry {
   Value value;
 };
 
+// What a deleted entry leaves for the next one of its name, which so allocates
+// nothing: a name that is longer than a string holds by itself, a dictionary
+// without entries.
+struct TensorDict::Spare {
+  std::string name;
+  std::unique_ptr<TensorDict> dict;  // Null: none.
+};
+
 struct TensorDict::Internal {
   struct Joiner;  // Stack and Cat.
   using Path = tensor_internal::EntryPath;
@@ -134,6 +142,14 @@ struct TensorDict::Internal {
   // of 3.5 ns then takes 5.
   [[gnu::aligned(64)]] static const Entry* FindEntry(const TensorDict& dict,
                                                      absl::string_view key);
+  // Adds a dictionary without entries, made of a spare one if any.
+  static TensorDict* AddDict(TensorDict* dict, absl::string_view name);
+  // The spare of this name or, without one, the name alone.
+  static Spare TakeSpare(TensorDict* dict, absl::string_view name);
+  // Keeps what is to be kept of an entry that goes. At most a few: dictionaries
+  // with ever new keys do not grow.
+  static void KeepSpare(TensorDict* dict, std::string name,
+                        Entry::Value&& value);
   // With and without a look at the lock.
   static absl::Status CheckAndSet(TensorDict* dict, absl::string_view key,
                                   Entry::Value&& value);
@@ -163,9 +179,26 @@ struct TensorDict::Internal {
   static absl::Status CompareEntries(const Entry& got, const Entry& want,
                                      const Path& path,
                                      const Comparison& comparison);
+  // A key that a walk makes and takes back, name by name. Most keys fit in it.
+  class WalkedKey {
+   public:
+    size_t size() const { return text_.size(); }
+    // The first `size` letters and `name`.
+    absl::string_view Replace(size_t size, absl::string_view name) {
+      text_.resize(size);
+      text_.insert(text_.end(), name.begin(), name.end());
+      return {text_.data(), text_.size()};
+    }
+
+   private:
+    absl::InlinedVector<char, 128> text_;
+  };
   static void VisitLeaves(
-      const TensorDict& dict, std::string* prefix,
+      const TensorDict& dict, WalkedKey* key,
       absl::FunctionRef<void(absl::string_view, const Tensor&)> fn);
+  static void DeleteIf(
+      TensorDict* dict, WalkedKey* key,
+      absl::FunctionRef<bool(absl::string_view, const TensorDict*)> drops);
   // All tensors, also those inside non-tensor entries, in the order of Map with
   // kCopy. Allocates nothing.
   static void VisitTensors(const TensorDict& dict,

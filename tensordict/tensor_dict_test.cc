@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -295,6 +296,94 @@ TEST(TensorDictTest, RefusedRenameChangesNothing) {
   EXPECT_THAT(dict.Rename("action", "a"),
               StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_THAT(dict, BitEqualTo(MakeSteps(2)));
+}
+
+TEST(TensorDictTest, RefusedRenameOverAnEntryChangesNothing) {
+  TensorDict dict = MakeSteps(2);
+  const TensorDict before = dict;
+  TensorDict wide({2, 3});
+  RILL_ASSERT_OK(wide.Set("x", Iota<float>({2, 3})));
+  RILL_ASSERT_OK(wide.Set("deep/y", Iota<float>({2, 3})));
+  RILL_ASSERT_OK(dict.Set("wide", wide));
+  EXPECT_THAT(dict.Rename("action", "wide/x"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"wide/x\"")));
+  EXPECT_THAT(dict.Rename("next", "wide/deep"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"wide/deep\"")));
+  EXPECT_THAT(dict.GetDict("wide"), IsOkAndHolds(BitEqualTo(wide)));
+  EXPECT_THAT(dict, HasKeys("observation", "action", "next/reward", "next/done",
+                            "wide/x", "wide/deep/y"));
+  RILL_ASSERT_OK(dict.Delete("wide"));
+  EXPECT_THAT(dict, BitEqualTo(before));
+}
+
+TEST(TensorDictTest, RenameOverADictionary) {
+  TensorDict dict = MakeSteps(2);
+  const Tensor reward = *dict.Get("next/reward");
+  RILL_ASSERT_OK(dict.Rename("next/reward", "next"));  // Around itself.
+  EXPECT_THAT(dict, HasKeys("observation", "action", "next"));
+  EXPECT_THAT(dict.Get("next"), IsOkAndHolds(BitEqualTo(reward)));
+  dict = MakeSteps(2);
+  RILL_ASSERT_OK(dict.Rename("action", "next"));
+  EXPECT_THAT(dict, HasKeys("observation", "next"));
+  // The dictionary that was there is made again, empty.
+  RILL_ASSERT_OK(dict.Set("action/x", reward));
+  EXPECT_THAT(dict, HasKeys("observation", "next", "action/x"));
+}
+
+TEST(TensorDictTest, DeletedDictionaryComesBackAsANewOne) {
+  TensorDict dict({2});
+  Tensor leaf = Iota<float>({2, 3});
+  TensorDict nested({2, 3});
+  RILL_ASSERT_OK(nested.SetDimNames({"lanes", "time"}));
+  RILL_ASSERT_OK(nested.Set("deep/leaf", leaf));
+  RILL_ASSERT_OK(dict.Set("nested", nested));
+  nested = TensorDict();
+  RILL_ASSERT_OK(dict.Delete("nested"));
+  EXPECT_EQ(leaf.buffer().use_count(), 1);  // No tensor is kept.
+  EXPECT_TRUE(dict.empty());
+  RILL_ASSERT_OK(dict.Set("nested/deep/other", Iota<float>({2})));
+  EXPECT_THAT(dict, HasKeys("nested/deep/other"));
+  for (const char* key : {"nested", "nested/deep"}) {
+    EXPECT_EQ(dict.FindDict(key)->batch_shape(), Shape({2}));
+    EXPECT_TRUE(dict.FindDict(key)->dim_names().empty());
+  }
+}
+
+TEST(TensorDictTest, ManyKeysThatComeAndGo) {
+  TensorDict dict;
+  for (int i = 0; i < 100; ++i) {
+    const std::string key = absl::StrCat("a_key_with_a_long_name_", i);
+    RILL_ASSERT_OK(dict.Set(key, Iota<float>({1})));
+    RILL_ASSERT_OK(dict.Set(key + "_too/x", Iota<float>({1})));
+    RILL_ASSERT_OK(dict.Delete(key));
+    RILL_ASSERT_OK(dict.Delete(key + "_too"));
+    RILL_ASSERT_OK(dict.Set("a_key_with_a_long_name_0", Iota<float>({1})));
+    EXPECT_THAT(dict, HasKeys("a_key_with_a_long_name_0"));
+    RILL_ASSERT_OK(dict.Delete("a_key_with_a_long_name_0"));
+  }
+}
+
+TEST(TensorDictTest, DeleteIfAsksInnerEntriesFirst) {
+  TensorDict dict = MakeSteps(2);
+  RILL_ASSERT_OK(dict.Set("info/deep/x", Iota<float>({2})));
+  RILL_ASSERT_OK(dict.Set("info/name", NonTensor{"1"}));
+  RILL_ASSERT_OK(dict.Set("last", Iota<float>({2})));
+  std::vector<std::string> asked;
+  RILL_ASSERT_OK(
+      dict.DeleteIf([&](absl::string_view key, const TensorDict* nested) {
+        asked.emplace_back(key);
+        return nested == nullptr ? key != "action" && key != "last"
+                                 : nested->empty();
+      }));
+  EXPECT_THAT(asked, ElementsAre("observation", "action", "next/reward",
+                                 "next/done", "next", "info/deep/x",
+                                 "info/deep", "info/name", "info", "last"));
+  EXPECT_THAT(dict, HasKeys("action", "last"));
+  dict.Lock();
+  EXPECT_THAT(dict.DeleteIf([](auto...) { return true; }),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
 TEST(TensorDictTest, UpdateMergesNestedEntries) {

@@ -5,19 +5,24 @@
 // is one memcpy, and then overwrites the rows without a next step.
 #include "rill/transforms/next_state_reconstructor.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <set>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/fill_value.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {
@@ -46,7 +51,13 @@ class NextStateReconstructorTransform final : public BatchTransform {
       const NextStateReconstructor::Options& options)
       : options_(options),
         fill_value_(options.fill_value.value_or(
-            std::numeric_limits<double>::quiet_NaN())) {}
+            std::numeric_limits<double>::quiet_NaN())),
+        spare_(2 + 2 * options.keys.size()) {
+    for (const std::string& key : options.keys) {
+      next_keys_.push_back(absl::StrCat("next/", key));
+    }
+    fills_.resize(options.keys.size());
+  }
 
   absl::string_view name() const override { return "NextStateReconstructor"; }
   OptionValues option_values() const override {
@@ -73,10 +84,14 @@ class NextStateReconstructorTransform final : public BatchTransform {
     Lines lines;
     lines.length = shape[shape.rank() - 1];
     lines.count = shape.Prefix(shape.rank() - 1).num_elements();
-    RILL_ASSIGN_OR_RETURN(const std::vector<uint8_t> has_next,
-                          FindNext(lines, *batch));
-    for (const std::string& key : options_.keys) {
-      RILL_RETURN_IF_ERROR(Shift(key, lines, has_next, batch));
+    // Flags are bytes and no bools: they are combined by &= in the loops below.
+    RILL_ASSIGN_OR_RETURN(const Tensor flags,
+                          spare_.Take(DType::kUInt8, {lines.rows()}));
+    const Flags has_next(flags.data<uint8_t>(),
+                         static_cast<size_t>(lines.rows()));
+    RILL_RETURN_IF_ERROR(FindNext(lines, *batch, has_next));
+    for (size_t i = 0; i < options_.keys.size(); ++i) {
+      RILL_RETURN_IF_ERROR(Shift(i, lines, has_next, batch));
     }
     return absl::OkStatus();
   }
@@ -103,17 +118,17 @@ class NextStateReconstructorTransform final : public BatchTransform {
   }
 
  private:
+  using Flags = absl::Span<uint8_t>;
+
   // The mask is no such marker: its absence means that no row pads.
   bool IsLookedAt(absl::string_view key, const TensorDict& batch) const {
     return !key.empty() && (options_.strict || batch.Find(key) != nullptr);
   }
 
   // For each row: whether the row behind it is its next step.
-  absl::StatusOr<std::vector<uint8_t>> FindNext(const Lines& lines,
-                                                const TensorDict& batch) const {
-    // Flags are bytes and no vector<bool>: they are combined by &= in the loops
-    // below.
-    std::vector<uint8_t> has_next(static_cast<size_t>(lines.rows()), 1);
+  absl::Status FindNext(const Lines& lines, const TensorDict& batch,
+                        Flags has_next) const {
+    std::fill(has_next.begin(), has_next.end(), 1);
     // The last row of a line has no row behind it. The row that follows in
     // memory is the first of another line.
     for (int64_t line = 0; line < lines.count && lines.length > 0; ++line) {
@@ -132,10 +147,9 @@ class NextStateReconstructorTransform final : public BatchTransform {
             std::memcmp(id, id + width, static_cast<size_t>(width)) == 0;
       }
     }
-    RILL_RETURN_IF_ERROR(LookAtFlags(lines, batch, &has_next));
-    RILL_RETURN_IF_ERROR(LookAtMask(lines, batch, &has_next));
-    RILL_RETURN_IF_ERROR(LookAtCounts(lines, batch, &has_next));
-    return has_next;
+    RILL_RETURN_IF_ERROR(LookAtFlags(lines, batch, has_next));
+    RILL_RETURN_IF_ERROR(LookAtMask(lines, batch, has_next));
+    return LookAtCounts(lines, batch, has_next);
   }
 
   // The leaf, contiguous; INVALID_ARGUMENT unless it is bool.
@@ -152,7 +166,7 @@ class NextStateReconstructorTransform final : public BatchTransform {
   // Clears the flags of rows that pad and of those before them, whose next row
   // would be a repeated one.
   absl::Status LookAtMask(const Lines& lines, const TensorDict& batch,
-                          std::vector<uint8_t>* has_next) const {
+                          Flags has_next) const {
     if (options_.mask_key.empty() || batch.Find(options_.mask_key) == nullptr) {
       return absl::OkStatus();
     }
@@ -162,28 +176,28 @@ class NextStateReconstructorTransform final : public BatchTransform {
     for (int64_t i = 0; i < lines.rows() * width; ++i) {
       if (mask.data<uint8_t>()[i] != 0) continue;
       const int64_t row = i / width;
-      (*has_next)[static_cast<size_t>(row)] = 0;
-      if (row > 0) (*has_next)[static_cast<size_t>(row - 1)] = 0;
+      has_next[static_cast<size_t>(row)] = 0;
+      if (row > 0) has_next[static_cast<size_t>(row - 1)] = 0;
     }
     return absl::OkStatus();
   }
 
   absl::Status LookAtFlags(const Lines& lines, const TensorDict& batch,
-                           std::vector<uint8_t>* has_next) const {
+                           Flags has_next) const {
     if (!IsLookedAt(options_.done_key, batch)) return absl::OkStatus();
     RILL_ASSIGN_OR_RETURN(const Tensor done,
                           ReadBool(options_.done_key, batch));
     const int64_t width = WidthOf(done, lines);
     for (int64_t i = 0; i < lines.rows() * width; ++i) {
       if (done.data<uint8_t>()[i] != 0) {
-        (*has_next)[static_cast<size_t>(i / width)] = 0;
+        has_next[static_cast<size_t>(i / width)] = 0;
       }
     }
     return absl::OkStatus();
   }
 
   absl::Status LookAtCounts(const Lines& lines, const TensorDict& batch,
-                            std::vector<uint8_t>* has_next) const {
+                            Flags has_next) const {
     if (!IsLookedAt(options_.step_count_key, batch)) return absl::OkStatus();
     RILL_ASSIGN_OR_RETURN(const Tensor leaf,
                           transforms_internal::ReadLeaf(
@@ -195,7 +209,7 @@ class NextStateReconstructorTransform final : public BatchTransform {
     for (int64_t i = 0; i + 1 < lines.rows(); ++i) {
       const int64_t* count = counts.data<int64_t>() + i * width;
       // The largest count has no successor; count + 1 would overflow.
-      (*has_next)[static_cast<size_t>(i)] &=
+      has_next[static_cast<size_t>(i)] &=
           count[0] != std::numeric_limits<int64_t>::max() &&
           count[width] == count[0] + 1;
     }
@@ -203,19 +217,18 @@ class NextStateReconstructorTransform final : public BatchTransform {
   }
 
   // Writes "next/<key>": each row is the row behind it, or the fill value.
-  absl::Status Shift(const std::string& key, const Lines& lines,
-                     const std::vector<uint8_t>& has_next,
+  absl::Status Shift(size_t at, const Lines& lines, Flags has_next,
                      TensorDict* batch) const {
-    RILL_ASSIGN_OR_RETURN(const Tensor leaf,
-                          transforms_internal::ReadLeaf(kForward, key, *batch));
-    const Shape row = leaf.shape().Suffix(batch->batch_shape().rank());
-    RILL_ASSIGN_OR_RETURN(const Tensor fill,
-                          transforms_internal::FillValue(
-                              kForward, key, fill_value_, leaf.dtype(), row));
     RILL_ASSIGN_OR_RETURN(
-        const Tensor next,
-        transforms_internal::WriteLeaf(absl::StrCat("next/", key), leaf.dtype(),
-                                       leaf.shape(), {}, batch));
+        const Tensor leaf,
+        transforms_internal::ReadLeaf(kForward, options_.keys[at], *batch));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor fill,
+        Fill(at, leaf.dtype(),
+             leaf.shape().Suffix(batch->batch_shape().rank())));
+    RILL_ASSIGN_OR_RETURN(const Tensor next,
+                          spare_.Take(leaf.dtype(), leaf.shape()));
+    RILL_RETURN_IF_ERROR(batch->Set(next_keys_[at], next));
     const int64_t width = WidthOf(leaf, lines);
     if (width == 0) return absl::OkStatus();
     // All but the last row of a line move by one row. The last one is filled
@@ -233,8 +246,24 @@ class NextStateReconstructorTransform final : public BatchTransform {
     return absl::OkStatus();
   }
 
+  // A row of the fill value, made once as rows do not change.
+  absl::StatusOr<Tensor> Fill(size_t at, DType dtype, const Shape& row) const {
+    absl::MutexLock lock(&mutex_);
+    Tensor& fill = fills_[at];
+    if (!fill.is_valid() || fill.dtype() != dtype || fill.shape() != row) {
+      RILL_ASSIGN_OR_RETURN(
+          fill, transforms_internal::FillValue(kForward, options_.keys[at],
+                                               fill_value_, dtype, row));
+    }
+    return fill;
+  }
+
   const NextStateReconstructor::Options options_;
   const double fill_value_;
+  std::vector<std::string> next_keys_;  // Of each of keys.
+  mutable transforms_internal::SpareTensors spare_;
+  mutable absl::Mutex mutex_;
+  mutable std::vector<Tensor> fills_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

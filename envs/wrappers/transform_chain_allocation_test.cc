@@ -51,10 +51,10 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> MakeChain() {
   RILL_ASSIGN_OR_RETURN(chain.emplace_back(),
                         CatFrames::Create({.num_frames = 3,
                                            .in_keys = {"observation"},
-                                           .out_keys = {"frames"}}));
+                                           .out_keys = {"three_frames_of_it"}}));
   RILL_ASSIGN_OR_RETURN(
       chain.emplace_back(),
-      TimeMaxPool::Create({.num_steps = 3, .out_keys = {"largest"}}));
+      TimeMaxPool::Create({.num_steps = 3, .out_keys = {"largest_of_three_steps"}}));
   RILL_ASSIGN_OR_RETURN(
       chain.emplace_back(),
       VecNorm::Create(
@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> MakeChain() {
   for (const bool is_random : {false, true}) {
     TensorDictSpec primers;
     RILL_RETURN_IF_ERROR(
-        primers.Set(is_random ? "goal" : "hidden",
+        primers.Set(is_random ? "goal" : "hidden_state_of_a_network",
                     LeafSpec::Bounded(DType::kFloat32, {2}, 0, 1)));
     RILL_ASSIGN_OR_RETURN(
         chain.emplace_back(),

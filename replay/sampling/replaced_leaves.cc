@@ -10,6 +10,22 @@
 
 namespace rill::replay_internal {
 
+// A transform may have given the tensor another key or shape.
+int64_t ReplacedLeaves::HoldersIn(const Leaf& leaf, const Tensor& tensor,
+                                  const TensorDict& batch) const {
+  int64_t holders = 0;
+  if (tensor.buffer().use_count() == 1) return holders;
+  batch.ForEachLeaf([&](absl::string_view key, const Tensor& held) {
+    if (held.buffer() != tensor.buffer()) return;
+    for (const Leaf& other : leaves_) {
+      // One that is read into itself.
+      if (other.key == key && &other != &leaf) return;
+    }
+    ++holders;
+  });
+  return holders;
+}
+
 void ReplacedLeaves::PutBack(TensorDict* batch) {
   const int rank = batch->batch_shape().rank();
   for (Leaf& leaf : leaves_) {
@@ -19,7 +35,9 @@ void ReplacedLeaves::PutBack(TensorDict* batch) {
     if (!tensor.is_valid() || batch->is_locked() ||
         tensor.shape().rank() < rank ||
         !(tensor.shape().Prefix(rank) == batch->batch_shape()) ||
-        !MayReuse(tensor, tensor.dtype(), tensor.shape(), {}, {})) {
+        !MayReuse(tensor, tensor.dtype(), tensor.shape(), {},
+                  {.is_passed_in = true}) ||
+        tensor.buffer().use_count() != 1 + HoldersIn(leaf, tensor, *batch)) {
       continue;
     }
     const Tensor* const there = batch->Find(leaf.key);
@@ -51,7 +69,8 @@ void ReplacedLeaves::EndTransforms(const TensorDict& batch) {
     const Tensor* const there = batch.Find(leaf.key);
     // The transforms left the leaf in place, so the batch itself has the
     // tensor.
-    if (there != nullptr && there->raw_data() == leaf.tensor.raw_data()) {
+    if (there != nullptr && there->raw_data() == leaf.tensor.raw_data() &&
+        there->shape() == leaf.tensor.shape()) {
       leaf.tensor = Tensor();
     }
   }

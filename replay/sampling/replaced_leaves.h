@@ -2,6 +2,7 @@
 #ifndef RILL_REPLAY_SAMPLING_REPLACED_LEAVES_H_
 #define RILL_REPLAY_SAMPLING_REPLACED_LEAVES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ class ReplacedLeaves {
     std::string key;
     Tensor tensor;  // Invalid: it was not replaced.
   };
+  // How many leaves of the batch that are no others of leaves_ have its bytes.
+  int64_t HoldersIn(const Leaf& leaf, const Tensor& tensor,
+                    const TensorDict& batch) const;
+
   std::vector<Leaf> leaves_;
 };
 

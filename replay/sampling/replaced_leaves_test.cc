@@ -66,6 +66,31 @@ TEST_F(ReplacedLeavesTest, LeavesThatFitAreTheCallers) {
   EXPECT_EQ(Place("action"), own.raw_data());
 }
 
+TEST_F(ReplacedLeavesTest, WhatTheBatchHasUnderANewKeyComesBack) {
+  RILL_ASSERT_OK(batch_.Rename("action", "moved"));
+  leaves_.EndTransforms(batch_);
+  leaves_.PutBack(&batch_);
+  EXPECT_EQ(Place("action"), raw_);
+}
+
+TEST_F(ReplacedLeavesTest, WhatAnotherLeafIsReadIntoDoesNotComeBack) {
+  RILL_ASSERT_OK(batch_.Set("reward", *batch_.Find("action")));
+  RILL_ASSERT_OK(batch_.Delete("action"));
+  const Tensor reward = *batch_.Find("reward");
+  leaves_.EndTransforms(batch_);
+  leaves_.PutBack(&batch_);
+  EXPECT_FALSE(batch_.Contains("action"));
+}
+
+TEST_F(ReplacedLeavesTest, AnotherShapeOfTheSameBytesComesBack) {
+  RILL_ASSERT_OK(
+      batch_.Set("action", *batch_.Find("action")->Reshape({4, 1})));
+  leaves_.EndTransforms(batch_);
+  leaves_.PutBack(&batch_);
+  EXPECT_EQ(Place("action"), raw_);
+  EXPECT_EQ(batch_.Find("action")->shape(), Shape({4}));
+}
+
 TEST_F(ReplacedLeavesTest, BatchesOfAnotherSizeGetNothing) {
   Cast();
   TensorDict other({5});

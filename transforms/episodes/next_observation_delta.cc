@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -18,9 +20,11 @@
 #include "rill/specs/spec.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/cast_elements.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {
@@ -34,6 +38,12 @@ std::string NextKey(absl::string_view key) {
 std::string DeltaKey(absl::string_view key) {
   return absl::StrCat("next/delta/", key);
 }
+
+struct Keys {
+  std::string now;
+  std::string next;
+  std::string delta;
+};
 
 bool IsWide(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64;
@@ -49,24 +59,26 @@ void Add(const Tensor& a, T sign, const Tensor& b, const Tensor& out) {
   for (int64_t i = 0; i < out.num_elements(); ++i) to[i] = x[i] + sign * y[i];
 }
 
-// A new tensor: before a write the batch's bytes are the writer's.
-absl::StatusOr<Tensor> Sum(const Tensor& a, int sign, const Tensor& b) {
-  RILL_ASSIGN_OR_RETURN(Tensor out, Tensor::Empty(a.dtype(), a.shape()));
+void Sum(const Tensor& a, int sign, const Tensor& b, const Tensor& out) {
   if (a.dtype() == DType::kFloat32) {
     Add<float>(a, static_cast<float>(sign), b, out);
   } else {
     Add<double>(a, sign, b, out);
   }
-  return out;
+}
+
+void CastInto(const Tensor& from, const Tensor& to) {
+  CastElements(from.dtype(), to.dtype(), from.raw_data(), to.raw_data(),
+               from.num_elements());
 }
 
 // Deletes a leaf, and the dictionaries around it that are empty then: else
 // "next" would stay as an empty dictionary that no spec knows.
-absl::Status DeleteLeaf(std::string key, TensorDict* batch) {
+absl::Status DeleteLeaf(absl::string_view key, TensorDict* batch) {
   RILL_RETURN_IF_ERROR(batch->Delete(key));
-  for (size_t slash = key.rfind('/'); slash != std::string::npos;
+  for (size_t slash = key.rfind('/'); slash != absl::string_view::npos;
        slash = key.rfind('/')) {
-    key.resize(slash);
+    key = key.substr(0, slash);
     const TensorDict* const parent = batch->FindDict(key);
     if (parent == nullptr || !parent->empty()) break;
     RILL_RETURN_IF_ERROR(batch->Delete(key));
@@ -77,7 +89,11 @@ absl::Status DeleteLeaf(std::string key, TensorDict* batch) {
 class Delta final : public BatchTransform {
  public:
   explicit Delta(const NextObservationDelta::Options& options)
-      : options_(options) {}
+      : options_(options), spare_(4 * options.in_keys.size()) {
+    for (const std::string& key : options.in_keys) {
+      keys_.push_back({key, NextKey(key), DeltaKey(key)});
+    }
+  }
 
   absl::string_view name() const override { return "NextObservationDelta"; }
   OptionValues option_values() const override {
@@ -89,35 +105,42 @@ class Delta final : public BatchTransform {
 
   absl::Status Inverse(TensorDict* batch,
                        TensorDict* /*state*/) const override {
-    for (const std::string& key : options_.in_keys) {
+    for (const Keys& key : keys_) {
       RILL_ASSIGN_OR_RETURN(const Tensor now,
-                            Observation(kInverse, key, batch));
+                            Observation(kInverse, key.now, batch));
       RILL_ASSIGN_OR_RETURN(
           const Tensor next,
-          transforms_internal::ReadLeaf(kInverse, NextKey(key), now.dtype(),
+          transforms_internal::ReadLeaf(kInverse, key.next, now.dtype(),
                                         now.shape(), *batch));
-      RILL_ASSIGN_OR_RETURN(const Tensor wide, Sum(next, -1, now));
-      RILL_ASSIGN_OR_RETURN(Tensor delta, Cast(wide, options_.delta_dtype));
-      RILL_RETURN_IF_ERROR(DeleteLeaf(NextKey(key), batch));
-      RILL_RETURN_IF_ERROR(batch->Set(DeltaKey(key), std::move(delta)));
+      // Before a write the batch's bytes are the writer's.
+      RILL_ASSIGN_OR_RETURN(const Tensor wide,
+                            spare_.Take(now.dtype(), now.shape()));
+      Sum(next, -1, now, wide);
+      RILL_ASSIGN_OR_RETURN(Tensor delta,
+                            spare_.Take(options_.delta_dtype, now.shape()));
+      CastInto(wide, delta);
+      RILL_RETURN_IF_ERROR(DeleteLeaf(key.next, batch));
+      RILL_RETURN_IF_ERROR(batch->Set(key.delta, std::move(delta)));
     }
     return absl::OkStatus();
   }
 
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
-    for (const std::string& key : options_.in_keys) {
+    for (const Keys& key : keys_) {
       RILL_ASSIGN_OR_RETURN(const Tensor now,
-                            Observation(kForward, key, batch));
+                            Observation(kForward, key.now, batch));
       RILL_ASSIGN_OR_RETURN(const Tensor delta,
                             transforms_internal::ReadLeaf(
-                                kForward, DeltaKey(key), options_.delta_dtype,
+                                kForward, key.delta, options_.delta_dtype,
                                 now.shape(), *batch));
-      RILL_ASSIGN_OR_RETURN(const Tensor wide, Cast(delta, now.dtype()));
-      RILL_ASSIGN_OR_RETURN(Tensor next, Sum(now, 1, wide));
-      RILL_RETURN_IF_ERROR(batch->Set(NextKey(key), std::move(next)));
+      RILL_ASSIGN_OR_RETURN(Tensor next,
+                            spare_.Take(now.dtype(), now.shape()));
+      CastInto(delta, next);
+      Sum(now, 1, next, next);
+      RILL_RETURN_IF_ERROR(batch->Set(key.next, std::move(next)));
       if (!options_.drop_delta) continue;
-      RILL_RETURN_IF_ERROR(DeleteLeaf(DeltaKey(key), batch));
+      RILL_RETURN_IF_ERROR(DeleteLeaf(key.delta, batch));
     }
     return absl::OkStatus();
   }
@@ -192,6 +215,8 @@ class Delta final : public BatchTransform {
   }
 
   const NextObservationDelta::Options options_;
+  std::vector<Keys> keys_;  // Of each of in_keys.
+  mutable transforms_internal::SpareTensors spare_;
 };
 
 }  // namespace

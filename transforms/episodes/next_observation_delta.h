@@ -26,7 +26,7 @@ namespace rill {
 //   any source; TorchRL's writes the differences beside the environment. Keys
 //   are named: none is found by itself.
 // Thread-safety: immutable, without a state.
-// Cost: O(elements); a few new tensors a batch.
+// Cost: O(elements).
 //
 // Example (NextObservationDeltaTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto delta, NextObservationDelta::Create({}));

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <set>
 #include <type_traits>
 #include <utility>
@@ -185,51 +184,61 @@ class VecNormTransform final : public StepTransform {
       // apart, and then written over a tensor that nobody else holds, or they
       // are in a tensor of their own.
       const int64_t n = options_.shapes[leaf.key].num_elements();
-      double room[1 + 2 * kSmall];
-      std::optional<Tensor> after;
-      if (!options_.frozen && !(is_own && n <= kSmall)) {
-        RILL_ASSIGN_OR_RETURN(after, spare_.Take(DType::kFloat64, shape));
+      double* const statistics = before->data<double>();
+      if (options_.frozen || (is_own && n <= kSmall)) {
+        double room[1 + 2 * kSmall];
+        RILL_RETURN_IF_ERROR(
+            MapLeaf(leaf.in, n, lanes, from, to, statistics, room));
+        if (!options_.frozen) std::copy_n(room, 1 + 2 * n, statistics);
+        continue;
       }
-      const VecNormCall call = {
-          .n = n,
-          .rows = lanes.count,
-          .decay = options_.decay,
-          .eps = options_.eps,
-          .frozen = options_.frozen,
-          .before = before->data<double>(),
-          .after = after.has_value() ? after->data<double>() : room};
-      const bool is_finite = from.dtype == DType::kFloat32
-                                 ? MapLanes<float>(from, to, lanes, call)
-                                 : MapLanes<double>(from, to, lanes, call);
-      if (!is_finite) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("VecNorm: \"", leaf.in,
-                         "\": got a value that is not finite, want finite ones "
-                         "to learn from; the statistics stay"));
-      }
-      if (options_.frozen) continue;
-      if (after.has_value()) {
-        RILL_RETURN_IF_ERROR(state->Set(key, *std::move(after)));
-      } else {
-        std::copy_n(room, 1 + 2 * n, before->data<double>());
-      }
+      RILL_ASSIGN_OR_RETURN(Tensor after,
+                            spare_.Take(DType::kFloat64, shape));
+      RILL_RETURN_IF_ERROR(MapLeaf(leaf.in, n, lanes, from, to, statistics,
+                                   after.data<double>()));
+      RILL_RETURN_IF_ERROR(state->Set(key, std::move(after)));
     }
     return absl::OkStatus();
   }
 
-  // False where moments are not finite.
+  absl::Status MapLeaf(absl::string_view key, int64_t n, const Lanes& lanes,
+                       const BoundLeaf& from, const BoundLeaf& to,
+                       const double* before, double* after) const {
+    const bool is_packed = !lanes.mask.empty() &&
+                           lanes.count * std::max<int64_t>(1, n) <= kPacked;
+    const bool is_masked = !lanes.mask.empty() && !is_packed;
+    // Made at once and passed by reference: a copy would wait for the stores.
+    const VecNormCall call = {
+        .n = n,
+        .rows = lanes.count,
+        .mask = is_masked ? lanes.mask : absl::Span<const uint8_t>(),
+        .first = is_masked ? static_cast<int64_t>(lanes.lanes[0]) : 0,
+        .decay = options_.decay,
+        .eps = options_.eps,
+        .frozen = options_.frozen,
+        .before = before,
+        .after = after};
+    const size_t* const packed = is_packed ? lanes.lanes : nullptr;
+    if (from.dtype == DType::kFloat32 ? MapLanes<float>(from, to, packed, call)
+                                      : MapLanes<double>(from, to, packed,
+                                                         call)) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("VecNorm: \"", key,
+                     "\": got a value that is not finite, want finite ones "
+                     "to learn from; the statistics stay"));
+  }
+
+  // False where moments are not finite. `packed`: the lanes of a call of few
+  // rows, null for others.
   template <typename T>
   static bool MapLanes(const BoundLeaf& from, const BoundLeaf& to,
-                       const Lanes& lanes, VecNormCall call) {
+                       const size_t* packed, const VecNormCall& call) {
     const T* const in = reinterpret_cast<const T*>(from.data);
     T* const out = reinterpret_cast<T*>(to.data);
-    if (lanes.mask.empty()) return NormaliseRows(call, in, out);
-    if (call.rows * std::max<int64_t>(1, call.n) <= kPacked) {
-      return MapPacked(call, lanes.lanes, in, out);
-    }
-    call.mask = lanes.mask;
-    call.first = static_cast<int64_t>(lanes.lanes[0]);
-    return NormaliseRows(call, in, out);
+    return packed != nullptr ? MapPacked(call, packed, in, out)
+                             : NormaliseRows(call, in, out);
   }
 
   // Few rows here and there, as rows that follow one another.

@@ -141,15 +141,25 @@ HWY_ATTR void ForColumns(int64_t columns, const Body& body) {
 }
 
 // Of what was before, after the decay, and of that and the call's rows.
-// Computed once for all columns: each column's merge needs them.
+// Divisions by numbers that all columns share are made once.
 struct Weights {
   explicit Weights(const VecNormCall& call)
       : old(call.frozen ? call.before[0] : call.decay * call.before[0]),
-        all(call.frozen ? old : old + static_cast<double>(call.rows)),
-        per_weight(all > 0 ? 1 / all : 0) {}
+        rows(static_cast<double>(call.rows)),
+        all(call.frozen ? old : old + rows),
+        per_weight(all > 0 ? 1 / all : 0),
+        per_row(1 / rows) {}
   double old;
+  double rows;
   double all;
   double per_weight;
+  double per_row;
+};
+
+template <typename Vector>
+struct Moments {
+  Vector center;   // The new mean.
+  Vector squares;  // Of deviations around it.
 };
 
 // The merge of Chan, Golub and LeVeque. With the rows' mean at shift + delta:
@@ -159,47 +169,62 @@ struct Weights {
 //   all = decay * before + own + delta^2 * old * rows / (old + rows);
 //
 // `own` is the rows' squared deviations around their own mean. Rounding may
-// make it less than 0, which Max mends. Afterwards shift[c] is the new mean and
-// factor[c] 1 / deviation. `begin` is the first column of the block.
+// make it less than 0, which Max mends.
+template <typename D, typename Vector = hn::Vec<D>>
+HWY_INLINE Moments<Vector> Merge(D d, const VecNormCall& call,
+                                 const Weights& weights, Vector total,
+                                 Vector squares, Vector shift, Vector before) {
+  const double take = weights.rows * weights.per_weight;
+  const double between = weights.old * weights.rows * weights.per_weight;
+  // From the shift to the rows' mean.
+  const Vector delta = hn::Mul(total, hn::Set(d, weights.per_row));
+  const Vector own =
+      hn::Max(hn::Zero(d), hn::Sub(squares, hn::Mul(total, delta)));
+  const Vector center = hn::Add(shift, hn::Mul(hn::Set(d, take), delta));
+  const Vector all =
+      hn::Add(hn::Add(hn::Mul(hn::Set(d, call.decay), before), own),
+              hn::Mul(hn::Mul(delta, delta), hn::Set(d, between)));
+  return {center, all};
+}
+
+template <typename D, typename Vector = hn::Vec<D>>
+HWY_INLINE bool AreFinite(D d, const Moments<Vector>& moments) {
+  return hn::AllTrue(d, hn::And(hn::IsFinite(moments.center),
+                                hn::IsFinite(moments.squares)));
+}
+
+// 1 / deviation. It takes longest, so the moments are stored before.
+template <typename D, typename Vector = hn::Vec<D>>
+HWY_INLINE Vector Factor(D d, const VecNormCall& call, const Weights& weights,
+                         const Moments<Vector>& moments) {
+  const Vector deviation =
+      hn::Sqrt(hn::Mul(moments.squares, hn::Set(d, weights.per_weight)));
+  return hn::Div(hn::Set(d, 1.0), hn::Max(hn::Set(d, call.eps), deviation));
+}
+
+// Afterwards shift[c] is the new mean and factor[c] 1 / deviation. `begin` is
+// the first column of the block.
 bool MergeMoments(const VecNormCall& call, const Weights& weights,
                   int64_t begin, int64_t columns, const double* sum,
                   const double* squares, double* shift, double* factor) {
   const double* const squares_before = call.before + 1 + call.n + begin;
   double* const mean = call.after + 1 + begin;
   double* const squares_after = mean + call.n;
-  // Divisions by numbers that all columns share are made once.
-  const auto rows = static_cast<double>(call.rows);
-  const double per_row = 1 / rows;
-  const double take = rows * weights.per_weight;
-  const double between = weights.old * rows * weights.per_weight;
   bool are_finite = true;
-  ForColumns(columns, [&]<typename D, bool kIsWhole>(
-                          const Access<D, kIsWhole>& access,
-                          int64_t c) HWY_ATTR {
-    using Vector = hn::Vec<D>;
-    const D d;
-    // From the shift to the rows' mean.
-    const Vector total = access.Load(sum + c);
-    const Vector delta = hn::Mul(total, hn::Set(d, per_row));
-    const Vector own = hn::Max(
-        hn::Zero(d), hn::Sub(access.Load(squares + c), hn::Mul(total, delta)));
-    const Vector center =
-        hn::Add(access.Load(shift + c), hn::Mul(hn::Set(d, take), delta));
-    const Vector before = access.Load(squares_before + c);
-    const Vector all =
-        hn::Add(hn::Add(hn::Mul(hn::Set(d, call.decay), before), own),
-                hn::Mul(hn::Mul(delta, delta), hn::Set(d, between)));
-    are_finite &=
-        hn::AllTrue(d, hn::And(hn::IsFinite(center), hn::IsFinite(all)));
-    access.Store(center, shift + c);
-    access.Store(center, mean + c);
-    access.Store(all, squares_after + c);
-    const Vector deviation =
-        hn::Sqrt(hn::Mul(all, hn::Set(d, weights.per_weight)));
-    access.Store(
-        hn::Div(hn::Set(d, 1.0), hn::Max(hn::Set(d, call.eps), deviation)),
-        factor + c);
-  });
+  ForColumns(columns,
+             [&]<typename D, bool kIsWhole>(const Access<D, kIsWhole>& access,
+                                            int64_t c) HWY_ATTR {
+               const D d;
+               const auto merged =
+                   Merge(d, call, weights, access.Load(sum + c),
+                         access.Load(squares + c), access.Load(shift + c),
+                         access.Load(squares_before + c));
+               are_finite &= AreFinite(d, merged);
+               access.Store(merged.center, shift + c);
+               access.Store(merged.center, mean + c);
+               access.Store(merged.squares, squares_after + c);
+               access.Store(Factor(d, call, weights, merged), factor + c);
+             });
   return are_finite;
 }
 
@@ -347,12 +372,58 @@ bool Learn(const VecNormCall& call, const Weights& weights,
                       shift, factor);
 }
 
+// Rows of one vector. All numbers of a call stay in registers: where rows are
+// few, to store and load them takes most of the time. The same additions in the
+// same order as in groups of two rows. Some rows were seen before, and none is
+// masked.
+template <typename T>
+bool NormaliseFour(const VecNormCall& call, const Weights& weights, const T* in,
+                   T* out) {
+  using Vector = hn::Vec<Four>;
+  const Access<Four, true> access;
+  const Vector shift = access.Load(call.before + 1);
+  Vector first_a = hn::Zero(Four());
+  Vector first_b = first_a;
+  Vector second_a = first_a;
+  Vector second_b = first_a;
+  int64_t row = 0;
+  for (; row + 2 <= call.rows; row += 2) {
+    const Vector a = hn::Sub(access.Load(in + 4 * row), shift);
+    const Vector b = hn::Sub(access.Load(in + 4 * row + 4), shift);
+    first_a = hn::Add(first_a, a);
+    first_b = hn::Add(first_b, b);
+    second_a = hn::Add(second_a, hn::Mul(a, a));
+    second_b = hn::Add(second_b, hn::Mul(b, b));
+  }
+  if (row < call.rows) {
+    const Vector a = hn::Sub(access.Load(in + 4 * row), shift);
+    first_a = hn::Add(first_a, a);
+    second_a = hn::Add(second_a, hn::Mul(a, a));
+  }
+  const auto merged =
+      Merge(Four(), call, weights, hn::Add(first_a, first_b),
+            hn::Add(second_a, second_b), shift, access.Load(call.before + 5));
+  call.after[0] = weights.all;
+  access.Store(merged.center, call.after + 1);
+  access.Store(merged.squares, call.after + 5);
+  const Vector factor = Factor(Four(), call, weights, merged);
+  for (row = 0; row < call.rows; ++row) {
+    const Vector d = hn::Sub(access.Load(in + 4 * row), merged.center);
+    access.Store(hn::Mul(d, factor), out + 4 * row);
+  }
+  return AreFinite(Four(), merged);
+}
+
 template <typename T>
 bool NormaliseAll(const VecNormCall& call, const T* in, T* out) {
+  const Weights weights(call);
+  if (call.n == 4 && hn::Lanes(Four()) == 4 && call.before[0] > 0 &&
+      call.mask.empty() && !call.frozen) {
+    return NormaliseFour(call, weights, in, out);
+  }
+  if (!call.frozen) call.after[0] = weights.all;
   double shift[kColumns];
   double factor[kColumns];
-  const Weights weights(call);
-  if (!call.frozen) call.after[0] = weights.all;
   Columns columns = {.width = call.n,
                      .group_bits = GroupBits(call.n, kGroupBits)};
   bool is_finite = true;

@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/rng.h"
 #include "rill/device/buffer.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/leaf_spec.h"
@@ -31,6 +32,7 @@
 #include "rill/transforms/conformance/fake_environment.h"
 #include "rill/transforms/conformance/step_transform_conformance.h"
 #include "rill/transforms/conformance/ted_spec.h"
+#include "rill/transforms/episodes/vec_norm_kernels.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill {
@@ -137,6 +139,42 @@ TEST(VecNormTest, StatisticsAreThoseOfAllRowsSeen) {
       }
     }
   });
+}
+
+// Rows of four stay in registers, rows behind a mask do not.
+TEST(VecNormTest, RowsOfFourHaveTheSameBitsOnEveryWay) {
+  const Rng rng(5, RngStream::kUser);
+  for (int64_t rows = 1; rows <= 64; ++rows) {
+    SCOPED_TRACE(rows);
+    std::vector<float> in(static_cast<size_t>(4 * rows));
+    for (size_t i = 0; i < in.size(); ++i) {
+      in[i] = static_cast<float>(
+          rng.UniformDouble(0, static_cast<uint32_t>(i)) - 0.5);
+    }
+    // Means near 0 that additions round, so that their order shows.
+    const std::vector<double> before = {10,      1e-3 / 3, 1e-3 / 7,
+                                        1e-4,    1e-5 / 3, 1 / 3.0,
+                                        2 / 7.0, 0.5,      1e-9};
+    const std::vector<uint8_t> mask(static_cast<size_t>(rows), 1);
+    ForEachTarget([&] {
+      std::vector<double> after[2] = {before, before};
+      std::vector<float> out[2] = {in, in};
+      for (const bool is_masked : {false, true}) {
+        EXPECT_TRUE(transforms_internal::NormaliseRows(
+            {.n = 4,
+             .rows = rows,
+             .mask = is_masked ? mask : absl::Span<const uint8_t>(),
+             .decay = 0.99,
+             .eps = 1e-4,
+             .before = before.data(),
+             .after = after[is_masked].data()},
+            out[is_masked].data(), out[is_masked].data()));
+      }
+      EXPECT_EQ(after[0], after[1]);
+      EXPECT_EQ(out[0], out[1]);
+      EXPECT_NE(after[0], before);
+    });
+  }
 }
 
 TEST(VecNormTest, AResetCountsTheMaskedLanesAlone) {

@@ -85,13 +85,15 @@ class RowwiseTransform : public BatchTransform,
  protected:
   explicit RowwiseTransform(Rows rows);
 
+  // One leaf of a batch, in place or into a tensor of its own.
+  absl::Status MapLeaf(const RowMap& map, absl::string_view in,
+                       absl::string_view out, bool is_in_place,
+                       TensorDict* batch) const;
+
  private:
   const std::string& OutKey(size_t i) const {
     return rows_.out_keys.empty() ? rows_.in_keys[i] : rows_.out_keys[i];
   }
-  absl::Status MapLeaf(const RowMap& map, absl::string_view in,
-                       absl::string_view out, bool is_in_place,
-                       TensorDict* batch) const;
   absl::StatusOr<TensorDictSpec> MapKeys(absl::string_view call,
                                          const RowMap& map,
                                          absl::Span<const std::string> in_keys,

@@ -29,8 +29,8 @@ namespace rill {
 // Errors: INVALID_ARGUMENT names the leaf that does not fit the first.
 // Thread-safety: immutable.
 // Cost: a copy of the leaves. After a read into one of two tensors that are
-//   used again once nobody else holds them. Up to eight leaves with names of up
-//   to 15 bytes then allocate nothing.
+//   used again once nobody else holds them. Up to eight leaves then allocate
+//   nothing.
 
 // The base: what joins have in common.
 class JoinRows : public BatchTransform, public StepTransform {

@@ -13,6 +13,7 @@ namespace {
 
 // A view where strides allow it, else a copy of the leaf.
 absl::Status Flatten(TensorDict* batch) {
+  if (batch->batch_shape().rank() == 1) return absl::OkStatus();
   absl::StatusOr<TensorDict> flat =
       batch->Reshape({batch->batch_shape().num_elements()});
   RILL_RETURN_IF_ERROR(flat.status()) << "in FlattenTensorDict";

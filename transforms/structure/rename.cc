@@ -119,6 +119,10 @@ absl::Status Rename::RenameOne(absl::string_view from, const std::string& to,
   if (from == to) return absl::OkStatus();
   // The entry moves with all below it, and no byte is copied.
   if (!create_copy_) return batch->Rename(from, to);
+  if (const Tensor* const leaf = batch->Find(from);
+      is_own && leaf != nullptr && leaf->is_host()) {
+    return MapLeaf(*rows().map, from, to, /*is_in_place=*/false, batch);
+  }
   // A dictionary with that one entry, which is then renamed by itself.
   RILL_ASSIGN_OR_RETURN(TensorDict copy, batch->Select({from}));
   // After a read the copy has bytes of its own: later transforms change leaves

@@ -209,6 +209,12 @@ absl::Status ReshapeRows::Forward(TensorDict* batch,
   for (size_t i = 0; i < rows().in_keys.size(); ++i) {
     const std::string& in = rows().in_keys[i];
     const std::string& out = rows().out_keys.empty() ? in : rows().out_keys[i];
+    const Tensor* const leaf = batch->Find(in);
+    if (in != out && leaf != nullptr && leaf->is_host()) {
+      RILL_RETURN_IF_ERROR(
+          MapLeaf(*rows().map, in, out, /*is_in_place=*/false, batch));
+      continue;
+    }
     RILL_RETURN_IF_ERROR(ReshapeLeaf(*rows().map, in, out, batch))
         << "in " << name();
   }

@@ -53,19 +53,13 @@ bool Select::Keeps(absl::string_view key) const {
 }
 
 absl::Status Select::Forward(TensorDict* batch, TensorDict* /*state*/) const {
-  // The keys of options, and those of rewards and flags that the batch has: a
-  // missing one of these is no error.
-  std::vector<absl::string_view> keys(options_.selected_keys.begin(),
-                                      options_.selected_keys.end());
-  for (const absl::string_view key :
-       {"reward", "next/reward", "done", "terminated", "truncated", "next/done",
-        "next/terminated", "next/truncated"}) {
-    if (Keeps(key) && batch->Contains(key)) keys.push_back(key);
+  for (const std::string& key : options_.selected_keys) {
+    if (batch->Kind(key).has_value()) continue;
+    RILL_RETURN_IF_ERROR(batch->Select({key}).status()) << "in Select";
   }
-  absl::StatusOr<TensorDict> part = batch->Select(keys);
-  RILL_RETURN_IF_ERROR(part.status()) << "in Select";
-  *batch = *std::move(part);
-  return absl::OkStatus();
+  return batch->DeleteIf([&](absl::string_view key, const TensorDict* dict) {
+    return !Keeps(key) && (dict == nullptr || dict->empty());
+  });
 }
 
 absl::StatusOr<TensorDictSpec> Select::ForwardSpec(
@@ -114,11 +108,10 @@ bool Exclude::Drops(absl::string_view key) const {
 }
 
 absl::Status Exclude::DropFrom(TensorDict* batch) const {
-  const std::vector<absl::string_view> keys(options_.excluded_keys.begin(),
-                                            options_.excluded_keys.end());
-  absl::StatusOr<TensorDict> rest = batch->Exclude(keys);
-  RILL_RETURN_IF_ERROR(rest.status()) << "in Exclude";
-  *batch = *std::move(rest);
+  for (const std::string& key : options_.excluded_keys) {
+    if (!batch->Contains(key)) continue;
+    RILL_RETURN_IF_ERROR(batch->Delete(key)) << "in Exclude";
+  }
   return absl::OkStatus();
 }
 

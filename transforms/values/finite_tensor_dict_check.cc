@@ -108,16 +108,19 @@ FiniteTensorDictCheck::Create() {
 
 absl::Status FiniteTensorDictCheck::Forward(TensorDict* batch,
                                             TensorDict* /*state*/) const {
-  for (const std::string& key : batch->LeafKeys()) {
-    if (!IsFloatingPoint(batch->Find(key)->dtype())) continue;
+  const auto check = [batch](absl::string_view key) -> absl::Status {
     RILL_ASSIGN_OR_RETURN(const Tensor leaf,
                           transforms_internal::ReadLeaf(kName, key, *batch));
     const int64_t found =
         FirstNotFinite(leaf.dtype(), leaf.raw_data(), leaf.num_elements());
-    if (found == leaf.num_elements()) continue;
+    if (found == leaf.num_elements()) return absl::OkStatus();
     return NotFinite(absl::StrCat("\"", key, "\""), found, leaf.shape());
-  }
-  return absl::OkStatus();
+  };
+  absl::Status status;
+  batch->ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    if (status.ok() && IsFloatingPoint(leaf.dtype())) status = check(key);
+  });
+  return status;
 }
 
 absl::StatusOr<StepPlan> FiniteTensorDictCheck::PlanSteps(

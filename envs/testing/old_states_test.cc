@@ -41,9 +41,8 @@ void GoOn(absl::string_view name, Env& saved, Env& other) {
   // Loading refuses the links that a test's data may be.
   const std::string directory = FreshPath(absl::StrCat("old_", name));
   RILL_ASSERT_OK(CopyTree("envs/testing/testdata/old_states", directory));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const TensorDict old,
-      LoadConsolidated(absl::StrCat(directory, "/", name)));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict old, LoadConsolidated(absl::StrCat(
+                                                      directory, "/", name)));
   RILL_ASSERT_OK(other.LoadState(old));
   EXPECT_THAT(other.SaveState(), IsOkAndHolds(BitEqualTo(state)));
 }

@@ -278,8 +278,13 @@ TEST(RateLimiterTest, StatesThatDoNotFitChangeNothing) {
   EXPECT_THAT(limiter->LoadState(state.Encode()),
               StatusIs(absl::StatusCode::kDataLoss,
                        HasSubstr("deletes: got 4, want [0, 3]")));
-  EXPECT_THAT(limiter->LoadState(SavedState("RateLimiter", 2).Encode()),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  for (SavedState other : {SavedState("RateLimiter", 2), SavedState("No", 1)}) {
+    for (const char* name : {"inserts", "samples", "deletes"}) {
+      other.Set(name, int64_t{3});
+    }
+    EXPECT_THAT(limiter->LoadState(other.Encode()),
+                StatusIs(absl::StatusCode::kFailedPrecondition));
+  }
   EXPECT_EQ(limiter->SaveState(), before);
 }
 

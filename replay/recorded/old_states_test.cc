@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
@@ -56,6 +57,7 @@ ReplayBuffer::Options BufferOptions() {
   options.sampler = MakeUniformSampler();
   options.transforms.push_back(MakeFakeRowCounter());
   options.rate_limiter = *RateLimiter::Create(RateLimiter::MinSize(1));
+  options.rate_limit_timeout = absl::ZeroDuration();
   options.batch_size = 4;
   return options;
 }
@@ -113,7 +115,7 @@ TEST(OldStatesTest, AnEnsembleGoesOn) {
     return *ReplayBufferEnsemble::Create(std::move(options));
   };
   const auto saved = make(UINT64_MAX);
-  RILL_ASSERT_OK(saved->SetShares({2, 1}));
+  RILL_ASSERT_OK(saved->SetShares({3, 2}));
   const auto other = make(1);
   GoOn("ensemble", *saved, *other);
 }

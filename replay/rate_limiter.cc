@@ -9,11 +9,15 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/slots/slot.h"
 
 namespace rill {
 namespace {
+
+constexpr absl::string_view kType = "RateLimiter";
+constexpr int64_t kStateVersion = 1;
 
 absl::Status Bad(absl::string_view what, const absl::AlphaNum& got,
                  const absl::AlphaNum& want) {
@@ -271,24 +275,42 @@ void RateLimiter::Close() {
 
 // --- State -------------------------------------------------------------------
 
-RateLimiter::State RateLimiter::SaveState() const { return GetStats().done; }
-
-absl::Status RateLimiter::LoadState(const State& state) {
+absl::Status RateLimiter::SetCounts(const Counts& counts) {
   absl::MutexLock lock(&mutex_);
   const auto check = [](absl::string_view what, int64_t got, int64_t most) {
     if (got >= 0 && got <= most) return absl::OkStatus();
-    return Bad(absl::StrCat("LoadState: ", what), got,
+    return Bad(absl::StrCat("SetCounts: ", what), got,
                absl::StrCat("[0, ", most, "]"));
   };
   RILL_RETURN_IF_ERROR(
-      check("inserts", state.inserts, kMaxWritten - inserts_.side.in_flight));
+      check("inserts", counts.inserts, kMaxWritten - inserts_.side.in_flight));
   RILL_RETURN_IF_ERROR(
-      check("samples", state.samples, kMaxWritten - samples_.side.in_flight));
-  RILL_RETURN_IF_ERROR(check("deletes", state.deletes, state.inserts));
-  inserts_.done = state.inserts;
-  samples_.done = state.samples;
-  deletes_ = state.deletes;
+      check("samples", counts.samples, kMaxWritten - samples_.side.in_flight));
+  RILL_RETURN_IF_ERROR(check("deletes", counts.deletes, counts.inserts));
+  inserts_.done = counts.inserts;
+  samples_.done = counts.samples;
+  deletes_ = counts.deletes;
   return absl::OkStatus();
+}
+
+std::string RateLimiter::SaveState() const {
+  const Counts counts = GetStats().done;
+  SavedState state(kType, kStateVersion);
+  state.Set("inserts", counts.inserts);
+  state.Set("samples", counts.samples);
+  state.Set("deletes", counts.deletes);
+  return state.Encode();
+}
+
+absl::Status RateLimiter::LoadState(absl::string_view bytes) {
+  RILL_ASSIGN_OR_RETURN(const SavedState state, SavedState::Decode(bytes));
+  RILL_RETURN_IF_ERROR(state.CheckType(kType, kStateVersion));
+  Counts counts;
+  RILL_ASSIGN_OR_RETURN(counts.inserts, state.Get<int64_t>("inserts"));
+  RILL_ASSIGN_OR_RETURN(counts.samples, state.Get<int64_t>("samples"));
+  RILL_ASSIGN_OR_RETURN(counts.deletes, state.Get<int64_t>("deletes"));
+  const absl::Status set = SetCounts(counts);
+  return set.ok() ? set : state.Damaged(set.message());
 }
 
 RateLimiter::Stats RateLimiter::GetStats() const {

@@ -95,13 +95,13 @@ class RateLimiter {
     bool is_insert_;
   };
 
-  // The state that outlives the process. All >= 0, deletes <= inserts <=
-  // kMaxWritten, samples <= kMaxWritten (slots/slot.h).
-  struct State {
+  // All >= 0, deletes <= inserts <= kMaxWritten, samples <= kMaxWritten
+  // (slots/slot.h).
+  struct Counts {
     int64_t inserts = 0;
     int64_t samples = 0;
     int64_t deletes = 0;
-    friend bool operator==(const State&, const State&) = default;
+    friend bool operator==(const Counts&, const Counts&) = default;
   };
 
   struct Side {
@@ -111,7 +111,7 @@ class RateLimiter {
     absl::Duration time_waited = absl::ZeroDuration();  // Of those that ended.
   };
   struct Stats {
-    State done;
+    Counts done;
     Side inserts;
     Side samples;
   };
@@ -151,10 +151,14 @@ class RateLimiter {
   // were given still end as they should.
   void Close();
 
-  State SaveState() const;
-  // Replaces the counts; permits in flight stay. State() forgets everything, as
-  // a storage that was cleared does. INVALID_ARGUMENT names the count.
-  absl::Status LoadState(const State& state);
+  // Replaces the counts; permits in flight stay. Counts() forgets everything,
+  // as a storage that was cleared does. INVALID_ARGUMENT names the count.
+  absl::Status SetCounts(const Counts& counts);
+  // The counts, as the bytes of a SavedState (base/state/saved_state.h) with
+  // the values `inserts`, `samples` and `deletes`. LoadState is SetCounts;
+  // DATA_LOSS or FAILED_PRECONDITION where the bytes do not fit.
+  std::string SaveState() const;
+  absl::Status LoadState(absl::string_view state);
 
   Stats GetStats() const;
   // Every number, as in errors.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/slots/slot.h"
@@ -63,12 +65,12 @@ TEST(RateLimiterTest, Example) {
   const absl::Time deadline = absl::InfiniteFuture();
   RILL_EXPECT_OK(
       RunExample(storage.get(), NumberedSteps(1, 10), limiter.get(), deadline));
-  EXPECT_EQ(limiter->SaveState().inserts, 10);
+  EXPECT_EQ(limiter->GetStats().done.inserts, 10);
   // Two lanes do not fit in one: the permit went back.
   EXPECT_THAT(
       RunExample(storage.get(), NumberedSteps(2, 5), limiter.get(), deadline),
       StatusIs(kInvalidArgument));
-  EXPECT_EQ(limiter->SaveState().inserts, 10);
+  EXPECT_EQ(limiter->GetStats().done.inserts, 10);
   EXPECT_EQ(limiter->GetStats().inserts.in_flight, 0);
 }
 
@@ -103,7 +105,7 @@ TEST(RateLimiterTest, SampleToInsertRatioHoldsBothToTheRatio) {
   RILL_EXPECT_OK(Sample(limiter.get(), 16));
   EXPECT_FALSE(limiter->CanSample(1));  // diff is 32.
   // Below the least size inserts go, however far off the ratio is.
-  RILL_EXPECT_OK(limiter->LoadState({.inserts = 100, .deletes = 95}));
+  RILL_EXPECT_OK(limiter->SetCounts({.inserts = 100, .deletes = 95}));
   EXPECT_TRUE(limiter->CanInsert(5));
   EXPECT_FALSE(limiter->CanInsert(6));
 }
@@ -132,14 +134,14 @@ TEST(RateLimiterTest, APermitInFlightCountsAgainstItsOwnKindOnly) {
   EXPECT_FALSE(limiter->CanSample(1));  // No row is there yet.
   inserts.Commit();
   inserts.Commit();
-  EXPECT_EQ(limiter->SaveState(), (RateLimiter::State{.inserts = 2}));
+  EXPECT_EQ(limiter->GetStats().done, (RateLimiter::Counts{.inserts = 2}));
   RILL_ASSERT_OK_AND_ASSIGN(auto samples,
                             limiter->AwaitSample(2, absl::InfinitePast()));
   EXPECT_FALSE(limiter->CanSample(1));
   EXPECT_FALSE(limiter->CanInsert(1));  // They may go back yet.
   samples = std::move(inserts);         // Which does that.
   EXPECT_TRUE(limiter->CanSample(2));
-  EXPECT_EQ(limiter->SaveState(), (RateLimiter::State{.inserts = 2}));
+  EXPECT_EQ(limiter->GetStats().done, (RateLimiter::Counts{.inserts = 2}));
 }
 
 // --- Errors ------------------------------------------------------------------
@@ -236,17 +238,17 @@ TEST(RateLimiterTest, CountsThatCannotBeAreRefused) {
   EXPECT_THAT(limiter->DidDelete(-1), StatusIs(kInvalidArgument));
   EXPECT_THAT(limiter->DidInsert(-1), StatusIs(kInvalidArgument));
   EXPECT_THAT(limiter->DidInsert(kMaxWritten), StatusIs(kInvalidArgument));
-  for (const RateLimiter::State& state :
-       std::vector<RateLimiter::State>{{.inserts = -1},
-                                       {.samples = -1},
-                                       {.deletes = -1},
-                                       {.inserts = 3, .deletes = 4},
-                                       {.inserts = kMaxWritten + 1},
-                                       {.samples = kMaxWritten + 1}}) {
-    EXPECT_THAT(limiter->LoadState(state),
-                StatusIs(kInvalidArgument, HasSubstr("LoadState: ")));
+  for (const RateLimiter::Counts& counts :
+       std::vector<RateLimiter::Counts>{{.inserts = -1},
+                                        {.samples = -1},
+                                        {.deletes = -1},
+                                        {.inserts = 3, .deletes = 4},
+                                        {.inserts = kMaxWritten + 1},
+                                        {.samples = kMaxWritten + 1}}) {
+    EXPECT_THAT(limiter->SetCounts(counts),
+                StatusIs(kInvalidArgument, HasSubstr("SetCounts: ")));
   }
-  EXPECT_EQ(limiter->SaveState(), (RateLimiter::State{.inserts = 5}));
+  EXPECT_EQ(limiter->GetStats().done, (RateLimiter::Counts{.inserts = 5}));
 }
 
 TEST(RateLimiterTest, ASavedStateGoesOnWhereItWas) {
@@ -260,6 +262,30 @@ TEST(RateLimiterTest, ASavedStateGoesOnWhereItWas) {
   EXPECT_TRUE(other->CanSample(1));
   EXPECT_FALSE(other->CanSample(2));
   EXPECT_FALSE(other->CanInsert(3));
+}
+
+TEST(RateLimiterTest, StatesThatDoNotFitChangeNothing) {
+  const auto limiter = Make({});
+  RILL_EXPECT_OK(limiter->DidInsert(5));
+  const std::string before = limiter->SaveState();
+  SavedState state("RateLimiter", 1);
+  state.Set("inserts", int64_t{3});
+  state.Set("samples", int64_t{0});
+  EXPECT_THAT(
+      limiter->LoadState(state.Encode()),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("deletes")));
+  state.Set("deletes", int64_t{4});
+  EXPECT_THAT(limiter->LoadState(state.Encode()),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("deletes: got 4, want [0, 3]")));
+  for (SavedState other : {SavedState("RateLimiter", 2), SavedState("No", 1)}) {
+    for (const char* name : {"inserts", "samples", "deletes"}) {
+      other.Set(name, int64_t{3});
+    }
+    EXPECT_THAT(limiter->LoadState(other.Encode()),
+                StatusIs(absl::StatusCode::kFailedPrecondition));
+  }
+  EXPECT_EQ(limiter->SaveState(), before);
 }
 
 // --- Properties --------------------------------------------------------------
@@ -357,7 +383,7 @@ TEST(RateLimiterTest, LetsGoWhatAPlainModelLetsGo) {
         }
       }
     }
-    EXPECT_EQ(static_cast<double>(limiter->SaveState().samples),
+    EXPECT_EQ(static_cast<double>(limiter->GetStats().done.samples),
               model.Sum("s"));
   }
   EXPECT_GT(refused, 300);
@@ -397,11 +423,11 @@ TEST(RateLimiterTest, WhatIsRefusedAtOnceDoesNotGoLater) {
   int64_t refused = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const auto limiter = Make(RandomOptions(rng, seed));
-    RateLimiter::State state;
-    state.inserts = rng.UniformInt(seed, 4, 12);
-    state.deletes = rng.UniformInt(seed, 5, state.inserts + 1);
-    state.samples = rng.UniformInt(seed, 6, 20);
-    RILL_ASSERT_OK(limiter->LoadState(state));
+    RateLimiter::Counts counts;
+    counts.inserts = rng.UniformInt(seed, 4, 12);
+    counts.deletes = rng.UniformInt(seed, 5, counts.inserts + 1);
+    counts.samples = rng.UniformInt(seed, 6, 20);
+    RILL_ASSERT_OK(limiter->SetCounts(counts));
     const int64_t n = 1 + rng.UniformInt(seed, 7, 40);
     const bool is_insert = seed % 2 == 0;
     absl::Status status =

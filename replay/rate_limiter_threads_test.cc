@@ -73,7 +73,7 @@ TEST(RateLimiterThreadsTest, EveryChangeWakesWhoMayGoThen) {
   RILL_EXPECT_OK(sample([&] { await_insert()->Commit(); }));
   RILL_EXPECT_OK(sample([&] { RILL_EXPECT_OK(limiter->DidInsert(1)); }));
   RILL_EXPECT_OK(sample([&] {
-    RILL_EXPECT_OK(limiter->LoadState({.inserts = 3, .samples = 2}));
+    RILL_EXPECT_OK(limiter->SetCounts({.inserts = 3, .samples = 2}));
   }));
   RILL_EXPECT_OK(limiter->DidInsert(2));
   RILL_EXPECT_OK(insert([&] {
@@ -84,7 +84,7 @@ TEST(RateLimiterThreadsTest, EveryChangeWakesWhoMayGoThen) {
   RILL_EXPECT_OK(insert([&] { RILL_EXPECT_OK(limiter->DidDelete(6)); }));
   RILL_EXPECT_OK(insert(
       [&] { RILL_EXPECT_OK(limiter->SetOptions(RateLimiter::Queue(4))); }));
-  RILL_EXPECT_OK(insert([&] { RILL_EXPECT_OK(limiter->LoadState({})); }));
+  RILL_EXPECT_OK(insert([&] { RILL_EXPECT_OK(limiter->SetCounts({})); }));
 }
 
 TEST(RateLimiterThreadsTest, APermitThatGoesBackWakesTheNext) {
@@ -115,7 +115,7 @@ TEST(RateLimiterThreadsTest, CountsThatFillUpEndAWait) {
   const auto limiter = Make(RateLimiter::MinSize(1));
   EXPECT_THAT(WaitFor(limiter.get(), /*is_insert=*/false, kMaxWritten,
                       [&] {
-                        RILL_EXPECT_OK(limiter->LoadState(
+                        RILL_EXPECT_OK(limiter->SetCounts(
                             {.inserts = 1, .samples = kMaxWritten}));
                       }),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -172,7 +172,7 @@ TEST(RateLimiterThreadsTest, EveryRowIsSampledOnceWhoeverWaits) {
         auto permit = await();
         ASSERT_TRUE(permit.has_value());
         permit->Commit();
-        const RateLimiter::State done = limiter->SaveState();
+        const RateLimiter::Counts done = limiter->GetStats().done;
         EXPECT_GE(done.inserts - done.samples, 0);
         EXPECT_LE(done.inserts - done.samples, 2);
       }

@@ -230,8 +230,8 @@ TEST(ReplayBufferAheadFilesTest, CountsOfTheRateLimiterGoOn) {
   std::shared_ptr<RateLimiter> fresh =
       *RateLimiter::Create(RateLimiter::MinSize(1));
   RILL_ASSERT_OK(ReplayBuffer::Open(directory, options(fresh)));
-  const RateLimiter::State want = {.inserts = 36, .samples = 16};
-  EXPECT_EQ(fresh->SaveState(), want);
+  const RateLimiter::Counts want = {.inserts = 36, .samples = 16};
+  EXPECT_EQ(fresh->GetStats().done, want);
   RILL_EXPECT_OK(ReplayBuffer::Open(directory, OptionsOf(2)));
 }
 

@@ -51,7 +51,7 @@ Limited MakeLimited(const RateLimiter::Options& limit, absl::Duration timeout,
   return limited;
 }
 
-RateLimiter::State Done(const Limited& limited) {
+RateLimiter::Counts Done(const Limited& limited) {
   const RateLimiter::Stats stats = limited.limiter->GetStats();
   EXPECT_EQ(stats.inserts.in_flight, 0);
   EXPECT_EQ(stats.samples.in_flight, 0);
@@ -65,7 +65,7 @@ TEST(ReplayBufferRateLimitTest, RowsCountWhenWrittenItemsWhenHandedOut) {
     RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 6)));
     RILL_ASSERT_OK(limited.buffer->Sample());
     RILL_ASSERT_OK(limited.buffer->Sample(3));
-    const RateLimiter::State want = {.inserts = 6, .samples = 7};
+    const RateLimiter::Counts want = {.inserts = 6, .samples = 7};
     EXPECT_EQ(Done(limited), want);
   }
 }
@@ -85,7 +85,7 @@ TEST(ReplayBufferRateLimitTest, RowsThatTheWriterDropsDoNotCount) {
   // Steps 10 to 15, of which three stay, then lower ones, of which none does.
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 6, 10)));
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 6)));
-  EXPECT_EQ(limiter->SaveState(), RateLimiter::State{.inserts = 3});
+  EXPECT_EQ(limiter->GetStats().done, RateLimiter::Counts{.inserts = 3});
   EXPECT_EQ(limiter->GetStats().inserts.in_flight, 0);
   EXPECT_THAT(buffer->Sample(2), StatusIs(kDeadlineExceeded));
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 1, 20)));
@@ -96,7 +96,7 @@ TEST(ReplayBufferRateLimitTest, ClearForgetsTheCounts) {
   Limited limited = MakeLimited(RateLimiter::Queue(8), absl::ZeroDuration());
   RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 8)));
   RILL_ASSERT_OK(limited.buffer->Clear());
-  EXPECT_EQ(Done(limited), RateLimiter::State());
+  EXPECT_EQ(Done(limited), RateLimiter::Counts());
   EXPECT_THAT(limited.buffer->Sample(), StatusIs(kDeadlineExceeded));
   RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 6)));
   RILL_ASSERT_OK(limited.buffer->Sample());
@@ -187,13 +187,13 @@ TEST(ReplayBufferRateLimitTest, WhatFailsGivesItsPermitBack) {
   // Two lanes where the storage has one.
   EXPECT_THAT(limited.buffer->Extend(NumberedSteps(2, 4)),
               StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_EQ(Done(limited), RateLimiter::State());
+  EXPECT_EQ(Done(limited), RateLimiter::Counts());
   RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 8)));
   EXPECT_THAT(limited.buffer->Sample(), StatusIs(absl::StatusCode::kInternal));
-  EXPECT_EQ(Done(limited), RateLimiter::State({.inserts = 8}));
+  EXPECT_EQ(Done(limited), RateLimiter::Counts({.inserts = 8}));
   RILL_ASSERT_OK(limited.buffer->Sample());
   RILL_ASSERT_OK(limited.buffer->Sample());
-  EXPECT_EQ(Done(limited), RateLimiter::State({.inserts = 8, .samples = 8}));
+  EXPECT_EQ(Done(limited), RateLimiter::Counts({.inserts = 8, .samples = 8}));
 }
 
 TEST(ReplayBufferRateLimitTest, TimeoutBelowZeroIsRefused) {

@@ -10,11 +10,15 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
+#include "rill/tensordict/state/state_dict.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 namespace {
 
 constexpr int64_t kActions = 3;
+constexpr absl::string_view kType = "CountingEnv";
+constexpr int64_t kStateVersion = 1;
 
 class CountingEnv final : public Env {
  public:
@@ -52,7 +56,6 @@ class CountingEnv final : public Env {
   absl::Status CheckStep() const;
 
   const CountingEnvOptions options_;
-  TensorDictSpec state_spec_;
   std::vector<int64_t> steps_;
   std::vector<uint8_t> running_;
   absl::Span<const int64_t> actions_;
@@ -61,9 +64,6 @@ class CountingEnv final : public Env {
 };
 
 absl::Status CountingEnv::Bind() {
-  RILL_RETURN_IF_ERROR(
-      state_spec_.Set("steps", LeafSpec::Unbounded(DType::kInt64, {1})));
-  RILL_RETURN_IF_ERROR(state_spec_.Set("running", LeafSpec::Binary({1})));
   RILL_ASSIGN_OR_RETURN(actions_, step().Flat<int64_t>("action"));
   RILL_ASSIGN_OR_RETURN(observation_, step().Flat<float>("observation"));
   RILL_ASSIGN_OR_RETURN(next_observation_,
@@ -114,27 +114,24 @@ absl::StatusOr<TensorDict> CountingEnv::SaveState() const {
   if (!options_.can_save) {
     return absl::UnimplementedError("CountingEnv::SaveState: can_save is off");
   }
-  RILL_ASSIGN_OR_RETURN(TensorDict state, state_spec_.Zero({lanes()}));
-  RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> steps,
-                        state.Flat<int64_t>("steps"));
-  RILL_ASSIGN_OR_RETURN(absl::Span<bool> running, state.Flat<bool>("running"));
-  for (int64_t lane = 0; lane < lanes(); ++lane) {
-    steps[lane] = steps_[lane];
-    running[lane] = running_[lane] != 0;
-  }
-  return state;
+  StateWriter state(kType, kStateVersion, {lanes()});
+  state.List<int64_t>("steps", steps_, {lanes(), 1});
+  state.List<bool>("running", running_, {lanes(), 1});
+  return std::move(state).Finish();
 }
 
-absl::Status CountingEnv::LoadState(const TensorDict& state) {
-  constexpr absl::string_view kCaller = "CountingEnv::LoadState";
+absl::Status CountingEnv::LoadState(const TensorDict& dict) {
   if (!options_.can_save) {
-    return absl::UnimplementedError(absl::StrCat(kCaller, ": can_save is off"));
+    return absl::UnimplementedError("CountingEnv::LoadState: can_save is off");
   }
-  RILL_RETURN_IF_ERROR(state_spec_.CheckLayout(kCaller, state));
-  RILL_ASSIGN_OR_RETURN(const auto steps, state.Flat<int64_t>("steps"));
-  RILL_ASSIGN_OR_RETURN(const auto running, state.Flat<bool>("running"));
-  steps_.assign(steps.begin(), steps.end());
-  running_.assign(running.begin(), running.end());
+  const Shape column = {lanes(), 1};
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(kType, kStateVersion, dict));
+  RILL_ASSIGN_OR_RETURN(auto steps, state.List<int64_t>("steps", column));
+  RILL_ASSIGN_OR_RETURN(auto running, state.List<bool>("running", column));
+  RILL_RETURN_IF_ERROR(state.CheckNothingElse());
+  steps_ = std::move(steps);
+  running_ = std::move(running);
   return absl::OkStatus();
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/testing/two_agents_env.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -13,11 +12,16 @@
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
 #include "rill/specs/spec.h"
+#include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 namespace {
+
+constexpr absl::string_view kType = "TwoAgentsEnv";
+constexpr int64_t kStateVersion = 1;
 
 class TwoAgentsEnv final : public Env {
  public:
@@ -71,7 +75,6 @@ class TwoAgentsEnv final : public Env {
   }
 
   const TwoAgentsEnvOptions options_;
-  TensorDictSpec state_spec_;
   std::vector<int64_t> steps_;
   std::vector<int64_t> guard_;  // Steps of the guard.
   std::vector<uint8_t> running_;
@@ -98,11 +101,6 @@ absl::StatusOr<TwoAgentsEnv::Side> TwoAgentsEnv::BindSide(
 }
 
 absl::Status TwoAgentsEnv::Bind() {
-  for (const char* key : {"steps", "guard"}) {
-    RILL_RETURN_IF_ERROR(
-        state_spec_.Set(key, LeafSpec::Unbounded(DType::kInt64, {1})));
-  }
-  RILL_RETURN_IF_ERROR(state_spec_.Set("running", LeafSpec::Binary({1})));
   RILL_ASSIGN_OR_RETURN(actions_, step().Flat<int64_t>("agents/action"));
   RILL_ASSIGN_OR_RETURN(reward_, step().Flat<float>("next/agents/reward"));
   RILL_ASSIGN_OR_RETURN(root_, BindSide(""));
@@ -153,25 +151,25 @@ absl::Status TwoAgentsEnv::BeginStep() {
 }
 
 absl::StatusOr<TensorDict> TwoAgentsEnv::SaveState() const {
-  RILL_ASSIGN_OR_RETURN(TensorDict state, state_spec_.Zero({lanes()}));
-  RILL_ASSIGN_OR_RETURN(const auto steps, state.Flat<int64_t>("steps"));
-  RILL_ASSIGN_OR_RETURN(const auto guard, state.Flat<int64_t>("guard"));
-  RILL_ASSIGN_OR_RETURN(const auto running, state.Flat<bool>("running"));
-  std::copy(steps_.begin(), steps_.end(), steps.begin());
-  std::copy(guard_.begin(), guard_.end(), guard.begin());
-  std::copy(running_.begin(), running_.end(), running.begin());
-  return state;
+  const Shape column = {lanes(), 1};
+  StateWriter state(kType, kStateVersion, {lanes()});
+  state.List<int64_t>("steps", steps_, column);
+  state.List<int64_t>("guard", guard_, column);
+  state.List<bool>("running", running_, column);
+  return std::move(state).Finish();
 }
 
-absl::Status TwoAgentsEnv::LoadState(const TensorDict& state) {
-  RILL_RETURN_IF_ERROR(
-      state_spec_.CheckLayout("TwoAgentsEnv::LoadState", state));
-  RILL_ASSIGN_OR_RETURN(const auto steps, state.Flat<int64_t>("steps"));
-  RILL_ASSIGN_OR_RETURN(const auto guard, state.Flat<int64_t>("guard"));
-  RILL_ASSIGN_OR_RETURN(const auto running, state.Flat<bool>("running"));
-  steps_.assign(steps.begin(), steps.end());
-  guard_.assign(guard.begin(), guard.end());
-  running_.assign(running.begin(), running.end());
+absl::Status TwoAgentsEnv::LoadState(const TensorDict& dict) {
+  const Shape column = {lanes(), 1};
+  RILL_ASSIGN_OR_RETURN(const StateReader state,
+                        StateReader::Open(kType, kStateVersion, dict));
+  RILL_ASSIGN_OR_RETURN(auto steps, state.List<int64_t>("steps", column));
+  RILL_ASSIGN_OR_RETURN(auto guard, state.List<int64_t>("guard", column));
+  RILL_ASSIGN_OR_RETURN(auto running, state.List<bool>("running", column));
+  RILL_RETURN_IF_ERROR(state.CheckNothingElse());
+  steps_ = std::move(steps);
+  guard_ = std::move(guard);
+  running_ = std::move(running);
   return absl::OkStatus();
 }
 

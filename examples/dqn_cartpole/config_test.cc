@@ -2,7 +2,9 @@
 #include "rill/examples/dqn_cartpole/config.h"
 
 #include <map>
+#include <set>
 #include <string>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -25,7 +27,11 @@ TEST(ConfigTest, DefaultsAreValid) {
 
 TEST(ConfigTest, EveryFlagReachesItsMember) {
   Config defaults;
+  std::set<const void*> members;
   for (const examples::ConfigField& field : FieldsOf(&defaults)) {
+    const auto address = [](const auto* value) -> const void* { return value; };
+    EXPECT_TRUE(members.insert(std::visit(address, field.value)).second)
+        << field.name;
     // 1 is in every range; lanes and frames_per_batch then fit too.
     const std::string word = absl::StrCat("--", field.name, "=1");
     RILL_ASSERT_OK_AND_ASSIGN(

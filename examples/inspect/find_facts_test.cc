@@ -25,6 +25,7 @@
 #include "rill/examples/inspect/text_report.h"
 #include "rill/formats/file_tree.h"
 #include "rill/formats/torchrl/torchrl_replay_buffer.h"
+#include "rill/replay/rate_limiter.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/run/run_checkpoint.h"
 #include "rill/replay/torchrl/torchrl.h"
@@ -40,6 +41,7 @@
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/testing/fake_row_counter.h"
 
 namespace rill::inspect {
 namespace {
@@ -213,6 +215,26 @@ TEST(FindFactsTest, SavedBufferWithPriorities) {
   EXPECT_THAT(Tail(saved),
               HasSubstr(R"("priorities":{"count":4,"min":0.5,"mean":2,)"
                         R"("max":4,"total":8})"));
+}
+
+TEST(FindFactsTest, StatesOfASavedBufferAreItsParts) {
+  const std::string path = FreshPath("states");
+  ReplayBuffer::Options options = {
+      .storage = *DenseStorage::Create({.capacity = 8}),
+      .sampler = MakeUniformSampler(),
+      .rate_limiter = *RateLimiter::Create(RateLimiter::MinSize(1))};
+  options.transforms.push_back(MakeFakeRowCounter());
+  const auto buffer = *ReplayBuffer::Create(std::move(options));
+  RILL_ASSERT_OK(buffer->Extend(MakeSteps(1, 4, 0, 2)).status());
+  RILL_ASSERT_OK(buffer->Sample(3));
+  RILL_ASSERT_OK(buffer->Save(path));
+  const std::string json = *JsonReport(Inspect(path), {.values = true});
+  EXPECT_THAT(json, HasSubstr(R"("inserts":{"dtype":"int64","shape":[],)"
+                              R"("values":[4]})"));
+  EXPECT_THAT(json, HasSubstr(R"("type":"RateLimiter","version":1)"));
+  EXPECT_THAT(json, HasSubstr(R"("0/rows":{"dtype":"int64","shape":[],)"
+                              R"("values":[3]})"));
+  EXPECT_THAT(json, HasSubstr(R"("type":"TransformStage","version":1)"));
 }
 
 TEST(FindFactsTest, PrioritiesOfSlicesAreFoundToo) {

@@ -83,7 +83,8 @@ class OfflineToOnlineReplayBuffer final : public Sink {
   ReplayBuffer& offline() const { return ensemble_->member(0); }
   ReplayBuffer& online() const { return ensemble_->member(1); }
 
-  // As ReplayBufferEnsemble: the schedule goes on where it was.
+  // As ReplayBufferEnsemble, whose state it is: the schedule goes on where it
+  // was.
   absl::StatusOr<TensorDict> SaveState() const;
   absl::Status LoadState(const TensorDict& state,
                          const ReplayBuffer::OpenOptions& options = {});

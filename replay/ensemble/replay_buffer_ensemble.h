@@ -120,8 +120,8 @@ class ReplayBufferEnsemble {
   // The state that the next batches depend on beside the members: shares, the
   // items due to members, the batch number, the seed, the transforms' state.
   // The members are saved by themselves (ReplayBuffer::Save). LoadState takes
-  // the state of an ensemble of as many members, else is INVALID_ARGUMENT or
-  // NOT_FOUND and changes nothing. Items held after an error are dropped.
+  // the state of an ensemble of as many members, else is FAILED_PRECONDITION
+  // and changes nothing. Items held after an error are dropped.
   //
   // Shares (Member::share, as given), `stacked`, `buffers_sampled` and the
   // options of transforms are compared as ReplayBuffer::Open compares its own.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ways back into a ReplayBufferEnsemble: priorities, and its state.
+// A state has `shares` and `carry` float64 and `items` int64, one a member;
+// `batches_and_seed` int64 [2]; `transforms`; `options`, the text of each.
 #include "rill/replay/ensemble/replay_buffer_ensemble_state.h"
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include "rill/replay/ensemble/part_merge.h"
 #include "rill/replay/options/option_changes.h"
 #include "rill/replay/rows/sample_origins.h"
+#include "rill/tensordict/state/state_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
@@ -27,45 +30,38 @@ using replay_internal::kIndexKey;
 
 constexpr absl::string_view kUpdate = "ReplayBufferEnsemble::UpdatePriorities";
 constexpr absl::string_view kLoad = "ReplayBufferEnsemble::LoadState";
+constexpr absl::string_view kType = "ReplayBufferEnsemble";
+constexpr int64_t kStateVersion = 1;
 constexpr absl::string_view kOptionsKey = "options";
 
 // A leaf as numbers in host memory, whatever its shape and place.
-template <typename T>
-absl::StatusOr<std::vector<T>> NumbersOf(absl::string_view caller,
-                                         const TensorDict& dict,
-                                         absl::string_view key) {
-  absl::StatusOr<Tensor> leaf = dict.Get(key);
+absl::StatusOr<std::vector<int64_t>> NumbersOf(const TensorDict& batch,
+                                               absl::string_view key) {
+  absl::StatusOr<Tensor> leaf = batch.Get(key);
   if (leaf.ok()) leaf = leaf->To(Device::Cpu());
   if (leaf.ok()) leaf = leaf->Contiguous();
-  RILL_RETURN_IF_ERROR(leaf.status()) << caller << ": \"" << key << "\"";
-  const auto numbers = leaf->Flat<T>();
-  RILL_RETURN_IF_ERROR(numbers.status()) << caller << ": \"" << key << "\"";
-  return std::vector<T>(numbers->begin(), numbers->end());
-}
-
-// The options of a state, each a text.
-TensorDict TextsAsDict(const OptionValues& values) {
-  TensorDict texts;
-  for (const OptionValues::Value& value : values.values()) {
-    const auto size = static_cast<int64_t>(value.text.size());
-    const std::vector<uint8_t> bytes(value.text.begin(), value.text.end());
-    // Names are keys, and texts are not empty.
-    texts.Set(value.name, *Tensor::From<uint8_t>(bytes, Shape({size})))
-        .IgnoreError();
-  }
-  return texts;
+  RILL_RETURN_IF_ERROR(leaf.status()) << kUpdate << ": \"" << key << "\"";
+  const auto numbers = leaf->Flat<int64_t>();
+  RILL_RETURN_IF_ERROR(numbers.status()) << kUpdate << ": \"" << key << "\"";
+  return std::vector<int64_t>(numbers->begin(), numbers->end());
 }
 
 // None where the state is from before they were saved.
-absl::StatusOr<Manifest> OptionsOf(const TensorDict& saved) {
+absl::StatusOr<Manifest> OptionsOf(const StateReader& saved) {
   Manifest manifest;
-  const TensorDict* const texts = saved.FindDict(kOptionsKey);
-  if (texts == nullptr) return manifest;
+  if (!saved.dict().Contains(kOptionsKey)) return manifest;
+  RILL_ASSIGN_OR_RETURN(const TensorDict* const texts, saved.Dict(kOptionsKey));
   OptionValues values;
   for (const std::string& name : texts->Keys()) {
-    RILL_ASSIGN_OR_RETURN(const auto bytes,
-                          NumbersOf<uint8_t>(kLoad, *texts, name));
-    values.Choice(name, std::string(bytes.begin(), bytes.end()));
+    const std::string key = absl::StrCat(kOptionsKey, "/", name);
+    std::string text;
+    if (saved.version() == 0) {
+      RILL_ASSIGN_OR_RETURN(const auto bytes, saved.List<uint8_t>(key));
+      text.assign(bytes.begin(), bytes.end());
+    } else {
+      RILL_ASSIGN_OR_RETURN(text, saved.Text(key));
+    }
+    values.Choice(name, text);
   }
   replay_internal::SaveOptions(values, &manifest);
   return manifest;
@@ -83,12 +79,10 @@ struct Routed {
 absl::StatusOr<std::vector<Routed>> Route(const TensorDict& batch,
                                           absl::Span<const float> priorities,
                                           int64_t members) {
-  RILL_ASSIGN_OR_RETURN(const auto ids,
-                        NumbersOf<int64_t>(kUpdate, batch, kBufferIdsKey));
-  RILL_ASSIGN_OR_RETURN(const auto index,
-                        NumbersOf<int64_t>(kUpdate, batch, kIndexKey));
+  RILL_ASSIGN_OR_RETURN(const auto ids, NumbersOf(batch, kBufferIdsKey));
+  RILL_ASSIGN_OR_RETURN(const auto index, NumbersOf(batch, kIndexKey));
   RILL_ASSIGN_OR_RETURN(const auto generations,
-                        NumbersOf<int64_t>(kUpdate, batch, kGenerationKey));
+                        NumbersOf(batch, kGenerationKey));
   const size_t rows = ids.size();
   if (index.size() != rows || generations.size() != rows ||
       (priorities.size() != 1 && priorities.size() != rows)) {
@@ -113,19 +107,12 @@ absl::StatusOr<std::vector<Routed>> Route(const TensorDict& batch,
   return routed;
 }
 
-template <typename T>
-absl::Status SetNumbers(absl::string_view key, absl::Span<const T> numbers,
-                        TensorDict* dict) {
+absl::Status SetNumbers(absl::string_view key,
+                        absl::Span<const int64_t> numbers, TensorDict* dict) {
   RILL_ASSIGN_OR_RETURN(
       Tensor tensor,
-      Tensor::From<T>(numbers, {static_cast<int64_t>(numbers.size())}));
+      Tensor::From<int64_t>(numbers, {static_cast<int64_t>(numbers.size())}));
   return dict->Set(key, std::move(tensor));
-}
-
-absl::Status BadState(absl::string_view what, const absl::AlphaNum& got,
-                      const absl::AlphaNum& want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(kLoad, ": \"", what, "\": got ", got, ", want ", want));
 }
 
 }  // namespace
@@ -138,9 +125,8 @@ absl::Status ReplayBufferEnsemble::UpdatePriorities(
     const Routed& own = routed[i];
     if (own.index.empty()) continue;
     TensorDict rows({static_cast<int64_t>(own.index.size())});
-    RILL_RETURN_IF_ERROR(SetNumbers<int64_t>(kIndexKey, own.index, &rows));
-    RILL_RETURN_IF_ERROR(
-        SetNumbers<int64_t>(kGenerationKey, own.generations, &rows));
+    RILL_RETURN_IF_ERROR(SetNumbers(kIndexKey, own.index, &rows));
+    RILL_RETURN_IF_ERROR(SetNumbers(kGenerationKey, own.generations, &rows));
     RILL_RETURN_IF_ERROR(
         state_->members[i].buffer->UpdatePriorities(rows, own.priorities))
         << kUpdate << ": " << state_->Label(i);
@@ -151,17 +137,20 @@ absl::Status ReplayBufferEnsemble::UpdatePriorities(
 absl::StatusOr<TensorDict> ReplayBufferEnsemble::SaveState() const {
   const State& state = *state_;
   absl::MutexLock lock(&state.mutex);
-  TensorDict saved;
-  RILL_RETURN_IF_ERROR(SetNumbers<double>("shares", state.shares, &saved));
-  RILL_RETURN_IF_ERROR(SetNumbers<double>("carry", state.carry, &saved));
-  RILL_RETURN_IF_ERROR(SetNumbers<int64_t>("items", state.items, &saved));
-  RILL_RETURN_IF_ERROR(SetNumbers<int64_t>(
-      "batches_and_seed", {state.batches, static_cast<int64_t>(state.seed)},
-      &saved));
-  RILL_RETURN_IF_ERROR(saved.Set("transforms", state.transform_state));
-  RILL_RETURN_IF_ERROR(saved.Set(std::string(kOptionsKey),
-                                 TextsAsDict(state.ComparedOptions())));
-  return saved;
+  const Shape members = {num_members()};
+  StateWriter saved(kType, kStateVersion);
+  saved.List<double>("shares", state.shares, members);
+  saved.List<double>("carry", state.carry, members);
+  saved.List<int64_t>("items", state.items, members);
+  saved.List<int64_t>("batches_and_seed",
+                      {state.batches, static_cast<int64_t>(state.seed)}, {2});
+  saved.Entry<TensorDict>("transforms", state.transform_state);
+  const OptionValues options = state.ComparedOptions();
+  for (const OptionValues::Value& value : options.values()) {
+    saved.Entry<NonTensor>(absl::StrCat(kOptionsKey, "/", value.name),
+                           JsonString(value.text));
+  }
+  return std::move(saved).Finish();
 }
 
 OptionValues ReplayBufferEnsemble::State::ComparedOptions() const {
@@ -179,30 +168,31 @@ OptionValues ReplayBufferEnsemble::State::ComparedOptions() const {
 }
 
 absl::Status ReplayBufferEnsemble::LoadState(
-    const TensorDict& saved, const ReplayBuffer::OpenOptions& options) {
+    const TensorDict& dict, const ReplayBuffer::OpenOptions& options) {
   State& state = *state_;
-  const size_t n = state.members.size();
-  RILL_ASSIGN_OR_RETURN(auto shares, NumbersOf<double>(kLoad, saved, "shares"));
-  RILL_ASSIGN_OR_RETURN(shares, state.Normalised(kLoad, shares));
-  RILL_ASSIGN_OR_RETURN(auto carry, NumbersOf<double>(kLoad, saved, "carry"));
-  RILL_ASSIGN_OR_RETURN(auto items, NumbersOf<int64_t>(kLoad, saved, "items"));
+  const Shape members = {num_members()};
+  RILL_ASSIGN_OR_RETURN(const StateReader saved,
+                        StateReader::Open(kType, kStateVersion, dict));
+  RILL_ASSIGN_OR_RETURN(auto shares, saved.List<double>("shares", members));
+  RILL_ASSIGN_OR_RETURN(auto carry, saved.List<double>("carry", members));
+  RILL_ASSIGN_OR_RETURN(auto items, saved.List<int64_t>("items", members));
   RILL_ASSIGN_OR_RETURN(const auto numbers,
-                        NumbersOf<int64_t>(kLoad, saved, "batches_and_seed"));
-  RILL_ASSIGN_OR_RETURN(const TensorDict transforms,
-                        saved.GetDict("transforms"));
-  if (carry.size() != n || items.size() != n) {
-    return BadState("carry", absl::StrCat(carry.size(), " and ", items.size()),
-                    absl::StrCat("one a member, ", n, ", and as many items"));
-  }
+                        saved.List<int64_t>("batches_and_seed", Shape({2})));
+  RILL_ASSIGN_OR_RETURN(const TensorDict* const transforms,
+                        saved.Dict("transforms"));
+  const auto normalised = state.Normalised("\"shares\"", shares);
+  if (!normalised.ok()) return saved.DoesNotFit(normalised.status().message());
+  shares = *normalised;
   for (const double owed : carry) {
     // More than an item each way none ever is.
-    if (std::abs(owed) <= static_cast<double>(n)) continue;
-    return BadState("carry", owed, absl::StrCat("at most ", n, " either way"));
+    if (std::abs(owed) <= static_cast<double>(num_members())) continue;
+    return saved.DoesNotFit(absl::StrCat("\"carry\": got ", owed,
+                                         ", want at most ", num_members(),
+                                         " either way"));
   }
-  if (numbers.size() != 2 || numbers[0] < 0) {
-    return BadState("batches_and_seed",
-                    saved.Find("batches_and_seed")->DebugString(),
-                    "two, the first >= 0");
+  if (numbers[0] < 0) {
+    return saved.DoesNotFit(
+        absl::StrCat("batches: got ", numbers[0], ", want >= 0"));
   }
   absl::MutexLock lock(&state.mutex);
   RILL_ASSIGN_OR_RETURN(const Manifest before, OptionsOf(saved));
@@ -225,9 +215,9 @@ absl::Status ReplayBufferEnsemble::LoadState(
   }
   RILL_ASSIGN_OR_RETURN(const TensorDict initial,
                         state.transforms->InitialState());
-  RILL_RETURN_IF_ERROR(CheckTransformState("transforms", initial, transforms))
+  RILL_RETURN_IF_ERROR(CheckTransformState("transforms", initial, *transforms))
       << kLoad;
-  state.transform_state = transforms;
+  state.transform_state = *transforms;
   state.shares = std::move(shares);
   state.carry = std::move(carry);
   state.items = std::move(items);

@@ -562,14 +562,14 @@ TEST(ReplayBufferEnsembleTest, StatesOfOthersChangeNothing) {
   auto ensemble = Make({.members = MembersWith({5, 2}), .batch_size = 10});
   auto other = Make({.members = MembersWith({5, 2, 2}), .batch_size = 10});
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, other->SaveState());
-  EXPECT_THAT(ensemble->LoadState(state), StatusIs(kInvalidArgument));
+  EXPECT_THAT(ensemble->LoadState(state), StatusIs(kFailedPrecondition));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict own, ensemble->SaveState());
   for (const char* key : {"shares", "carry", "items", "batches_and_seed"}) {
     RILL_ASSERT_OK_AND_ASSIGN(TensorDict damaged, own.Clone());
     RILL_ASSERT_OK(damaged.Delete(key));
     EXPECT_FALSE(ensemble->LoadState(damaged).ok()) << key;
     RILL_ASSERT_OK(damaged.Set(key, *Tensor::From<double>({NAN, 0}, {2})));
-    EXPECT_THAT(ensemble->LoadState(damaged), StatusIs(kInvalidArgument))
+    EXPECT_THAT(ensemble->LoadState(damaged), StatusIs(kFailedPrecondition))
         << key;
   }
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict after, ensemble->SaveState());
@@ -585,6 +585,7 @@ TEST(ReplayBufferEnsembleTest, OptionsOfAStateAreComparedOrTakenOver) {
     return Make(std::move(options));
   };
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, make(1, 2)->SaveState());
+  EXPECT_EQ(state.GetNonTensor("options/transforms.0.scale")->json, R"("2")");
   RILL_EXPECT_OK(make(1, 2)->LoadState(state));
   EXPECT_THAT(make(3, 10)->LoadState(state),
               StatusIs(kFailedPrecondition,

@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "rill/base/file.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/replay/options/option_changes.h"
@@ -142,6 +143,21 @@ absl::Status LoadWriter(const std::string& directory, const Manifest& manifest,
   return writer->LoadState(state, changed);
 }
 
+// None where it had none. Older saves have its counts in the manifest.
+absl::StatusOr<std::string> ReadLimiter(const std::string& directory,
+                                        const Manifest& manifest) {
+  const std::string path = JoinPath(directory, kLimiterFile);
+  if (PathExists(path)) return ReadFile(path);
+  if (!manifest.fields.contains("rate_limiter_inserts")) return std::string();
+  SavedState state("RateLimiter", 1);
+  for (const char* count : {"inserts", "samples", "deletes"}) {
+    RILL_ASSIGN_OR_RETURN(const int64_t value,
+                          manifest.Int(absl::StrCat("rate_limiter_", count)));
+    state.Set(count, value);
+  }
+  return state.Encode();
+}
+
 // The number that the next draw has, where the batches that were made ahead are
 // drawn anew: theirs, but for those before one that was handed out.
 absl::StatusOr<uint64_t> NumberBeforeAhead(const Manifest& manifest,
@@ -262,6 +278,9 @@ absl::StatusOr<BufferCheckpoint::Saved> BufferCheckpoint::Prepare(
   RILL_RETURN_IF_ERROR(parts_.transforms->LoadState(learned, number))
       << "ReplayBuffer::Open: transforms";
   parts_.samples->SetBatchNumber(number);
+  if (parts_.writes->rate_limiter() != nullptr) {
+    RILL_ASSIGN_OR_RETURN(saved.limiter, ReadLimiter(directory, manifest));
+  }
   return saved;
 }
 
@@ -279,7 +298,7 @@ absl::Status BufferCheckpoint::Load(const std::string& directory,
       {.accept_other_capacity = options.accept_other_capacity}));
   absl::Status status = LoadOfRows(directory, manifest, saved, held);
   // Last: others may share the limiter.
-  if (status.ok()) status = LoadCounts(manifest);
+  if (status.ok()) status = LoadCounts(saved);
   // Rows without the state that belongs to them must not stay.
   if (!status.ok()) parts_.storage->Clear().IgnoreError();
   return status;
@@ -375,19 +394,12 @@ absl::Status BufferCheckpoint::LoadPosition(const std::string& directory,
   RILL_RETURN_IF_ERROR(
       parts_.storage->LoadPosition(position, accept_newer, accept))
       << "ReplayBuffer::Open: \"" << directory << "\"";
-  return LoadCounts(manifest);
+  return LoadCounts(saved);
 }
 
-absl::Status BufferCheckpoint::LoadCounts(const Manifest& manifest) const {
-  RateLimiter* const limiter = parts_.writes->rate_limiter();
-  if (limiter == nullptr || !manifest.fields.contains("rate_limiter_inserts")) {
-    return absl::OkStatus();
-  }
-  RateLimiter::State counts;
-  RILL_ASSIGN_OR_RETURN(counts.inserts, manifest.Int("rate_limiter_inserts"));
-  RILL_ASSIGN_OR_RETURN(counts.samples, manifest.Int("rate_limiter_samples"));
-  RILL_ASSIGN_OR_RETURN(counts.deletes, manifest.Int("rate_limiter_deletes"));
-  return limiter->LoadState(counts);
+absl::Status BufferCheckpoint::LoadCounts(const Saved& saved) const {
+  if (saved.limiter.empty()) return absl::OkStatus();
+  return parts_.writes->rate_limiter()->LoadState(saved.limiter);
 }
 
 }  // namespace rill::replay_internal

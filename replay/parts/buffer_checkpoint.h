@@ -80,6 +80,7 @@ class BufferCheckpoint {
     std::vector<std::string> changed_writer = {};
     // Its batches were made by other options: they are drawn anew.
     bool drops_ahead = false;
+    std::string limiter = "";  // Its state; empty: none.
   };
   // Compares, and loads what does not depend on rows.
   absl::StatusOr<Saved> Prepare(const std::string& directory,
@@ -91,7 +92,7 @@ class BufferCheckpoint {
                           const Manifest& manifest, const Saved& saved,
                           const HeldDirectory& held) const;
   // Loads the rate limiter's counts; last, since others may share it.
-  absl::Status LoadCounts(const Manifest& manifest) const;
+  absl::Status LoadCounts(const Saved& saved) const;
 
  private:
   absl::Status SaveAhead(const std::string& directory,

@@ -83,12 +83,11 @@ absl::Status BufferCheckpoint::SaveTo(const std::string& directory,
   RILL_RETURN_IF_ERROR(SaveAhead(directory, &manifest));
   if (const RateLimiter* const limiter = parts_.writes->rate_limiter();
       limiter != nullptr) {
-    const RateLimiter::State counts = limiter->SaveState();
-    manifest.SetInt("rate_limiter_inserts", counts.inserts);
-    manifest.SetInt("rate_limiter_samples", counts.samples);
-    manifest.SetInt("rate_limiter_deletes", counts.deletes);
+    RILL_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(directory, kLimiterFile),
+                                             limiter->SaveState()));
   }
-  const TensorDict learned = parts_.transforms->SaveState();
+  RILL_ASSIGN_OR_RETURN(const TensorDict learned,
+                        parts_.transforms->SaveState());
   if (!learned.empty()) {
     RILL_RETURN_IF_ERROR(SaveMemmapDirectory(
         learned, JoinPath(directory, kTransformsDirectory)));

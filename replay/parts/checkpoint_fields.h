@@ -26,6 +26,7 @@ inline constexpr absl::string_view kStorageDirectory = "storage";
 inline constexpr absl::string_view kSamplerFile = "sampler.state";
 inline constexpr absl::string_view kWriterFile = "writer.state";
 inline constexpr absl::string_view kWriterField = "writer";
+inline constexpr absl::string_view kLimiterFile = "limiter.state";
 inline constexpr absl::string_view kTransformsDirectory = "transforms";
 inline constexpr absl::string_view kAheadDirectory = "ahead";
 inline constexpr absl::string_view kUnitField = "unit_transform";

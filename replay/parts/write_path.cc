@@ -179,7 +179,7 @@ absl::Status WritePath::Cut(LaneRange lanes) {
 absl::Status WritePath::Clear() {
   RILL_RETURN_IF_ERROR(storage_->Clear());
   if (rate_limiter_ == nullptr) return absl::OkStatus();
-  return rate_limiter_->LoadState({});
+  return rate_limiter_->SetCounts({});
 }
 
 }  // namespace rill::replay_internal

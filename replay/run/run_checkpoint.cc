@@ -295,7 +295,7 @@ absl::Status RunCheckpoint::LoadRows(const std::string& directory,
   // Last: others may share a limiter.
   for (const Part& part : *parts) {
     RILL_RETURN_IF_ERROR(
-        part.buffer->state_->parts->checkpoint->LoadCounts(part.manifest))
+        part.buffer->state_->parts->checkpoint->LoadCounts(part.saved))
         << kOpen << ": buffer \"" << part.name << "\"";
   }
   return absl::OkStatus();

@@ -12,9 +12,13 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/rows/sample_origins.h"
+#include "rill/tensordict/state/state_dict.h"
 
 namespace rill::replay_internal {
 namespace {
+
+constexpr absl::string_view kType = "TransformStage";
+constexpr int64_t kStateVersion = 1;
 
 // Leaves that a sample has beside its rows, where those have no such leaf.
 constexpr std::array<absl::string_view, 4> kOrigins = {
@@ -212,16 +216,23 @@ absl::Status TransformStage::Insert(std::optional<int64_t> place,
   return absl::OkStatus();
 }
 
-TensorDict TransformStage::SaveState() const {
+absl::StatusOr<TensorDict> TransformStage::SaveState() const {
   absl::MutexLock lock(&mutex_);
-  return state_;
+  if (state_.empty()) return TensorDict();
+  StateWriter state(kType, kStateVersion);
+  for (const std::string& place : state_.Keys()) {
+    state.Entry<TensorDict>(place, *state_.FindDict(place));
+  }
+  return std::move(state).Finish();
 }
 
-absl::Status TransformStage::LoadState(const TensorDict& state, uint64_t next) {
+absl::Status TransformStage::LoadState(const TensorDict& dict, uint64_t next) {
+  RILL_RETURN_IF_ERROR(StateReader::Open(kType, kStateVersion, dict).status());
+  RILL_ASSIGN_OR_RETURN(TensorDict state, dict.Exclude({"type", "version"}));
   RILL_ASSIGN_OR_RETURN(const TensorDict initial, transforms_->InitialState());
   RILL_RETURN_IF_ERROR(CheckTransformState("transforms", initial, state));
   absl::MutexLock lock(&mutex_);
-  state_ = state;
+  state_ = std::move(state);
   next_ = next;
   return absl::OkStatus();
 }

@@ -103,9 +103,10 @@ class TransformStage {
                       const TensorDictSpec& rows, uint64_t next);
 
   // For checkpoints: the state, and the number of the batch that is drawn next
-  // after a load. FAILED_PRECONDITION, unchanged, where other transforms have
-  // saved the state.
-  TensorDict SaveState() const;
+  // after a load. That of transform i is `<i>`; without any there is no type.
+  // FAILED_PRECONDITION, unchanged, where other transforms have saved the
+  // state.
+  absl::StatusOr<TensorDict> SaveState() const;
   absl::Status LoadState(const TensorDict& state, uint64_t next);
   std::vector<std::string> Names() const;
   // As "transforms.0", ...

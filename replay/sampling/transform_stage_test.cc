@@ -50,7 +50,7 @@ std::unique_ptr<BatchTransform> Refuses() {
 }
 
 int64_t Rows(const TransformStage& stage) {
-  return *stage.SaveState().Get("0/rows")->Item<int64_t>();
+  return *stage.SaveState()->Get("0/rows")->Item<int64_t>();
 }
 
 TEST(TransformStageTest, AnEmptyOneEndsBatchesInAnyOrder) {
@@ -147,7 +147,7 @@ TEST(TransformStageTest, StatesGoAlongWhereOthersAreInsertedBeforeThem) {
   RILL_ASSERT_OK(stage->Forward(0, &batch, Done));
   RILL_ASSERT_OK(stage->Insert(0, MakeFakeWriteCounter(), TensorDictSpec(), 1));
   EXPECT_EQ(Rows(*stage), 0);
-  EXPECT_THAT(stage->SaveState().Flat<int64_t>("1/rows"),
+  EXPECT_THAT(stage->SaveState()->Flat<int64_t>("1/rows"),
               IsOkAndHolds(ElementsAre(4)));
 }
 
@@ -176,11 +176,17 @@ TEST(TransformStageTest, AStateGoesOnInAnother) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto stage, StageOf(MakeFakeRowCounter()));
   TensorDict batch = NumberedSteps(1, 4);
   RILL_ASSERT_OK(stage->Forward(0, &batch, Done));
-  const TensorDict state = stage->SaveState();
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, stage->SaveState());
+  EXPECT_EQ(state.GetNonTensor("type")->json, R"("TransformStage")");
   RILL_ASSERT_OK_AND_ASSIGN(const auto other, StageOf(MakeFakeRowCounter()));
   RILL_ASSERT_OK(other->LoadState(state, 8));
   RILL_ASSERT_OK(other->Forward(8, &batch, Done));
   EXPECT_EQ(Rows(*other), 8);
+
+  RILL_ASSERT_OK_AND_ASSIGN(const auto plain, StageOf(nullptr));
+  EXPECT_TRUE(plain->SaveState()->empty());
+  EXPECT_THAT(plain->LoadState(state, 8),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
 }  // namespace

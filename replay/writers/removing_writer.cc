@@ -2,7 +2,6 @@
 #include "rill/replay/writers/removing_writer.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -15,6 +14,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
@@ -178,14 +178,15 @@ absl::Status RemovingWriter::LoadState(absl::string_view bytes,
     remover = part->Encode();  // The sampler checks its version.
   } else {
     // Version 1: a line with the number, then the remover's bytes.
-    const size_t line = std::min(bytes.find('\n'), bytes.size());
-    if (!absl::SimpleAtoi(bytes.substr(0, line), &number)) {
-      return absl::DataLossError(absl::StrCat(
-          "RemovingWriter::LoadState: first line: got \"",
-          absl::CHexEscape(bytes.substr(0, std::min<size_t>(line, 20))),
-          "\", want a number >= 0"));
+    const std::pair<absl::string_view, absl::string_view> lines =
+        absl::StrSplit(bytes, absl::MaxSplits('\n', 1));
+    if (!absl::SimpleAtoi(lines.first, &number)) {
+      return absl::DataLossError(
+          absl::StrCat("RemovingWriter::LoadState: first line: got \"",
+                       absl::CHexEscape(lines.first.substr(0, 20)),
+                       "\", want a number >= 0"));
     }
-    remover = std::string(bytes.substr(std::min(line + 1, bytes.size())));
+    remover = std::string(lines.second);
   }
   std::vector<std::string> of_remover;
   for (absl::string_view name : changed) {

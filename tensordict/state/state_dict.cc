@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 
@@ -104,6 +105,17 @@ absl::StatusOr<const TensorDict*> StateReader::Dict(
   return DoesNotFit(absl::StrCat("\"", key,
                                  "\": got none, want a dictionary; load what ",
                                  type_, "::SaveState wrote"));
+}
+
+absl::StatusOr<std::string> StateReader::Text(absl::string_view key) const {
+  asked_.emplace_back(key.substr(0, key.find('/')));
+  const absl::StatusOr<NonTensor> value = dict_.GetNonTensor(key);
+  const std::string got = value.ok() ? value->json : "none";
+  absl::string_view text = got;
+  if (absl::ConsumePrefix(&text, "\"") && absl::ConsumeSuffix(&text, "\"")) {
+    return absl::StrReplaceAll(text, {{"\\\\", "\\"}, {"\\\"", "\""}});
+  }
+  return DoesNotFit(absl::StrCat("\"", key, "\": got ", got, ", want a text"));
 }
 
 absl::Status StateReader::CheckNothingElse() const {

@@ -111,6 +111,8 @@ class StateReader {
   absl::StatusOr<Tensor> Leaf(absl::string_view key, DType dtype,
                               const std::optional<Shape>& shape) const;
   absl::StatusOr<const TensorDict*> Dict(absl::string_view key) const;
+  // The text of which JsonString made the entry.
+  absl::StatusOr<std::string> Text(absl::string_view key) const;
 
   // FAILED_PRECONDITION names an entry that nobody has asked for.
   absl::Status CheckNothingElse() const;

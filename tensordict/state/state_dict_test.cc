@@ -71,6 +71,22 @@ TEST(StateDictTest, EveryKindOfEntry) {
   RILL_EXPECT_OK(StateReader::Open("TimeLimit", 1, *inner));
 }
 
+TEST(StateDictTest, TextsReadBack) {
+  for (const char* text : {"", "none", R"(["a\\b", "c"])"}) {
+    StateWriter writer("Part", 1);
+    writer.Entry<NonTensor>("text", JsonString(text));
+    writer.Entry<NonTensor>("number", NonTensor{"1"});
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,
+                              std::move(writer).Finish());
+    RILL_ASSERT_OK_AND_ASSIGN(const StateReader state,
+                              StateReader::Open("Part", 1, dict));
+    EXPECT_THAT(state.Text("text"), IsOkAndHolds(std::string(text)));
+    EXPECT_THAT(state.Text("number"),
+                StatusIs(kFailedPrecondition,
+                         HasSubstr("\"number\": got 1, want a text")));
+  }
+}
+
 TEST(StateDictTest, ListsMayHaveGaps) {
   StateWriter writer("Part", 1);
   writer.List<int64_t>("all", {1, 2, 3, 4}, {2, 2});

@@ -63,8 +63,7 @@ CLOSURES = {
     "//envs:envs": None,
     "//collectors:collectors": None,
     "//collectors:sync_collector": None,
-    "//replay:replay_buffer": _SPECS + _SAVES + [
-        "base/state",
+    "//replay:replay_buffer": _SPECS + _STATES + _SAVES + [
         "flow",
         "replay",
         "replay/options",

@@ -76,13 +76,16 @@ struct Setup {
 
 const std::vector<int64_t> kTransitionWidths = {24, 24, 4, 8, 1, 1, 1, 1};
 
-void BM_GatherTransition(benchmark::State& state) {
-  Setup setup(state.range(0), kTransitionWidths, state.range(1) != 0);
+void Gather(Setup setup, benchmark::State& state) {
   for (auto _ : state) {
     GatherRowsOnHost(setup.columns, setup.NextRows());
     benchmark::ClobberMemory();
   }
   setup.Report(state);
+}
+
+void BM_GatherTransition(benchmark::State& state) {
+  Gather(Setup(state.range(0), kTransitionWidths, state.range(1) != 0), state);
 }
 BENCHMARK(BM_GatherTransition)
     ->ArgNames({"rows", "packed"})
@@ -132,12 +135,7 @@ BENCHMARK(BM_GatherTransitionByHand)
 
 void BM_GatherWidth(benchmark::State& state) {
   const int64_t width = state.range(0);
-  Setup setup((int64_t{1} << 28) / width, {width}, /*packed=*/true);
-  for (auto _ : state) {
-    GatherRowsOnHost(setup.columns, setup.NextRows());
-    benchmark::ClobberMemory();
-  }
-  setup.Report(state);
+  Gather(Setup((int64_t{1} << 28) / width, {width}, /*packed=*/true), state);
 }
 void BM_GatherWidthByMemcpy(benchmark::State& state) {
   const int64_t width = state.range(0);
@@ -152,22 +150,14 @@ void BM_GatherWidthByMemcpy(benchmark::State& state) {
   }
   setup.Report(state);
 }
-BENCHMARK(BM_GatherWidth)
-    ->ArgName("width")
-    ->Arg(4)
-    ->Arg(16)
-    ->Arg(64)
-    ->Arg(100)
-    ->Arg(1504)
-    ->Arg(28224);
-BENCHMARK(BM_GatherWidthByMemcpy)
-    ->ArgName("width")
-    ->Arg(4)
-    ->Arg(16)
-    ->Arg(64)
-    ->Arg(100)
-    ->Arg(1504)
-    ->Arg(28224);
+void Widths(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgName("width");
+  for (const int64_t width : {4, 16, 64, 100, 1504, 28224}) {
+    benchmark->Arg(width);
+  }
+}
+BENCHMARK(BM_GatherWidth)->Apply(Widths);
+BENCHMARK(BM_GatherWidthByMemcpy)->Apply(Widths);
 
 // Two leaves of `width` bytes in a record, `turn` batches in turn, in windows
 // of a MiB as a storage reads them. They go through the caches or past them.

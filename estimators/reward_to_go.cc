@@ -2,7 +2,6 @@
 #include "rill/estimators/reward_to_go.h"
 
 #include <cstddef>
-#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -65,10 +64,9 @@ class RewardsToGo final : public BatchTransform {
   }
 
   absl::Status Sum(TensorDict* batch) const {
-    if (batch->batch_shape().rank() == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          parts_.name, ": got batch shape [], want [*B, T], in order of time"));
-    }
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::NumSteps(parts_.name, batch->batch_shape())
+            .status());
     // Lines along time: the last dimension of the batch, with one number a
     // step.
     const Shape shape = batch->batch_shape().Concat({1});
@@ -100,14 +98,7 @@ class RewardsToGo final : public BatchTransform {
     for (size_t i = 0; i < parts_.in_keys.size(); ++i) {
       const std::string& key = parts_.in_keys[i];
       RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
-                            transforms_internal::FindSpec(caller, key, spec));
-      const bool is_float =
-          leaf.dtype == DType::kFloat32 || leaf.dtype == DType::kFloat64;
-      if (!is_float || leaf.shape != Shape({1})) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(caller, ": \"", key, "\": got ", leaf.ToString(),
-                         ", want float32[1] or float64[1]"));
-      }
+                            transforms_internal::FindReward(caller, key, spec));
       RILL_RETURN_IF_ERROR(
           after.Set(OutKey(i), LeafSpec::Unbounded(leaf.dtype, {1})));
     }
@@ -140,17 +131,11 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> Reward2Go::Create(
   }
   // An out key may be an in key (in place), but no key may be written twice,
   // nor the flags.
-  for (const auto* keys : {&options.in_keys, &options.out_keys}) {
-    std::set<std::string> seen;
-    for (const std::string& key : *keys) {
-      RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": keys";
-      if (key != options.done_key && seen.insert(key).second) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(kCreate, ": keys: got \"", key,
-                       "\" twice, or as done_key; want each key once"));
-    }
+  for (std::vector<std::string> keys : {options.in_keys, options.out_keys}) {
+    keys.push_back(options.done_key);
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckKeys(kCreate, "keys and done_key", keys));
   }
-  RILL_RETURN_IF_ERROR(CheckKey(options.done_key)) << kCreate << ": done_key";
   return std::make_unique<RewardsToGo>(
       RewardsToGo::Parts{.name = "Reward2Go",
                          .values = OptionValues()

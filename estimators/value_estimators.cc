@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,7 +16,6 @@
 #include "rill/estimators/value_estimates.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
-#include "rill/tensordict/key.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -85,22 +83,16 @@ class ValueEstimator final : public BatchTransform {
 
   static absl::StatusOr<std::unique_ptr<BatchTransform>> Create(Parts parts) {
     const std::string caller = absl::StrCat(parts.name, "::Create");
-    std::set<std::string> seen;
     std::vector<std::string> keys = {
-        parts.keys.reward,      parts.keys.value,      parts.keys.next_value,
-        parts.keys.done,        parts.keys.terminated, parts.keys.advantage,
-        parts.keys.value_target};
+        parts.keys.reward, parts.keys.value,     parts.keys.next_value,
+        parts.keys.done,   parts.keys.advantage, parts.keys.value_target};
     keys.insert(keys.end(), parts.more_keys.begin(), parts.more_keys.end());
-    for (const std::string& key : keys) {
-      // A key twice would be read after it was written, or written twice.
-      RILL_RETURN_IF_ERROR(CheckKey(key)) << caller << ": keys";
-      // A transition without truncation may have one flag for both.
-      const bool may_repeat = key == parts.keys.terminated &&
-                              parts.keys.done == parts.keys.terminated;
-      if (seen.insert(key).second || may_repeat) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": keys: got \"", key, "\" twice, want each key once"));
+    // A transition without truncation may have one flag for both.
+    if (parts.keys.terminated != parts.keys.done) {
+      keys.push_back(parts.keys.terminated);
     }
+    // A key twice would be read after it was written, or written twice.
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckKeys(caller, "keys", keys));
     // Bad numbers are found by a call with nothing.
     EstimatorSteps none;
     RILL_ASSIGN_OR_RETURN(none.reward, Tensor::Zeros(DType::kFloat32, {0, 1}));
@@ -118,12 +110,13 @@ class ValueEstimator final : public BatchTransform {
   OptionValues option_values() const override {
     OptionValues values = parts_.values;
     const ValueKeys& keys = parts_.keys;
-    values.Text("keys.reward", keys.reward).Text("keys.value", keys.value);
-    values.Text("keys.next_value", keys.next_value);
-    values.Text("keys.done", keys.done);
-    values.Text("keys.terminated", keys.terminated);
-    values.Text("keys.advantage", keys.advantage);
-    return values.Text("keys.value_target", keys.value_target);
+    return values.Text("keys.reward", keys.reward)
+        .Text("keys.value", keys.value)
+        .Text("keys.next_value", keys.next_value)
+        .Text("keys.done", keys.done)
+        .Text("keys.terminated", keys.terminated)
+        .Text("keys.advantage", keys.advantage)
+        .Text("keys.value_target", keys.value_target);
   }
 
   absl::StatusOr<TensorDictSpec> ForwardSpec(
@@ -132,14 +125,7 @@ class ValueEstimator final : public BatchTransform {
     const ValueKeys& keys = parts_.keys;
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec reward,
-        transforms_internal::FindSpec(caller, keys.reward, spec));
-    const bool is_float =
-        reward.dtype == DType::kFloat32 || reward.dtype == DType::kFloat64;
-    if (!is_float || reward.shape != Shape({1})) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(caller, ": \"", keys.reward, "\": got ",
-                       reward.ToString(), ", want float32[1] or float64[1]"));
-    }
+        transforms_internal::FindReward(caller, keys.reward, spec));
     std::vector<std::string> numbers = {keys.value, keys.next_value};
     numbers.insert(numbers.end(), parts_.more_keys.begin(),
                    parts_.more_keys.end());
@@ -147,9 +133,10 @@ class ValueEstimator final : public BatchTransform {
       RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
                             transforms_internal::FindSpec(caller, key, spec));
       if (leaf.dtype == reward.dtype && leaf.shape == reward.shape) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": \"", key, "\": got ", leaf.ToString(), ", want ",
-          DTypeName(reward.dtype), "[1], as \"", keys.reward, "\" is"));
+      return transforms_internal::Misfit(
+          caller, key, leaf,
+          absl::StrCat(DTypeName(reward.dtype), "[1], as \"", keys.reward,
+                       "\" is"));
     }
     RILL_RETURN_IF_ERROR(
         transforms_internal::CheckIsFlag(caller, keys.done, spec));
@@ -166,10 +153,8 @@ class ValueEstimator final : public BatchTransform {
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
     const std::string& caller = parts_.name;
-    if (batch->batch_shape().rank() == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": got batch shape [], want [*B, T], in order of time"));
-    }
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::NumSteps(caller, batch->batch_shape()).status());
     const ValueKeys& keys = parts_.keys;
     const Shape shape = batch->batch_shape().Concat({1});
     EstimatorSteps steps;
@@ -179,32 +164,25 @@ class ValueEstimator final : public BatchTransform {
     // The reward says the dtype; all other numbers have to follow it.
     RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
         caller, keys.reward, steps.reward, dtype, shape));
-    RILL_ASSIGN_OR_RETURN(
-        steps.value, transforms_internal::ReadLeaf(caller, keys.value, dtype,
-                                                   shape, *batch));
-    RILL_ASSIGN_OR_RETURN(steps.next_value,
-                          transforms_internal::ReadLeaf(caller, keys.next_value,
-                                                        dtype, shape, *batch));
-    RILL_ASSIGN_OR_RETURN(
-        steps.done, transforms_internal::ReadLeaf(caller, keys.done,
-                                                  DType::kBool, shape, *batch));
-    RILL_ASSIGN_OR_RETURN(steps.terminated, transforms_internal::ReadLeaf(
-                                                caller, keys.terminated,
-                                                DType::kBool, shape, *batch));
+    const auto read = [&](const std::string& key, DType type) {
+      return transforms_internal::ReadLeaf(caller, key, type, shape, *batch);
+    };
+    RILL_ASSIGN_OR_RETURN(steps.value, read(keys.value, dtype));
+    RILL_ASSIGN_OR_RETURN(steps.next_value, read(keys.next_value, dtype));
+    RILL_ASSIGN_OR_RETURN(steps.done, read(keys.done, DType::kBool));
+    RILL_ASSIGN_OR_RETURN(steps.terminated,
+                          read(keys.terminated, DType::kBool));
     std::vector<Tensor> more;
     for (const std::string& key : parts_.more_keys) {
-      RILL_ASSIGN_OR_RETURN(
-          more.emplace_back(),
-          transforms_internal::ReadLeaf(caller, key, dtype, shape, *batch));
+      RILL_ASSIGN_OR_RETURN(more.emplace_back(), read(key, dtype));
     }
     // Written in place where the batch has them from an earlier call.
+    const auto write = [&](const std::string& key) {
+      return transforms_internal::WriteLeaf(key, dtype, shape, {}, batch);
+    };
     Advantages made;
-    RILL_ASSIGN_OR_RETURN(made.advantage,
-                          transforms_internal::WriteLeaf(keys.advantage, dtype,
-                                                         shape, {}, batch));
-    RILL_ASSIGN_OR_RETURN(made.value_target,
-                          transforms_internal::WriteLeaf(
-                              keys.value_target, dtype, shape, {}, batch));
+    RILL_ASSIGN_OR_RETURN(made.advantage, write(keys.advantage));
+    RILL_ASSIGN_OR_RETURN(made.value_target, write(keys.value_target));
     RILL_RETURN_IF_ERROR(parts_.estimate(steps, more, &made));
     // A mean of nothing would be NaN.
     if (!parts_.standardizes || shape.num_elements() == 0) {
@@ -245,6 +223,20 @@ Estimate OfReturns(
       };
 }
 
+// An estimator whose only number is gamma.
+template <typename Options, typename Return>
+absl::StatusOr<std::unique_ptr<BatchTransform>> MakeDiscounted(
+    absl::string_view name, const Options& options, Return make) {
+  return ValueEstimator::Create(
+      {.name = std::string(name),
+       .values = OptionValues().Double("gamma", options.gamma),
+       .keys = options.keys,
+       .estimate = OfReturns([gamma = options.gamma, make](
+                                 const EstimatorSteps& steps, Tensor* returns) {
+         return make(steps, gamma, returns);
+       })});
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BatchTransform>> GAE::Create(
@@ -266,26 +258,12 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> GAE::Create(
 
 absl::StatusOr<std::unique_ptr<BatchTransform>> TD0Estimator::Create(
     const Options& options) {
-  return ValueEstimator::Create(
-      {.name = "TD0Estimator",
-       .values = OptionValues().Double("gamma", options.gamma),
-       .keys = options.keys,
-       .estimate = OfReturns([gamma = options.gamma](
-                                 const EstimatorSteps& steps, Tensor* returns) {
-         return Td0Return(steps, gamma, returns);
-       })});
+  return MakeDiscounted("TD0Estimator", options, Td0Return);
 }
 
 absl::StatusOr<std::unique_ptr<BatchTransform>> TD1Estimator::Create(
     const Options& options) {
-  return ValueEstimator::Create(
-      {.name = "TD1Estimator",
-       .values = OptionValues().Double("gamma", options.gamma),
-       .keys = options.keys,
-       .estimate = OfReturns([gamma = options.gamma](
-                                 const EstimatorSteps& steps, Tensor* returns) {
-         return Td1Return(steps, gamma, returns);
-       })});
+  return MakeDiscounted("TD1Estimator", options, Td1Return);
 }
 
 absl::StatusOr<std::unique_ptr<BatchTransform>> TDLambdaEstimator::Create(

@@ -137,10 +137,9 @@ Cost Measure(F&& work) {
           CpuSeconds() - cpu};
 }
 
-// The machine's own save of `bytes`, over what is at `path`.
-void WriteRaw(const std::string& path, const char* data, int64_t bytes) {
-  const std::string fresh = path + ".new";
-  const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+// Makes a file of these bytes, and returns it.
+int WriteNew(const std::string& path, const char* data, int64_t bytes) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
   CHECK_GE(fd, 0);
   // Not every file system can; ours does without then, too.
   if (fallocate(fd, 0, 0, bytes) != 0) CHECK_EQ(lseek(fd, 0, SEEK_SET), 0);
@@ -149,6 +148,13 @@ void WriteRaw(const std::string& path, const char* data, int64_t bytes) {
     CHECK_GT(n, 0);
     done += n;
   }
+  return fd;
+}
+
+// The machine's own save of `bytes`, over what is at `path`.
+void WriteRaw(const std::string& path, const char* data, int64_t bytes) {
+  const std::string fresh = path + ".new";
+  const int fd = WriteNew(fresh, data, bytes);
   CHECK_EQ(fsync(fd), 0);
   CHECK_EQ(close(fd), 0);
   CHECK_EQ(rename(fresh.c_str(), path.c_str()), 0);
@@ -160,26 +166,21 @@ int64_t Touch(const char* data, int64_t bytes) {
   return sum;
 }
 
-void TouchRaw(const std::string& path, int64_t bytes) {
+// The machine's own load of a file, by Touch or into new memory.
+void ReadRaw(const std::string& path, int64_t bytes, Mode mode) {
   const int fd = open(path.c_str(), O_RDONLY);
   CHECK_GE(fd, 0);
   void* const data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
   CHECK_NE(data, MAP_FAILED);
-  int64_t sum = Touch(static_cast<const char*>(data), bytes);
-  benchmark::DoNotOptimize(sum);
-  munmap(data, bytes);
-  close(fd);
-}
-
-void CopyRaw(const std::string& path, int64_t bytes) {
-  const int fd = open(path.c_str(), O_RDONLY);
-  CHECK_GE(fd, 0);
-  void* const data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
-  CHECK_NE(data, MAP_FAILED);
-  std::unique_ptr<char, void (*)(void*)> copy(
-      static_cast<char*>(std::malloc(bytes)), std::free);
-  std::memcpy(copy.get(), data, bytes);
-  benchmark::ClobberMemory();
+  if (mode == Mode::kCopy) {
+    std::unique_ptr<char, void (*)(void*)> copy(
+        static_cast<char*>(std::malloc(bytes)), std::free);
+    std::memcpy(copy.get(), data, bytes);
+    benchmark::ClobberMemory();
+  } else {
+    int64_t sum = Touch(static_cast<const char*>(data), bytes);
+    benchmark::DoNotOptimize(sum);
+  }
   munmap(data, bytes);
   close(fd);
 }
@@ -222,17 +223,7 @@ void WriteRawFiles(const std::string& directory,
       CHECK_EQ(mkdir(path.c_str(), 0777), 0);
       continue;
     }
-    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
-    CHECK_GE(fd, 0);
-    if (fallocate(fd, 0, 0, file.bytes) != 0) {
-      CHECK_EQ(lseek(fd, 0, SEEK_SET), 0);
-    }
-    for (int64_t done = 0; done < file.bytes;) {
-      const ssize_t n = write(fd, data + done, file.bytes - done);
-      CHECK_GT(n, 0);
-      done += n;
-    }
-    close(fd);
+    close(WriteNew(path, data, file.bytes));
   }
   for (const SavedFile& file : files) SyncRaw(JoinPath(fresh, file.path));
   SyncRaw(fresh);
@@ -315,9 +306,7 @@ void BM_Load(benchmark::State& state) {
     same_files = [&] {
       for (const SavedFile& file : files) {
         if (file.bytes < 0) continue;
-        const std::string each = JoinPath(path, file.path);
-        mode == Mode::kCopy ? CopyRaw(each, file.bytes)
-                            : TouchRaw(each, file.bytes);
+        ReadRaw(JoinPath(path, file.path), file.bytes, mode);
       }
     };
   }
@@ -333,8 +322,7 @@ void BM_Load(benchmark::State& state) {
           benchmark::DoNotOptimize(sum);
         });
       },
-      [&] { mode == Mode::kCopy ? CopyRaw(raw, bytes) : TouchRaw(raw, bytes); },
-      same_files);
+      [&] { ReadRaw(raw, bytes, mode); }, same_files);
   CHECK_OK(RemoveAll(folder));
 }
 

@@ -419,24 +419,18 @@ class Copies {
   int64_t cursor_ = 0;
 };
 
-size_t LineWidthOf(const TensorDictSpec& spec) {
-  size_t width = 0;
-  for (const auto& leaf : spec.leaves()) {
-    width += static_cast<size_t>(leaf.spec.shape.num_elements()) *
-             static_cast<size_t>(DTypeSize(leaf.spec.dtype));
-  }
-  return (width + 63) / 64 * 64;
-}
-
 // Extend of 1,000 rows alone and beside a thread that samples all the time.
 // Beside it the limit of the machine's two cores: as many bytes copied by
 // memcpy and nothing else.
 void BM_ExtendBeside(benchmark::State& state) {
   const RowKind& kind = kKinds[state.range(0)];
-  const auto buffer = BufferOver(Filled(kind));
+  const std::shared_ptr<Storage> storage = Filled(kind);
+  const auto buffer = BufferOver(storage);
   const auto batch = SpecOf(kind).Zero({1000});
   if (!batch.ok()) return state.SkipWithError("batch");
-  Copies copies(kind.capacity, LineWidthOf(SpecOf(kind)));
+  // Rows in whole cache lines.
+  const auto row_bytes = static_cast<size_t>(storage->MemoryUsage().row);
+  Copies copies(kind.capacity, (row_bytes + 63) / 64 * 64);
   TensorDict out;
   Turns extends;
   Turns copied;

@@ -139,6 +139,29 @@ Storage* StorageOf(const std::unique_ptr<Storage>& made) { return made.get(); }
 Storage* StorageOf(const MemmapFilled* made) { return made->get(); }
 
 // Storage::Read of kBatch random rows into a reused batch.
+void ReadRows(const Storage& storage, benchmark::State& state) {
+  const auto draws = Draws(storage.capacity());
+  TensorDict rows;
+  size_t i = 0;
+  for (auto _ : state) {
+    if (!storage.Read(draws[i++ % draws.size()], &rows).ok()) {
+      state.SkipWithError("Read");
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * kBatch);
+}
+
+// Storage::Extend of so many rows to a full ring.
+void ExtendBy(int64_t steps, const RowKind& kind, Storage* storage,
+              benchmark::State& state) {
+  const auto batch = SpecOf(kind).Zero({steps});
+  if (!batch.ok()) return state.SkipWithError("batch");
+  for (auto _ : state) {
+    if (!storage->Extend(*batch).ok()) state.SkipWithError("Extend");
+  }
+  state.SetItemsProcessed(state.iterations() * steps);
+}
+
 template <typename Make>
 void Gather(benchmark::State& state, Make make) {
   const RowKind& kind = Kind(state.range(0));
@@ -147,16 +170,8 @@ void Gather(benchmark::State& state, Make make) {
   const auto made = make(kind, layout, capacity);
   const Storage* const storage = StorageOf(made);
   if (storage == nullptr) return state.SkipWithError("storage");
-  const auto draws = Draws(capacity);
-  TensorDict rows;
-  size_t i = 0;
-  for (auto _ : state) {
-    if (!storage->Read(draws[i++ % draws.size()], &rows).ok()) {
-      state.SkipWithError("Read");
-    }
-  }
+  ReadRows(*storage, state);
   state.SetLabel(absl::StrCat(kind.name, " ", StorageLayoutName(layout)));
-  state.SetItemsProcessed(state.iterations() * kBatch);
 }
 void BM_Gather(benchmark::State& state) {
   Gather(state,
@@ -177,32 +192,19 @@ void BM_GatherDedup(benchmark::State& state) {
   const RowKind& kind = Kind(state.range(0));
   const auto storage =
       Filled(kind, StorageLayout::kRows, kind.capacity, state.range(1) != 0);
-  const auto draws = Draws(kind.capacity);
-  TensorDict rows;
-  size_t i = 0;
-  for (auto _ : state) {
-    if (!storage->Read(draws[i++ % draws.size()], &rows).ok()) {
-      state.SkipWithError("Read");
-    }
-  }
+  ReadRows(*storage, state);
   state.SetLabel(kind.name);
-  state.SetItemsProcessed(state.iterations() * kBatch);
   state.counters["MiB"] =
       static_cast<double>(storage->MemoryUsage().memory >> 20);
 }
 
-// Storage::Extend of so many rows, which follow one another, to a full ring.
+// Rows that follow one another.
 void BM_ExtendDedup(benchmark::State& state) {
   const RowKind& kind = Kind(state.range(0));
   const auto storage =
       Filled(kind, StorageLayout::kRows, kind.capacity, state.range(1) != 0);
-  const auto batch = SpecOf(kind).Zero({state.range(2)});
-  if (!batch.ok()) return state.SkipWithError("batch");
-  for (auto _ : state) {
-    if (!storage->Extend(*batch).ok()) state.SkipWithError("Extend");
-  }
+  ExtendBy(state.range(2), kind, storage.get(), state);
   state.SetLabel(kind.name);
-  state.SetItemsProcessed(state.iterations() * state.range(2));
 }
 
 // Hand-written copies for a known record: kStride bytes with leaves of kWidths
@@ -210,6 +212,7 @@ void BM_ExtendDedup(benchmark::State& state) {
 // records: all rows prefetched, then one pass a leaf; wide ones row by row.
 template <int64_t kStride, int64_t... kWidths>
 struct Hand {
+  static constexpr int64_t kBytes = kStride;
   static constexpr int64_t kWidth[] = {kWidths...};
   static constexpr size_t kLeaves = sizeof...(kWidths);
   static constexpr int64_t Offset(size_t leaf) {
@@ -262,12 +265,12 @@ using Hand64 = Hand<64, 8, 16, 16, 4, 1, 1, 1>;
 using Hand1500 = Hand<1536, 8, 752, 752, 4, 1, 1, 1>;
 using Hand28K = Hand<28288, 8, 4, 14112, 14112, 1, 1, 1>;
 
-template <typename H, int64_t kStride, bool kIsWrite>
+template <typename H, bool kIsWrite>
 void BM_ByHand(benchmark::State& state) {
   const int64_t capacity = state.range(0);
-  auto buffer = Buffer::Allocate(capacity * kStride);
+  auto buffer = Buffer::Allocate(capacity * H::kBytes);
   if (!buffer.ok()) return state.SkipWithError("memory");
-  std::memset((*buffer)->data(), 0, capacity * kStride);
+  std::memset((*buffer)->data(), 0, capacity * H::kBytes);
   const auto draws = Draws(capacity);
   auto arrays = H::MakeArrays(kBatch);
   size_t i = 0;
@@ -341,19 +344,13 @@ void BM_Shared(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kBatch);
 }
 
-// Storage::Extend of so many rows to a full ring.
 void BM_Extend(benchmark::State& state) {
   const RowKind& kind = Kind(state.range(0));
   const auto layout = static_cast<StorageLayout>(state.range(1));
   const int64_t capacity = state.range(3) == 0 ? kind.capacity : state.range(3);
   const auto storage = Filled(kind, layout, capacity);
-  const auto batch = SpecOf(kind).Zero({state.range(2)});
-  if (!batch.ok()) return state.SkipWithError("batch");
-  for (auto _ : state) {
-    if (!storage->Extend(*batch).ok()) state.SkipWithError("Extend");
-  }
+  ExtendBy(state.range(2), kind, storage.get(), state);
   state.SetLabel(absl::StrCat(kind.name, " ", StorageLayoutName(layout)));
-  state.SetItemsProcessed(state.iterations() * state.range(2));
 }
 
 // 1,000 rows at a time beside a thread that reads kBatch random rows all the
@@ -361,8 +358,6 @@ void BM_Extend(benchmark::State& state) {
 void BM_ExtendBeside(benchmark::State& state) {
   const RowKind& kind = Kind(state.range(0));
   const auto storage = Filled(kind, StorageLayout::kAuto, kind.capacity);
-  const auto batch = SpecOf(kind).Zero({1000});
-  if (!batch.ok()) return state.SkipWithError("batch");
   const auto draws = Draws(kind.capacity);
   std::atomic<bool> is_over{false};
   std::thread reader([&] {
@@ -371,13 +366,10 @@ void BM_ExtendBeside(benchmark::State& state) {
       storage->Read(draws[i % draws.size()], &rows).IgnoreError();
     }
   });
-  for (auto _ : state) {
-    if (!storage->Extend(*batch).ok()) state.SkipWithError("Extend");
-  }
+  ExtendBy(1000, kind, storage.get(), state);
   is_over = true;
   reader.join();
   state.SetLabel(kind.name);
-  state.SetItemsProcessed(state.iterations() * 1000);
 }
 
 // The same record by record at a cursor.
@@ -425,7 +417,7 @@ void AllExtends(benchmark::internal::Benchmark* b) {
 
 BENCHMARK(BM_Gather)->Name("small/Gather")->Apply(SmallGather);
 BENCHMARK(BM_MemmapGather)->Name("small/MemmapGather")->Apply(SmallGather);
-BENCHMARK_TEMPLATE(BM_ByHand, Hand64, 64, false)
+BENCHMARK_TEMPLATE(BM_ByHand, Hand64, false)
     ->Name("small/GatherByHand")
     ->Arg(1024);
 BENCHMARK(BM_Shared)->Name("small/Shared")->Args({0, 1024, 1})->Threads(2);
@@ -433,44 +425,26 @@ BENCHMARK(BM_Extend)->Name("small/Extend")->Args({0, kRows, 8, 1024});
 BENCHMARK(BM_ExtendByHand)->Name("small/ExtendByHand")->Args({8, 1024});
 BENCHMARK(BM_Gather)->Name("Gather")->Apply(AllGathers);
 // Kind, with dedup_next, (rows).
-BENCHMARK(BM_GatherDedup)
-    ->Name("GatherDedup")
-    ->Args({5, 0})
-    ->Args({5, 1})
-    ->Args({3, 0})
-    ->Args({3, 1});
+BENCHMARK(BM_GatherDedup)->Name("GatherDedup")->ArgsProduct({{5, 3}, {0, 1}});
 BENCHMARK(BM_ExtendDedup)
     ->Name("ExtendDedup")
-    ->Args({5, 0, 1000})
-    ->Args({5, 1, 1000})
-    ->Args({5, 0, 1})
-    ->Args({5, 1, 1});
+    ->ArgsProduct({{5}, {0, 1}, {1000, 1}});
 BENCHMARK(BM_MemmapGather)->Name("MemmapGather")->Apply(AllGathers);
 BENCHMARK(BM_Scatter)->Name("Scatter")->Arg(6)->Arg(0)->Arg(3)->Arg(5);
-BENCHMARK_TEMPLATE(BM_ByHand, Hand16, 16, false)
-    ->Name("GatherByHand/16B")
-    ->Arg(1 << 20);
-BENCHMARK_TEMPLATE(BM_ByHand, Hand64, 64, false)
-    ->Name("GatherByHand/47B")
-    ->Arg(1 << 20);
-BENCHMARK_TEMPLATE(BM_ByHand, Hand1500, 1536, false)
-    ->Name("GatherByHand/1.5KB")
-    ->Arg(1 << 17);
-BENCHMARK_TEMPLATE(BM_ByHand, Hand28K, 28288, false)
-    ->Name("GatherByHand/28KB")
-    ->Arg(1 << 13);
-BENCHMARK_TEMPLATE(BM_ByHand, Hand16, 16, true)
-    ->Name("ScatterByHand/16B")
-    ->Arg(1 << 20);
-BENCHMARK_TEMPLATE(BM_ByHand, Hand64, 64, true)
-    ->Name("ScatterByHand/47B")
-    ->Arg(1 << 20);
-BENCHMARK_TEMPLATE(BM_ByHand, Hand1500, 1536, true)
-    ->Name("ScatterByHand/1.5KB")
-    ->Arg(1 << 17);
-BENCHMARK_TEMPLATE(BM_ByHand, Hand28K, 28288, true)
-    ->Name("ScatterByHand/28KB")
-    ->Arg(1 << 13);
+template <typename H>
+void RegisterByHand(const std::string& kind, int64_t rows) {
+  benchmark::RegisterBenchmark(absl::StrCat("GatherByHand/", kind).c_str(),
+                               BM_ByHand<H, false>)
+      ->Arg(rows);
+  benchmark::RegisterBenchmark(absl::StrCat("ScatterByHand/", kind).c_str(),
+                               BM_ByHand<H, true>)
+      ->Arg(rows);
+}
+[[maybe_unused]] const bool kRegistered =
+    (RegisterByHand<Hand16>("16B", 1 << 20),
+     RegisterByHand<Hand64>("47B", 1 << 20),
+     RegisterByHand<Hand1500>("1.5KB", 1 << 17),
+     RegisterByHand<Hand28K>("28KB", 1 << 13), true);
 // Kind, capacity (0: the kind's), with a writer.
 BENCHMARK(BM_Shared)
     ->Name("Shared")

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,16 @@ std::vector<CurvePoint> RunningMean(const std::vector<CurvePoint>& points,
     means.push_back({points[i].step, sum / std::min(i + 1, window)});
   }
   return means;
+}
+
+double MeanOfLast(const std::vector<CurvePoint>& points, int64_t window) {
+  if (points.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const int64_t count = std::min(window, static_cast<int64_t>(points.size()));
+  double sum = 0;
+  for (auto it = points.end() - count; it != points.end(); ++it) {
+    sum += it->value;
+  }
+  return sum / static_cast<double>(count);
 }
 
 SvgPlot PlotOf(const LearningCurve& curve) {

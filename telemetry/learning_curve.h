@@ -24,6 +24,10 @@ struct LearningCurve {
 std::vector<CurvePoint> RunningMean(const std::vector<CurvePoint>& points,
                                     int64_t window);
 
+// The mean of the last `window` values, of all where there are fewer; NaN where
+// there is none. O(window).
+double MeanOfLast(const std::vector<CurvePoint>& points, int64_t window);
+
 // The curve as a plot for RenderSvg: every episode a faint dot, their running
 // mean a line, evaluations rings, the threshold dashed. O(n).
 //

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/telemetry/learning_curve.h"
 
+#include <cmath>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -26,6 +27,12 @@ TEST(LearningCurveTest, RunningMeanCoversTheWindow) {
               ElementsAre(CurvePoint{1, 2}, CurvePoint{2, 3},
                           CurvePoint{5, 6.5}, CurvePoint{6, 5.5}));
   EXPECT_THAT(RunningMean({}, 2), ElementsAre());
+}
+
+TEST(LearningCurveTest, MeanOfLastTakesWhatThereIs) {
+  EXPECT_EQ(MeanOfLast({{1, 2}, {2, 4}, {5, 9}}, 2), 6.5);
+  EXPECT_EQ(MeanOfLast({{1, 2}, {2, 4}}, 3), 3);
+  EXPECT_TRUE(std::isnan(MeanOfLast({}, 3)));
 }
 
 TEST(LearningCurveTest, PlotHasEpisodesThresholdMeanAndEvaluations) {

@@ -2,6 +2,8 @@
 #ifndef RILL_TELEMETRY_RUN_FILES_H_
 #define RILL_TELEMETRY_RUN_FILES_H_
 
+#include <array>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -57,6 +59,17 @@ class RunFiles {
   const std::vector<Column> columns_;
   std::unique_ptr<CsvWriter> csv_;
   std::unique_ptr<TensorBoardWriter> events_;
+};
+
+// A row by the names of its columns, an enum that ends with kNumColumns; NaN
+// where there is no value.
+template <typename Column>
+struct RunRow {
+  RunRow() { values.fill(std::numeric_limits<double>::quiet_NaN()); }
+  double& operator[](Column column) { return values[column]; }
+  double operator[](Column column) const { return values[column]; }
+
+  std::array<double, Column::kNumColumns> values;
 };
 
 }  // namespace rill

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
@@ -119,6 +120,26 @@ absl::Status CheckKeys(absl::string_view caller, absl::string_view option,
   return absl::OkStatus();
 }
 
+absl::Status CheckSomeKeys(absl::string_view caller, absl::string_view option,
+                           absl::Span<const std::string> keys) {
+  if (keys.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": ", option, ": got none, want at least one"));
+  }
+  return CheckKeys(caller, option, keys);
+}
+
+absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
+                           absl::Span<const std::string> keys) {
+  RILL_RETURN_IF_ERROR(CheckSomeKeys(caller, option, keys));
+  for (const std::string& key : keys) {
+    if (!absl::StartsWith(key, "next/")) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": ", option, ": got \"", key, "\", want keys of the root"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
                                   absl::string_view key,
                                   const TensorDictSpec& spec) {
@@ -133,14 +154,65 @@ absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
                                           absl::StrJoin(keys, ", "), "]"));
 }
 
+absl::Status Misfit(absl::string_view caller, absl::string_view key,
+                    const LeafSpec& got, absl::string_view want) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": \"", key, "\": got ", got.ToString(), ", want ", want));
+}
+
+bool IsFloat32Or64(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
+
+absl::StatusOr<LeafSpec> FindFloat(absl::string_view caller,
+                                   absl::string_view key,
+                                   const TensorDictSpec& spec) {
+  RILL_ASSIGN_OR_RETURN(LeafSpec leaf, FindSpec(caller, key, spec));
+  if (IsFloat32Or64(leaf.dtype)) return leaf;
+  return Misfit(caller, key, leaf, "float32 or float64");
+}
+
+absl::StatusOr<LeafSpec> FindReward(absl::string_view caller,
+                                    absl::string_view key,
+                                    const TensorDictSpec& spec) {
+  RILL_ASSIGN_OR_RETURN(LeafSpec leaf, FindSpec(caller, key, spec));
+  if (IsFloat32Or64(leaf.dtype) && leaf.shape == Shape({1})) return leaf;
+  return Misfit(caller, key, leaf, "float32[1] or float64[1]");
+}
+
 absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
                          const TensorDictSpec& spec) {
   RILL_ASSIGN_OR_RETURN(const LeafSpec flag, FindSpec(caller, key, spec));
   if (flag.dtype == DType::kBool && flag.shape == Shape({1})) {
     return absl::OkStatus();
   }
+  return Misfit(caller, key, flag, "bool[1]");
+}
+
+absl::StatusOr<int64_t> NumSteps(absl::string_view caller, const Shape& batch) {
+  if (batch.rank() > 0) return batch[batch.rank() - 1];
   return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": \"", key, "\": got ", flag.ToString(), ", want bool[1]"));
+      caller, ": got batch shape [], want [*B, T], in order of time"));
+}
+
+void AddLeaf(absl::string_view key, const LeafSpec& leaf, LeafUse use,
+             StepPlan* plan) {
+  plan->leaves.push_back({.key = std::string(key),
+                          .dtype = leaf.dtype,
+                          .shape = leaf.shape,
+                          .use = use});
+}
+
+absl::Status AddWritten(absl::string_view key, const LeafSpec& leaf,
+                        StepPlan* plan) {
+  AddLeaf(key, leaf, LeafUse::kWrite, plan);
+  return plan->spec.Set(key, leaf);
+}
+
+absl::Status AddFlag(absl::string_view caller, absl::string_view key,
+                     LeafUse use, StepPlan* plan) {
+  AddLeaf(key, LeafSpec::Binary({1}), use, plan);
+  return CheckIsFlag(caller, key, plan->spec);
 }
 
 }  // namespace rill::transforms_internal

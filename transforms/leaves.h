@@ -15,6 +15,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/step_transform.h"
 
 namespace rill::transforms_internal {
 
@@ -61,14 +62,48 @@ absl::Status CheckLeaf(absl::string_view caller, absl::string_view key,
 absl::Status CheckKeys(absl::string_view caller, absl::string_view option,
                        absl::Span<const std::string> keys);
 
+// The same where there is no key.
+absl::Status CheckSomeKeys(absl::string_view caller, absl::string_view option,
+                           absl::Span<const std::string> keys);
+// And where one of them lies below next.
+absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
+                           absl::Span<const std::string> keys);
+
 // NOT_FOUND lists the keys there are.
 absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
                                   absl::string_view key,
                                   const TensorDictSpec& spec);
 
+// INVALID_ARGUMENT: <caller>: "<key>": got <got>, want <want>.
+absl::Status Misfit(absl::string_view caller, absl::string_view key,
+                    const LeafSpec& got, absl::string_view want);
+
+// FindSpec of a leaf that is to be summed: float32 or float64 (else
+// INVALID_ARGUMENT); FindReward: one such number a row, of shape [1].
+bool IsFloat32Or64(DType dtype);
+absl::StatusOr<LeafSpec> FindFloat(absl::string_view caller,
+                                   absl::string_view key,
+                                   const TensorDictSpec& spec);
+absl::StatusOr<LeafSpec> FindReward(absl::string_view caller,
+                                    absl::string_view key,
+                                    const TensorDictSpec& spec);
+
 // NOT_FOUND or INVALID_ARGUMENT unless there is such a leaf, bool[1].
 absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
                          const TensorDictSpec& spec);
+
+// T of a batch of shape [*B, T]; INVALID_ARGUMENT for [], which has no steps.
+absl::StatusOr<int64_t> NumSteps(absl::string_view caller, const Shape& batch);
+
+// What a StepTransform adds to its plan: a leaf of this layout; one that it
+// writes, which is in the spec of the steps too; a flag of the steps
+// (CheckIsFlag).
+void AddLeaf(absl::string_view key, const LeafSpec& leaf, LeafUse use,
+             StepPlan* plan);
+absl::Status AddWritten(absl::string_view key, const LeafSpec& leaf,
+                        StepPlan* plan);
+absl::Status AddFlag(absl::string_view caller, absl::string_view key,
+                     LeafUse use, StepPlan* plan);
 
 }  // namespace rill::transforms_internal
 

@@ -10,10 +10,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <set>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
@@ -77,10 +75,8 @@ class NextStateReconstructorTransform final : public BatchTransform {
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
     const Shape& shape = batch->batch_shape();
-    if (shape.rank() == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kForward, ": got batch shape [], want [..., T], in order of time"));
-    }
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::NumSteps(kForward, shape).status());
     Lines lines;
     lines.length = shape[shape.rank() - 1];
     lines.count = shape.Prefix(shape.rank() - 1).num_elements();
@@ -271,19 +267,8 @@ class NextStateReconstructorTransform final : public BatchTransform {
 absl::StatusOr<std::unique_ptr<BatchTransform>> NextStateReconstructor::Create(
     const Options& options) {
   constexpr absl::string_view kCreate = "NextStateReconstructor::Create";
-  if (options.keys.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": keys: got none, want at least one"));
-  }
-  std::set<std::string> seen;
-  for (const std::string& key : options.keys) {
-    RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": keys";
-    if (absl::StartsWith(key, "next/") || !seen.insert(key).second) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kCreate, ": keys: got \"", key,
-          "\", want keys of the root, each once: next/ is what is made"));
-    }
-  }
+  RILL_RETURN_IF_ERROR(
+      transforms_internal::CheckRootKeys(kCreate, "keys", options.keys));
   for (const std::string& key : {options.traj_key, options.done_key,
                                  options.step_count_key, options.mask_key}) {
     if (key.empty()) continue;

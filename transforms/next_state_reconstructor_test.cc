@@ -195,7 +195,7 @@ TEST(NextStateReconstructorTest, BadOptionsAndBatchesAreNamed) {
               StatusIs(kInvalidArgument, HasSubstr("marker")));
   TensorDict scalar;
   EXPECT_THAT(Make({})->Forward(&scalar, nullptr),
-              StatusIs(kInvalidArgument, HasSubstr("[..., T]")));
+              StatusIs(kInvalidArgument, HasSubstr("[*B, T]")));
   TensorDict batch = FourSteps();
   RILL_ASSERT_OK(batch.Set("next/done", *Tensor::Zeros(DType::kInt8, {4, 1})));
   EXPECT_THAT(Make({})->Forward(&batch, nullptr),

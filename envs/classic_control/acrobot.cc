@@ -5,16 +5,15 @@
 #include <numbers>
 
 #include "rill/base/rng.h"
-#include "rill/base/status_macros.h"
 #include "rill/envs/classic_control/acrobot_physics.h"
 #include "rill/envs/classic_control/classic_env.h"
 #include "rill/specs/leaf_spec.h"
-#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {
 
 using envs_internal::MakeClassicEnv;
+using envs_internal::ObservationIn;
 using envs_internal::StepAcrobots;
 using envs_internal::UniformIn;
 
@@ -50,27 +49,21 @@ absl::StatusOr<std::unique_ptr<Env>> MakeAcrobot(
     const AcrobotOptions& options) {
   constexpr auto kTop1 = static_cast<float>(kMaxVelocity1);
   constexpr auto kTop2 = static_cast<float>(kMaxVelocity2);
-  RILL_ASSIGN_OR_RETURN(
-      const Tensor low,
-      Tensor::From({-1.0f, -1.0f, -1.0f, -1.0f, -kTop1, -kTop2}, {6}));
-  RILL_ASSIGN_OR_RETURN(
-      const Tensor high,
-      Tensor::From({1.0f, 1.0f, 1.0f, 1.0f, kTop1, kTop2}, {6}));
-  RILL_ASSIGN_OR_RETURN(const LeafSpec observation,
-                        LeafSpec::Bounded(low, high));
-  return MakeClassicEnv({.id = "Acrobot-v1",
-                         .name = "Acrobot",
-                         .observation = observation,
-                         .action = LeafSpec::Categorical(3),
-                         .wanted = "0, 1 or 2",
-                         .low = kLow,
-                         .high = kHigh,
-                         .init = Init,
-                         .observe = Observe,
-                         .step = StepAcrobots},
-                        {.lanes = options.lanes,
-                         .max_episode_steps = options.max_episode_steps,
-                         .seed = options.seed});
+  return MakeClassicEnv(
+      {.id = "Acrobot-v1",
+       .name = "Acrobot",
+       .observation = ObservationIn({-1, -1, -1, -1, -kTop1, -kTop2},
+                                    {1, 1, 1, 1, kTop1, kTop2}),
+       .action = LeafSpec::Categorical(3),
+       .wanted = "0, 1 or 2",
+       .low = kLow,
+       .high = kHigh,
+       .init = Init,
+       .observe = Observe,
+       .step = StepAcrobots},
+      {.lanes = options.lanes,
+       .max_episode_steps = options.max_episode_steps,
+       .seed = options.seed});
 }
 
 }  // namespace rill

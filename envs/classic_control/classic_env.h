@@ -11,6 +11,8 @@
 #include "rill/base/rng.h"
 #include "rill/envs/env.h"
 #include "rill/specs/leaf_spec.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::envs_internal {
 
@@ -61,6 +63,14 @@ struct ClassicOptions {
 };
 absl::StatusOr<std::unique_ptr<Env>> MakeClassicEnv(
     const ClassicTask& task, const ClassicOptions& options);
+
+// The spec of an observation by the bounds of its elements, as many in both.
+inline LeafSpec ObservationIn(absl::Span<const float> low,
+                              absl::Span<const float> high) {
+  const Shape shape = {static_cast<int64_t>(low.size())};
+  return *LeafSpec::Bounded(*Tensor::From(low, shape),
+                            *Tensor::From(high, shape));
+}
 
 // Uniform in [low, high): number `draw` of an episode.
 inline double UniformIn(double low, double high, const Rng& rng,

@@ -5,10 +5,8 @@
 #include <cmath>
 
 #include "rill/base/rng.h"
-#include "rill/base/status_macros.h"
 #include "rill/envs/classic_control/classic_env.h"
 #include "rill/specs/leaf_spec.h"
-#include "rill/tensors/tensor.h"
 
 // Operations stand where they stand in gymnasium 1.4.0
 // (envs/classic_control/mountain_car.py).
@@ -18,6 +16,7 @@ namespace {
 
 using envs_internal::ClassicLanes;
 using envs_internal::MakeClassicEnv;
+using envs_internal::ObservationIn;
 using envs_internal::UniformIn;
 
 constexpr double kMaxSpeed = 0.07;
@@ -59,23 +58,20 @@ void Step(const ClassicLanes& lanes) {
 
 absl::StatusOr<std::unique_ptr<Env>> MakeMountainCar(
     const MountainCarOptions& options) {
-  RILL_ASSIGN_OR_RETURN(const Tensor low, Tensor::From({-1.2f, -0.07f}, {2}));
-  RILL_ASSIGN_OR_RETURN(const Tensor high, Tensor::From({0.6f, 0.07f}, {2}));
-  RILL_ASSIGN_OR_RETURN(const LeafSpec observation,
-                        LeafSpec::Bounded(low, high));
-  return MakeClassicEnv({.id = "MountainCar-v0",
-                         .name = "MountainCar",
-                         .observation = observation,
-                         .action = LeafSpec::Categorical(3),
-                         .wanted = "0, 1 or 2",
-                         .low = kLow,
-                         .high = kHigh,
-                         .init = Init,
-                         .observe = Observe,
-                         .step = Step},
-                        {.lanes = options.lanes,
-                         .max_episode_steps = options.max_episode_steps,
-                         .seed = options.seed});
+  return MakeClassicEnv(
+      {.id = "MountainCar-v0",
+       .name = "MountainCar",
+       .observation = ObservationIn({-1.2f, -0.07f}, {0.6f, 0.07f}),
+       .action = LeafSpec::Categorical(3),
+       .wanted = "0, 1 or 2",
+       .low = kLow,
+       .high = kHigh,
+       .init = Init,
+       .observe = Observe,
+       .step = Step},
+      {.lanes = options.lanes,
+       .max_episode_steps = options.max_episode_steps,
+       .seed = options.seed});
 }
 
 }  // namespace rill

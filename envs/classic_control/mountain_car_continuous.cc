@@ -4,11 +4,9 @@
 #include <cmath>
 
 #include "rill/base/rng.h"
-#include "rill/base/status_macros.h"
 #include "rill/envs/classic_control/classic_env.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/dtype.h"
-#include "rill/tensors/tensor.h"
 
 // Operations stand where they stand in gymnasium 1.4.0
 // (envs/classic_control/continuous_mountain_car.py).
@@ -18,6 +16,7 @@ namespace {
 
 using envs_internal::ClassicLanes;
 using envs_internal::MakeClassicEnv;
+using envs_internal::ObservationIn;
 using envs_internal::UniformIn;
 
 constexpr double kMaxSpeed = 0.07;
@@ -86,14 +85,10 @@ void Step(const ClassicLanes& lanes) {
 
 absl::StatusOr<std::unique_ptr<Env>> MakeMountainCarContinuous(
     const MountainCarContinuousOptions& options) {
-  RILL_ASSIGN_OR_RETURN(const Tensor low, Tensor::From({-1.2f, -0.07f}, {2}));
-  RILL_ASSIGN_OR_RETURN(const Tensor high, Tensor::From({0.6f, 0.07f}, {2}));
-  RILL_ASSIGN_OR_RETURN(const LeafSpec observation,
-                        LeafSpec::Bounded(low, high));
   return MakeClassicEnv(
       {.id = "MountainCarContinuous-v0",
        .name = "MountainCarContinuous",
-       .observation = observation,
+       .observation = ObservationIn({-1.2f, -0.07f}, {0.6f, 0.07f}),
        .action = LeafSpec::Bounded(DType::kFloat32, {1}, -1, 1),
        .wanted = "[-1, 1]",
        .low = kLow,

@@ -7,12 +7,10 @@
 #include <numbers>
 
 #include "rill/base/rng.h"
-#include "rill/base/status_macros.h"
 #include "rill/envs/classic_control/classic_env.h"
 #include "rill/envs/classic_control/pow_two.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/dtype.h"
-#include "rill/tensors/tensor.h"
 
 // Operations stand where they stand in gymnasium 1.4.0
 // (envs/classic_control/pendulum.py), less those with constants of 1.
@@ -22,6 +20,7 @@ namespace {
 
 using envs_internal::ClassicLanes;
 using envs_internal::MakeClassicEnv;
+using envs_internal::ObservationIn;
 using envs_internal::PowTwo;
 using envs_internal::UniformIn;
 
@@ -79,16 +78,10 @@ void Step(const ClassicLanes& lanes) {
 
 absl::StatusOr<std::unique_ptr<Env>> MakePendulum(
     const PendulumOptions& options) {
-  RILL_ASSIGN_OR_RETURN(const Tensor low,
-                        Tensor::From({-1.0f, -1.0f, -8.0f}, {3}));
-  RILL_ASSIGN_OR_RETURN(const Tensor high,
-                        Tensor::From({1.0f, 1.0f, 8.0f}, {3}));
-  RILL_ASSIGN_OR_RETURN(const LeafSpec observation,
-                        LeafSpec::Bounded(low, high));
   return MakeClassicEnv(
       {.id = "Pendulum-v1",
        .name = "Pendulum",
-       .observation = observation,
+       .observation = ObservationIn({-1, -1, -8}, {1, 1, 8}),
        .action = LeafSpec::Bounded(DType::kFloat32, {1}, -2, 2),
        .wanted = "[-2, 2]",
        .low = kLow,

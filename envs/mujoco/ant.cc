@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -23,7 +22,9 @@ namespace {
 
 using envs_internal::AppendState;
 using envs_internal::ControlCost;
+using envs_internal::MakeTask;
 using envs_internal::TaskModel;
+using envs_internal::WalkOutcome;
 
 constexpr int64_t kForces = 6;  // Entries of cfrc_ext of a body.
 
@@ -38,8 +39,6 @@ MujocoOutcome Outcome(const AntOptions& options, const MujocoStep& step) {
   const double z = step.data.qpos[2];
   const bool is_healthy =
       options.healthy_z_range.first <= z && z <= options.healthy_z_range.second;
-  const double rewards = step.velocity * options.forward_reward_weight +
-                         (is_healthy ? options.healthy_reward : 0);
   // The world, body 0, is part of the cost and not of the observation.
   double squares = 0;
   for (int64_t i = 0; i < kForces * step.model.nbody; ++i) {
@@ -48,17 +47,14 @@ MujocoOutcome Outcome(const AntOptions& options, const MujocoStep& step) {
   }
   const double costs = ControlCost(options.ctrl_cost_weight, step.action) +
                        options.contact_cost_weight * squares;
-  return {.reward = rewards - costs,
-          .terminated = !is_healthy && options.terminate_when_unhealthy};
+  return WalkOutcome(options, step, is_healthy, costs);
 }
 
 void Observe(const AntOptions& options, const mjModel& model,
              const mjData& data, absl::Span<double> out) {
   const int64_t skipped =
       options.exclude_current_positions_from_observation ? 2 : 0;
-  double* forces =
-      AppendState(model, data, skipped, std::numeric_limits<double>::infinity(),
-                  out.data());
+  double* forces = AppendState(model, data, skipped, out.data());
   if (!options.include_cfrc_ext_in_observation) return;
   for (int64_t i = kForces; i < kForces * model.nbody; ++i) {
     *forces++ = ContactForce(options, data.cfrc_ext[i]);
@@ -100,12 +96,7 @@ absl::StatusOr<std::unique_ptr<Env>> MakeAnt(const AntOptions& options) {
                       const mjData& data) { return data.xpos[3 * body]; },
       .contact_forces = true,
   };
-  return MakeMujocoEnv(model, task,
-                       {.lanes = options.lanes,
-                        .threads = options.threads,
-                        .frame_skip = options.frame_skip,
-                        .max_episode_steps = options.max_episode_steps,
-                        .seed = options.seed});
+  return MakeTask(model, task, options);
 }
 
 }  // namespace rill

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -23,7 +22,9 @@ using envs_internal::Append;
 using envs_internal::AppendState;
 using envs_internal::IsInside;
 using envs_internal::SquaredSum;
+using envs_internal::MakeTask;
 using envs_internal::TaskModel;
+using envs_internal::WalkOutcome;
 
 // Entries of a body, and of the root's free joint.
 constexpr int64_t kForces = 6;
@@ -44,8 +45,6 @@ double CentreOfMass(const mjModel& model, const mjData& data) {
 
 MujocoOutcome Outcome(const HumanoidOptions& options, const MujocoStep& step) {
   const bool is_healthy = IsInside(step.data.qpos[2], options.healthy_z_range);
-  const double rewards = options.forward_reward_weight * step.velocity +
-                         (is_healthy ? options.healthy_reward : 0);
   // From ctrl in double, where the other tasks take the float32 action.
   const double ctrl_cost =
       options.ctrl_cost_weight * SquaredSum(step.data.ctrl, step.model.nu);
@@ -57,8 +56,7 @@ MujocoOutcome Outcome(const HumanoidOptions& options, const MujocoStep& step) {
   const double clipped =
       std::min(std::max(contact_cost, options.contact_cost_range.first),
                options.contact_cost_range.second);
-  return {.reward = rewards - (ctrl_cost + clipped),
-          .terminated = !is_healthy && options.terminate_when_unhealthy};
+  return WalkOutcome(options, step, is_healthy, ctrl_cost + clipped);
 }
 
 // The world has no rows in an observation. qfrc_actuator has none there for the
@@ -79,9 +77,7 @@ void Observe(const HumanoidOptions& options, const mjModel& model,
   const int64_t bodies = model.nbody - 1;
   const int64_t skipped =
       options.exclude_current_positions_from_observation ? 2 : 0;
-  double* out =
-      AppendState(model, data, skipped, std::numeric_limits<double>::infinity(),
-                  observation.data());
+  double* out = AppendState(model, data, skipped, observation.data());
   if (options.include_cinert_in_observation) {
     out = Append(data.cinert + kInertias, kInertias * bodies, out);
   }
@@ -118,12 +114,7 @@ absl::StatusOr<std::unique_ptr<Env>> MakeHumanoid(
       .position = CentreOfMass,
       .contact_forces = true,
   };
-  return MakeMujocoEnv(model, task,
-                       {.lanes = options.lanes,
-                        .threads = options.threads,
-                        .frame_skip = options.frame_skip,
-                        .max_episode_steps = options.max_episode_steps,
-                        .seed = options.seed});
+  return MakeTask(model, task, options);
 }
 
 }  // namespace rill

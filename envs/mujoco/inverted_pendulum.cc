@@ -15,6 +15,7 @@
 namespace rill {
 namespace {
 
+using envs_internal::MakeTask;
 using envs_internal::TaskModel;
 
 // qpos is the cart's x and the pole's angle.
@@ -36,12 +37,7 @@ absl::StatusOr<std::unique_ptr<Env>> MakeInvertedPendulum(
       .reward = Outcome,
       .reset = ResetNoise({.scale = options.reset_noise_scale}),
   };
-  return MakeMujocoEnv(model, task,
-                       {.lanes = options.lanes,
-                        .threads = options.threads,
-                        .frame_skip = options.frame_skip,
-                        .max_episode_steps = options.max_episode_steps,
-                        .seed = options.seed});
+  return MakeTask(model, task, options);
 }
 
 }  // namespace rill

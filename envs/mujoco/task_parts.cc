@@ -63,11 +63,21 @@ double* Append(const double* values, int64_t count, double* out) {
 }
 
 double* AppendState(const mjModel& model, const mjData& data, int64_t skipped,
-                    double max_velocity, double* out) {
+                    double* out, double max_velocity) {
   out = Append(data.qpos + skipped, model.nq - skipped, out);
   return std::transform(data.qvel, data.qvel + model.nv, out, [=](double v) {
     return std::clamp(v, -max_velocity, max_velocity);
   });
+}
+
+void ObserveState(const mjModel& model, bool excludes_x, double max_velocity,
+                  MujocoTask* task) {
+  const int64_t skipped = excludes_x ? 1 : 0;
+  task->observation_size = model.nq + model.nv - skipped;
+  task->observe = [=](const mjModel& model, const mjData& data,
+                      absl::Span<double> out) {
+    AppendState(model, data, skipped, out.data(), max_velocity);
+  };
 }
 
 }  // namespace rill::envs_internal

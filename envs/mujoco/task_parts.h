@@ -3,6 +3,8 @@
 #define RILL_ENVS_MUJOCO_TASK_PARTS_H_
 
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -10,6 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "mujoco/mujoco.h"
+#include "rill/envs/env.h"
+#include "rill/envs/mujoco/mujoco_env.h"
 #include "rill/envs/mujoco/mujoco_model.h"
 
 namespace rill::envs_internal {
@@ -35,9 +39,39 @@ double SquaredSum(const double* values, int64_t count);
 
 // Appends to `out` and returns its new end: `count` values; positions without
 // the first `skipped`, then velocities inside [-max_velocity, max_velocity].
+inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 double* Append(const double* values, int64_t count, double* out);
 double* AppendState(const mjModel& model, const mjData& data, int64_t skipped,
-                    double max_velocity, double* out);
+                    double* out, double max_velocity = kUnlimited);
+
+// The task observes its state as by AppendState; with `excludes_x` without x: a
+// policy must not depend on how far the robot has come.
+void ObserveState(const mjModel& model, bool excludes_x, double max_velocity,
+                  MujocoTask* task);
+
+// The step of a robot that is to move forwards and to stay healthy:
+// forward_reward_weight * velocity, healthy_reward where healthy, less `costs`.
+template <typename Options>
+MujocoOutcome WalkOutcome(const Options& options, const MujocoStep& step,
+                          bool is_healthy, double costs) {
+  const double rewards = options.forward_reward_weight * step.velocity +
+                         (is_healthy ? options.healthy_reward : 0);
+  return {.reward = rewards - costs,
+          .terminated = !is_healthy && options.terminate_when_unhealthy};
+}
+
+// MakeMujocoEnv with what the options of all tasks have.
+template <typename Options>
+absl::StatusOr<std::unique_ptr<Env>> MakeTask(const MujocoModel& model,
+                                              const MujocoTask& task,
+                                              const Options& options) {
+  return MakeMujocoEnv(model, task,
+                       {.lanes = options.lanes,
+                        .threads = options.threads,
+                        .frame_skip = options.frame_skip,
+                        .max_episode_steps = options.max_episode_steps,
+                        .seed = options.seed});
+}
 
 }  // namespace rill::envs_internal
 

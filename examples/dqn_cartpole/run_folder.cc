@@ -66,13 +66,14 @@ absl::StatusOr<RunFolder> RunFolder::Resume(const std::string& path,
 }
 
 absl::Status RunFolder::WriteEvents(const RunRow& row, absl::Time now) {
+  const std::vector<RunFiles::Column> columns = RunColumns();
   std::vector<TensorBoardWriter::Scalar> scalars;
   // Without the steps, which are each scalar's own.
   for (int c = kEpisodes; c < kNumColumns; ++c) {
     const Column column = static_cast<Column>(c);
     // NaN stands for no value: such a scalar is left out.
     if (!std::isnan(row[column])) {
-      scalars.push_back({ColumnTag(column), row[column]});
+      scalars.push_back({columns[c].tag, row[column]});
     }
   }
   return events_->WriteScalars(static_cast<int64_t>(row[kSteps]), now, scalars);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,26 +20,6 @@
 
 namespace rill::dqn_cartpole {
 namespace {
-
-struct ColumnText {
-  const char* name;
-  const char* tag;
-};
-// In the order of Column.
-constexpr ColumnText kColumns[kNumColumns] = {
-    {"steps", "progress/steps"},
-    {"episodes", "progress/episodes"},
-    {"updates", "progress/updates"},
-    {"epsilon", "train/epsilon"},
-    {"mean_return", "train/mean_return"},
-    {"loss", "train/loss"},
-    {"mean_value", "train/mean_value"},
-    {"gradient_norm", "train/gradient_norm"},
-    {"probe_return", "evaluate/probe_return"},
-    {"evaluation_return", "evaluate/evaluation_return"},
-    {"seconds", "time/seconds"},
-    {"steps_per_second", "time/steps_per_second"},
-};
 
 // A leaf [n, width] of doubles as one span; empty where there is no leaf.
 absl::StatusOr<absl::Span<const double>> Table(const TensorDict& dict,
@@ -59,28 +38,34 @@ absl::StatusOr<absl::Span<const double>> Table(const TensorDict& dict,
 
 }  // namespace
 
-const char* ColumnName(Column column) { return kColumns[column].name; }
-const char* ColumnTag(Column column) { return kColumns[column].tag; }
+std::vector<RunFiles::Column> RunColumns() {
+  return {
+      {"steps", "progress/steps"},
+      {"episodes", "progress/episodes"},
+      {"updates", "progress/updates"},
+      {"epsilon", "train/epsilon"},
+      {"mean_return", "train/mean_return"},
+      {"loss", "train/loss"},
+      {"mean_value", "train/mean_value"},
+      {"gradient_norm", "train/gradient_norm"},
+      {"probe_return", "evaluate/probe_return"},
+      {"evaluation_return", "evaluate/evaluation_return"},
+      {"seconds", "time/seconds"},
+      {"steps_per_second", "time/steps_per_second"},
+  };
+}
 
 void RunLog::AddEpisode(double step, double episode_return) {
   episodes_.push_back({step, episode_return});
 }
 
-double RunLog::MeanReturn() const {
-  if (episodes_.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const int64_t count =
-      std::min(kWindow, static_cast<int64_t>(episodes_.size()));
-  double sum = 0;
-  for (auto it = episodes_.end() - count; it != episodes_.end(); ++it) {
-    sum += it->value;
-  }
-  return sum / static_cast<double>(count);
-}
+double RunLog::MeanReturn() const { return MeanOfLast(episodes_, kWindow); }
 
 std::string RunLog::Csv() const {
   std::string csv;
+  const std::vector<RunFiles::Column> columns = RunColumns();
   std::vector<absl::string_view> names;
-  for (const ColumnText& column : kColumns) names.push_back(column.name);
+  for (const auto& column : columns) names.push_back(column.name);
   AppendCsvHeader(names, &csv);
   for (const RunRow& row : rows_) AppendCsvRow(row.values, &csv);
   return csv;

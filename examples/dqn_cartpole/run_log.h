@@ -2,15 +2,14 @@
 #ifndef RILL_EXAMPLES_DQN_CARTPOLE_RUN_LOG_H_
 #define RILL_EXAMPLES_DQN_CARTPOLE_RUN_LOG_H_
 
-#include <array>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rill/telemetry/learning_curve.h"
+#include "rill/telemetry/run_files.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::dqn_cartpole {
@@ -33,19 +32,10 @@ enum Column {
   kNumColumns,
 };
 
-// "steps", "mean_return", ...: the header of curve.csv.
-const char* ColumnName(Column column);
-// "train/loss", ...: the TensorBoard tag.
-const char* ColumnTag(Column column);
+// Names and tags of the columns (telemetry/run_files.h).
+std::vector<RunFiles::Column> RunColumns();
 
-// One row, by Column; NaN where there is no value.
-struct RunRow {
-  RunRow() { values.fill(std::numeric_limits<double>::quiet_NaN()); }
-  double& operator[](Column column) { return values[column]; }
-  double operator[](Column column) const { return values[column]; }
-
-  std::array<double, kNumColumns> values;
-};
+using RunRow = rill::RunRow<Column>;
 
 // The results of a run: the rows of the curve and the return of every episode.
 // A value. Thread-safety: thread-compatible.

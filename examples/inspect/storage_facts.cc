@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -26,6 +25,7 @@
 #include "rill/formats/memmap_directory.h"
 #include "rill/specs/spec.h"
 #include "rill/storage/chunks/saved_chunks.h"
+#include "rill/storage/chunks/stored_rows.h"
 #include "rill/storage/directory/commit_record.h"
 #include "rill/storage/directory/storage_description.h"
 #include "rill/storage/memmap_storage.h"
@@ -233,46 +233,6 @@ absl::Status ScanDirectory(const std::string& path, int64_t max_rows,
 
 // --- A saved storage ---------------------------------------------------------
 
-absl::StatusOr<std::vector<int64_t>> StepsOf(const Manifest& manifest,
-                                             const std::string& name,
-                                             const Lanes& lanes) {
-  RILL_ASSIGN_OR_RETURN(const std::string text, manifest.Text(name));
-  std::vector<int64_t> steps;
-  for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    int64_t& step = steps.emplace_back();
-    if (absl::SimpleAtoi(part, &step) && step >= 0 && step <= kMaxWritten) {
-      continue;
-    }
-    return absl::DataLossError(absl::StrCat("inspect: ", name, ": got \"",
-                                            part.substr(0, 40),
-                                            "\", want integers >= 0"));
-  }
-  if (static_cast<int64_t>(steps.size()) == lanes.count) return steps;
-  return absl::DataLossError(absl::StrCat(
-      "inspect: ", name, ": got ", steps.size(), ", want ", lanes.count));
-}
-
-absl::StatusOr<LaneRings> RingsIn(const Manifest& manifest,
-                                  const Lanes& lanes) {
-  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> written,
-                        StepsOf(manifest, "cursors", lanes));
-  std::vector<int64_t> first_live;
-  if (manifest.fields.contains("first_live")) {
-    RILL_ASSIGN_OR_RETURN(first_live, StepsOf(manifest, "first_live", lanes));
-  }
-  std::vector<Cursor> cursors;
-  for (size_t lane = 0; lane < written.size(); ++lane) {
-    cursors.push_back({written[lane]});
-    if (first_live.empty() || first_live[lane] <= written[lane]) continue;
-    return absl::DataLossError(
-        absl::StrCat("inspect: first_live: got ", first_live[lane],
-                     ", want at most the cursor, ", written[lane]));
-  }
-  LaneRings rings(lanes);
-  rings.Restore(cursors, first_live);
-  return rings;
-}
-
 // The chunks of a group of lanes, opened when they are needed. Those that are
 // damaged are gaps.
 class Chunks {
@@ -436,7 +396,8 @@ void AddSavedStorage(const std::string& path, int64_t max_rows, Saved* saved) {
   if (!manifest.fields.contains("lane_capacity")) return;
   const absl::StatusOr<Lanes> lanes = LanesOf(manifest, "lane_capacity");
   if (!lanes.ok()) return Note(lanes.status(), saved);
-  const absl::StatusOr<LaneRings> rings = RingsIn(manifest, *lanes);
+  const absl::StatusOr<LaneRings> rings =
+      storage_internal::ReadRings("inspect", manifest, *lanes);
   if (!rings.ok()) return Note(rings.status(), saved);
   Facts facts;
   facts.lanes = *lanes;

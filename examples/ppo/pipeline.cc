@@ -90,7 +90,7 @@ absl::Status AddClip(Transforms* to) {
 }
 
 // The statistics of the VecNorm that the source runs, as a fixed transform.
-absl::StatusOr<std::unique_ptr<ObservationNorm>> FixedNorm(
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> FixedNorm(
     const Source& source) {
   RILL_ASSIGN_OR_RETURN(TensorDict state, source.SaveState());
   // A collector with workers saves theirs below; there is one here.

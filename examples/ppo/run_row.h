@@ -2,8 +2,6 @@
 #ifndef RILL_EXAMPLES_PPO_RUN_ROW_H_
 #define RILL_EXAMPLES_PPO_RUN_ROW_H_
 
-#include <array>
-#include <limits>
 #include <vector>
 
 #include "rill/telemetry/run_files.h"
@@ -28,14 +26,7 @@ enum Column {
   kNumColumns,
 };
 
-// One row, by Column; NaN where there is no value.
-struct RunRow {
-  RunRow() { values.fill(std::numeric_limits<double>::quiet_NaN()); }
-  double& operator[](Column column) { return values[column]; }
-  double operator[](Column column) const { return values[column]; }
-
-  std::array<double, kNumColumns> values;
-};
+using RunRow = rill::RunRow<Column>;
 
 // Names and tags of the columns (telemetry/run_files.h).
 std::vector<RunFiles::Column> RunColumns();

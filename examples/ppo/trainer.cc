@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -48,16 +47,7 @@ std::string FormatTimeSplit(const TimeSplit& split) {
                       100 * split.OverheadShare()));
 }
 
-double RunResult::MeanReturn() const {
-  if (episodes.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const int64_t count =
-      std::min(kWindow, static_cast<int64_t>(episodes.size()));
-  double sum = 0;
-  for (auto it = episodes.end() - count; it != episodes.end(); ++it) {
-    sum += it->value;
-  }
-  return sum / static_cast<double>(count);
-}
+double RunResult::MeanReturn() const { return MeanOfLast(episodes, kWindow); }
 
 Trainer::Trainer(const Options& options, Pipeline pipeline,
                  std::unique_ptr<RunFiles> files)

@@ -53,27 +53,26 @@ void BM_LatestWithoutNews(benchmark::State& state) {
 }
 BENCHMARK(BM_LatestWithoutNews);
 
-// Without the bytes: what the pins cost.
-void BM_LatestWithNewsUnread(benchmark::State& state) {
+template <typename Read>
+void LatestWithNews(benchmark::State& state, Read read) {
   const auto store = *WeightStore::Create({.weights = Weights()});
   const auto reader = *store->OpenReader();
   const TensorDict weights = Weights();
   for (auto _ : state) {
     CHECK(store->Publish(weights).ok());
-    Count(state, [&] { return reader->Latest().version; });
+    Count(state, [&] { return read(reader->Latest()); });
   }
+}
+
+// Without the bytes: what the pins cost.
+void BM_LatestWithNewsUnread(benchmark::State& state) {
+  LatestWithNews(state, [](const auto& latest) { return latest.version; });
 }
 // Each takes a Publish that is not counted.
 BENCHMARK(BM_LatestWithNewsUnread)->UseManualTime()->Iterations(2000);
 
 void BM_LatestWithNews(benchmark::State& state) {
-  const auto store = *WeightStore::Create({.weights = Weights()});
-  const auto reader = *store->OpenReader();
-  const TensorDict weights = Weights();
-  for (auto _ : state) {
-    CHECK(store->Publish(weights).ok());
-    Count(state, [&] { return Sum(reader->Latest()); });
-  }
+  LatestWithNews(state, [](const auto& latest) { return Sum(latest); });
   state.SetBytesProcessed(state.iterations() * kWords * 8);
 }
 BENCHMARK(BM_LatestWithNews)->UseManualTime();

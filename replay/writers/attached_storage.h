@@ -10,9 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/status_macros.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::replay_internal {
 
@@ -34,6 +37,29 @@ class AttachedStorage {
     }
     storage_ = std::move(storage);
     return absl::OkStatus();
+  }
+  // The same, of a storage of one lane: its rows replace one another, whatever
+  // their time.
+  absl::Status AttachOneLane(absl::string_view writer,
+                             std::shared_ptr<Storage> storage,
+                             WriteObserver* observer) {
+    if (storage != nullptr && storage->lanes().count != 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          writer, "::Attach: storage: got ", storage->lanes().count,
+          " lanes, want 1, as rows replace one another whatever their time"));
+    }
+    RILL_RETURN_IF_ERROR(Attach(writer, std::move(storage)));
+    return storage_->AddObserver(observer);
+  }
+  // The rows [time] of a batch for one lane, [time] or [1, time].
+  static absl::StatusOr<TensorDict> RowsOf(absl::string_view writer,
+                                           const TensorDict& batch) {
+    const Shape& shape = batch.batch_shape();
+    if (shape.rank() == 1) return batch;
+    if (shape.rank() == 2 && shape[0] == 1) return batch.Index(0);
+    return absl::InvalidArgumentError(
+        absl::StrCat(writer, "::Extend: batch shape: got ", shape.ToString(),
+                     ", want [time] or [1, time]"));
   }
   absl::StatusOr<Storage*> Get(absl::string_view writer) const {
     if (storage_ != nullptr) return storage_.get();

@@ -25,7 +25,6 @@
 #include "rill/samplers/selectors/ordered_selector.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/slots/slot.h"
-#include "rill/tensors/shape.h"
 
 namespace rill {
 namespace {
@@ -100,13 +99,8 @@ class RemovingWriter final : public Writer {
 };
 
 absl::Status RemovingWriter::Attach(std::shared_ptr<Storage> storage) {
-  if (storage != nullptr && storage->lanes().count != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "RemovingWriter::Attach: storage: got ", storage->lanes().count,
-        " lanes, want 1, as rows replace one another whatever their time"));
-  }
-  RILL_RETURN_IF_ERROR(storage_.Attach(name(), std::move(storage)));
-  return (*storage_.Get(name()))->AddObserver(remover_->observer());
+  return storage_.AttachOneLane(name(), std::move(storage),
+                                remover_->observer());
 }
 
 absl::Status RemovingWriter::Choose(int64_t count, int64_t capacity) {
@@ -201,15 +195,7 @@ absl::Status RemovingWriter::LoadState(absl::string_view bytes,
 absl::StatusOr<ExtendResult> RemovingWriter::Extend(const TensorDict& batch,
                                                     const WriteInfo& info) {
   RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
-  const Shape& shape = batch.batch_shape();
-  TensorDict rows = batch;
-  if (shape.rank() == 2 && shape[0] == 1) {
-    RILL_ASSIGN_OR_RETURN(rows, batch.Index(0));
-  } else if (shape.rank() != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("RemovingWriter::Extend: batch shape: got ",
-                     shape.ToString(), ", want [time] or [1, time]"));
-  }
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, storage_.RowsOf(name(), batch));
   absl::MutexLock lock(&mutex_);
   // Rows that do not fit are an error before anything is written.
   RILL_ASSIGN_OR_RETURN(const TensorDict none, rows.Slice(0, 0, 0));

@@ -223,18 +223,12 @@ class TopKWriterImpl final : public Writer {
 };
 
 absl::Status TopKWriterImpl::Attach(std::shared_ptr<Storage> storage) {
-  if (storage != nullptr && storage->lanes().count != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "TopKWriter::Attach: storage: got ", storage->lanes().count,
-        " lanes, want 1, as rows replace one another whatever their time"));
-  }
   if (storage != nullptr && options_.k > storage->capacity()) {
     return absl::InvalidArgumentError(
         absl::StrCat("TopKWriter::Attach: storage: got a capacity of ",
                      storage->capacity(), ", want >= k = ", options_.k));
   }
-  RILL_RETURN_IF_ERROR(storage_.Attach(name(), std::move(storage)));
-  return (*storage_.Get(name()))->AddObserver(&watch_);
+  return storage_.AttachOneLane(name(), std::move(storage), &watch_);
 }
 
 absl::StatusOr<std::vector<Rank>> TopKWriterImpl::RanksOf(
@@ -344,15 +338,7 @@ absl::Status TopKWriterImpl::Carry(const Plan& plan, const TensorDict& rows,
 absl::StatusOr<ExtendResult> TopKWriterImpl::Extend(const TensorDict& batch,
                                                     const WriteInfo& info) {
   RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
-  const Shape& shape = batch.batch_shape();
-  TensorDict rows = batch;
-  if (shape.rank() == 2 && shape[0] == 1) {
-    RILL_ASSIGN_OR_RETURN(rows, batch.Index(0));
-  } else if (shape.rank() != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("TopKWriter::Extend: batch shape: got ", shape.ToString(),
-                     ", want [time] or [1, time]"));
-  }
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, storage_.RowsOf(name(), batch));
   absl::MutexLock lock(&mutex_);
   RILL_ASSIGN_OR_RETURN(const std::vector<Rank> ranks, RanksOf(rows));
   const auto nan =

@@ -71,25 +71,31 @@ void Append1000(benchmark::State& state) {
 }
 BENCHMARK(Append1000)->Arg(1'000'000)->Arg(10'000'000)->Arg(346'000'000);
 
-void Draw32Slices(benchmark::State& state) {
-  TrajectoryIndex index(Rules());
-  Build(Flags(state.range(0)), &index);
-  const Rng rng(7);
+// append(batch, i, &slots) appends the slots of draw i.
+template <typename Append>
+void Draw32(benchmark::State& state, const Append& append) {
   std::vector<Slot> slots;
   uint64_t batch = 0;
   for (auto _ : state) {
     slots.clear();
     ++batch;
-    for (uint32_t i = 0; i < 32; ++i) {
-      const auto members = index.starts(0).members();
-      const int32_t trajectory =
-          members[rng.UniformInt(batch, 2 * i, members.size())];
-      const int64_t start = rng.UniformInt(
-          batch, 2 * i + 1, index.starts(0).WeightOf(trajectory));
-      index.AppendSlots(trajectory, start, kSlice, &slots);
-    }
+    for (uint32_t i = 0; i < 32; ++i) append(batch, i, &slots);
     benchmark::DoNotOptimize(slots.data());
   }
+}
+
+void Draw32Slices(benchmark::State& state) {
+  TrajectoryIndex index(Rules());
+  Build(Flags(state.range(0)), &index);
+  const Rng rng(7);
+  Draw32(state, [&](uint64_t batch, uint32_t i, std::vector<Slot>* slots) {
+    const auto members = index.starts(0).members();
+    const int32_t trajectory =
+        members[rng.UniformInt(batch, 2 * i, members.size())];
+    const int64_t start =
+        rng.UniformInt(batch, 2 * i + 1, index.starts(0).WeightOf(trajectory));
+    index.AppendSlots(trajectory, start, kSlice, slots);
+  });
 }
 BENCHMARK(Draw32Slices)->Arg(1'000'000)->Arg(10'000'000)->Arg(346'000'000);
 
@@ -97,18 +103,11 @@ void Draw32SlicesByRow(benchmark::State& state) {
   TrajectoryIndex index(Rules());
   Build(Flags(state.range(0)), &index);
   const Rng rng(7);
-  std::vector<Slot> slots;
-  uint64_t batch = 0;
-  for (auto _ : state) {
-    slots.clear();
-    ++batch;
-    for (uint32_t i = 0; i < 32; ++i) {
-      const auto hit = index.starts(0).Find(
-          rng.UniformInt(batch, i, index.starts(0).total()));
-      index.AppendSlots(hit.member, hit.rest, kSlice, &slots);
-    }
-    benchmark::DoNotOptimize(slots.data());
-  }
+  Draw32(state, [&](uint64_t batch, uint32_t i, std::vector<Slot>* slots) {
+    const auto hit =
+        index.starts(0).Find(rng.UniformInt(batch, i, index.starts(0).total()));
+    index.AppendSlots(hit.member, hit.rest, kSlice, slots);
+  });
 }
 BENCHMARK(Draw32SlicesByRow)->Arg(1'000'000)->Arg(10'000'000)->Arg(346'000'000);
 

@@ -106,7 +106,8 @@ absl::StatusOr<Lanes> ParseLanes(const Manifest& manifest, const Lanes& lanes,
 }
 
 // As many integers >= 0 as there are lanes.
-absl::StatusOr<std::vector<int64_t>> ParseSteps(const Manifest& manifest,
+absl::StatusOr<std::vector<int64_t>> ParseSteps(absl::string_view caller,
+                                                const Manifest& manifest,
                                                 const std::string& name,
                                                 const Lanes& lanes) {
   RILL_ASSIGN_OR_RETURN(const std::string text, manifest.Text(name));
@@ -115,39 +116,16 @@ absl::StatusOr<std::vector<int64_t>> ParseSteps(const Manifest& manifest,
     int64_t step;
     if (!absl::SimpleAtoi(part, &step) || step < 0 || step > kMaxWritten) {
       return absl::DataLossError(
-          absl::StrCat("Storage::Load: ", name, ": got \"", part.substr(0, 80),
+          absl::StrCat(caller, ": ", name, ": got \"", part.substr(0, 80),
                        "\", want integers in [0, ", kMaxWritten, "]"));
     }
     steps.push_back(step);
   }
   if (static_cast<int64_t>(steps.size()) != lanes.count) {
-    return absl::DataLossError(absl::StrCat("Storage::Load: ", name, ": got ",
-                                            steps.size(), ", want ",
-                                            lanes.count));
+    return absl::DataLossError(absl::StrCat(
+        caller, ": ", name, ": got ", steps.size(), ", want ", lanes.count));
   }
   return steps;
-}
-
-absl::StatusOr<LaneRings> ParseRings(const Manifest& manifest,
-                                     const Lanes& lanes) {
-  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> written,
-                        ParseSteps(manifest, "cursors", lanes));
-  std::vector<int64_t> first_live;
-  if (manifest.fields.contains("first_live")) {
-    RILL_ASSIGN_OR_RETURN(first_live,
-                          ParseSteps(manifest, "first_live", lanes));
-  }
-  std::vector<Cursor> cursors;
-  for (const int64_t steps : written) cursors.push_back({steps});
-  for (size_t lane = 0; lane < first_live.size(); ++lane) {
-    if (first_live[lane] <= written[lane]) continue;
-    return absl::DataLossError(
-        absl::StrCat("Storage::Load: first_live: got ", first_live[lane],
-                     ", want at most its cursor, ", written[lane]));
-  }
-  LaneRings rings(lanes);
-  rings.Restore(cursors, first_live);
-  return rings;
 }
 
 // The newest rows of each lane, in lanes of another capacity.
@@ -283,7 +261,8 @@ absl::StatusOr<StoredRows> LoadSave(const std::string& directory,
   }
   RILL_ASSIGN_OR_RETURN(const Lanes saved,
                         ParseLanes(manifest, lanes, options));
-  RILL_ASSIGN_OR_RETURN(stored.saved, ParseRings(manifest, saved));
+  RILL_ASSIGN_OR_RETURN(stored.saved,
+                        ReadRings("Storage::Load", manifest, saved));
   stored.rings = RingsWith(stored.saved, lanes);
   RILL_RETURN_IF_ERROR(manifest.version < kChunksVersion
                            ? LoadRows(directory, &stored)
@@ -397,6 +376,29 @@ std::vector<WantedRun> RunsOf(const LaneRings& rings,
 }
 
 }  // namespace
+
+absl::StatusOr<LaneRings> ReadRings(absl::string_view caller,
+                                    const Manifest& manifest,
+                                    const Lanes& lanes) {
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> written,
+                        ParseSteps(caller, manifest, "cursors", lanes));
+  std::vector<int64_t> first_live;
+  if (manifest.fields.contains("first_live")) {
+    RILL_ASSIGN_OR_RETURN(first_live,
+                          ParseSteps(caller, manifest, "first_live", lanes));
+  }
+  std::vector<Cursor> cursors;
+  for (const int64_t steps : written) cursors.push_back({steps});
+  for (size_t lane = 0; lane < first_live.size(); ++lane) {
+    if (first_live[lane] <= written[lane]) continue;
+    return absl::DataLossError(
+        absl::StrCat(caller, ": first_live: got ", first_live[lane],
+                     ", want at most its cursor, ", written[lane]));
+  }
+  LaneRings rings(lanes);
+  rings.Restore(cursors, first_live);
+  return rings;
+}
 
 absl::Status ForEachRun(const StoredRows& stored, const StoredRows::Part& part,
                         RunFn fn) {

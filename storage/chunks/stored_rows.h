@@ -11,6 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/formats/manifest.h"
 #include "rill/slots/slot.h"
@@ -51,6 +52,13 @@ struct StoredRows {
   // null where there are no chunks.
   std::unique_ptr<SavedChunks> files;
 };
+
+// The rings of `lanes` that a save's manifest tells of. DATA_LOSS, starting
+// with `caller`, names the field that is none of as many steps as there are
+// lanes.
+absl::StatusOr<LaneRings> ReadRings(absl::string_view caller,
+                                    const Manifest& manifest,
+                                    const Lanes& lanes);
 
 // Rows [row, row + end_step - first_step) of a part.
 struct StoredRun {

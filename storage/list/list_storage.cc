@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/ring/ring_options.h"
+#include "rill/storage/rows/row_layout.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/ragged_tensor.h"
 
@@ -19,6 +20,7 @@ using storage_internal::ListRows;
 using storage_internal::MakeRoom;
 using storage_internal::NoRoom;
 using storage_internal::RingRows;
+using storage_internal::RowBytes;
 
 namespace {
 
@@ -155,11 +157,7 @@ TensorDictSpec ListStorage::spec() const {
 
 StorageUsage ListStorage::MemoryUsage() const {
   StorageUsage usage = SerializedStorage::MemoryUsage();
-  const TensorDictSpec now = spec();
-  usage.row = 0;
-  for (const TensorDictSpec::Leaf& leaf : now.leaves()) {
-    usage.row += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
-  }
+  usage.row = RowBytes(spec());
   return usage;
 }
 

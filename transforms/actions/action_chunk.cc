@@ -61,10 +61,8 @@ class ActionChunkTransform final : public BatchTransform {
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
     const Shape& shape = batch->batch_shape();
-    if (shape.rank() == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kForward, ": got batch shape [], want [..., T], in order of time"));
-    }
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::NumSteps(kForward, shape).status());
     RILL_ASSIGN_OR_RETURN(
         const Tensor action,
         transforms_internal::ReadLeaf(kForward, options_.action_key, *batch));

@@ -89,7 +89,7 @@ TEST(ActionChunkTest, BadBatchesAreErrors) {
   RILL_ASSERT_OK_AND_ASSIGN(auto chunk, ActionChunk::Create({.chunk_size = 2}));
   TensorDict scalar;
   EXPECT_THAT(chunk->Forward(&scalar, nullptr),
-              StatusIs(kInvalidArgument, HasSubstr("[..., T]")));
+              StatusIs(kInvalidArgument, HasSubstr("[*B, T]")));
   TensorDict empty({3});
   EXPECT_THAT(chunk->Forward(&empty, nullptr),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("action")));

@@ -15,8 +15,10 @@
 namespace rill {
 namespace {
 
+using transforms_internal::AddLeaf;
 using transforms_internal::ChoiceRows;
 using transforms_internal::FindSpec;
+using transforms_internal::Misfit;
 
 constexpr absl::string_view kPlanSteps = "ActionMask::PlanSteps";
 constexpr absl::string_view kOnAction = "ActionMask::OnAction";
@@ -41,9 +43,7 @@ class ActionMaskTransform final : public StepTransform {
                           FindSpec(kPlanSteps, options_.mask_key, step));
     const bool is_one_hot = action.domain == LeafSpec::Domain::kOneHot;
     if (!is_one_hot && action.domain != LeafSpec::Domain::kCategorical) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kPlanSteps, ": \"action\": got ", action.ToString(),
-                       ", want Categorical or OneHot"));
+      return Misfit(kPlanSteps, "action", action, "Categorical or OneHot");
     }
     // One flag an option: one-hot rows have those dimensions already, an index
     // has none for its options.
@@ -51,9 +51,9 @@ class ActionMaskTransform final : public StepTransform {
                            ? action.shape
                            : action.shape.Concat({action.num_categories});
     if (mask.dtype != DType::kBool || !(mask.shape == want)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kPlanSteps, ": \"", options_.mask_key, "\": got ",
-                       mask.ToString(), ", want bool", want.ToString(),
+      return Misfit(
+          kPlanSteps, options_.mask_key, mask,
+          absl::StrCat("bool", want.ToString(),
                        ", one flag for each option of ", action.ToString()));
     }
     StepPlan plan = {.spec = step};
@@ -63,11 +63,9 @@ class ActionMaskTransform final : public StepTransform {
       RILL_ASSIGN_OR_RETURN(
           plan, transforms_internal::PlanAction(step, action, action));
     } else {
-      plan.leaves.push_back(
-          {.key = "action", .dtype = action.dtype, .shape = action.shape});
+      AddLeaf("action", action, LeafUse::kRead, &plan);
     }
-    plan.leaves.push_back(
-        {.key = options_.mask_key, .dtype = DType::kBool, .shape = want});
+    AddLeaf(options_.mask_key, mask, LeafUse::kRead, &plan);
     return plan;
   }
 

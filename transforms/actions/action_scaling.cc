@@ -13,6 +13,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/actions/action_specs.h"
+#include "rill/transforms/leaves.h"
 #include "rill/transforms/rows/row_steps.h"
 
 namespace rill {
@@ -20,6 +21,8 @@ namespace {
 
 using transforms_internal::BoundsOf;
 using transforms_internal::ElementBounds;
+using transforms_internal::IsFloat32Or64;
+using transforms_internal::Misfit;
 
 constexpr absl::string_view kCreate = "ActionScaling::Create";
 constexpr absl::string_view kPlanSteps = "ActionScaling::PlanSteps";
@@ -47,26 +50,20 @@ class Unscale final : public RowMap {
   bool is_in_place() const override { return true; }
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
-    const auto misfit = [&](absl::string_view want) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("got ", leaf.ToString(), ", want ", want));
-    };
-    if (leaf.dtype != DType::kFloat32 && leaf.dtype != DType::kFloat64) {
-      return misfit("float32 or float64");
-    }
+    if (!IsFloat32Or64(leaf.dtype)) return Misfit(leaf, "float32 or float64");
     // The layout has to be the spec's: bounds are taken element by element.
     if (spec_.has_value()) {
       if (leaf.dtype == spec_->dtype && leaf.shape == spec_->shape) {
         return *spec_;
       }
-      return misfit(absl::StrCat("the layout of ", spec_->ToString()));
+      return Misfit(leaf, absl::StrCat("the layout of ", spec_->ToString()));
     }
     const size_t n = numbers_.size();
     if (n == 1 || leaf.shape.num_elements() == static_cast<int64_t>(n)) {
       return LeafSpec::Unbounded(leaf.dtype, leaf.shape);
     }
-    return misfit(absl::StrCat("one element for each of ", n,
-                               " numbers of loc and scale"));
+    return Misfit(leaf, absl::StrCat("one element for each of ", n,
+                                     " numbers of loc and scale"));
   }
 
   absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
@@ -192,8 +189,8 @@ absl::StatusOr<LeafSpec> OuterSpec(const ActionScaling::Options& options,
 }  // namespace
 
 ActionScaling::ActionScaling(const Options& options,
-                             std::optional<LeafSpec> outer, Rows rows)
-    : RowwiseTransform(std::move(rows)),
+                             std::optional<LeafSpec> outer, const Rows& rows)
+    : ActionTransform(rows, rows.inverse),
       options_(options),
       outer_(std::move(outer)) {}
 
@@ -230,25 +227,6 @@ absl::StatusOr<StepPlan> ActionScaling::PlanSteps(
 }
 
 // RowwiseTransform would map leaves of the root; this one maps actions only.
-absl::Status ActionScaling::OnReset(absl::Span<const uint8_t> /*mask*/,
-                                    Leaves /*leaves*/,
-                                    TensorDict* /*state*/) const {
-  return absl::OkStatus();
-}
-
-absl::Status ActionScaling::OnAction(Leaves leaves,
-                                     TensorDict* /*state*/) const {
-  if (leaves.empty()) return absl::OkStatus();
-  return rows().inverse->MapRows(leaves[0].dtype, leaves[0].shape,
-                                 leaves[0].rows, leaves[0].data,
-                                 leaves[1].data);
-}
-
-absl::Status ActionScaling::OnStep(Leaves /*leaves*/,
-                                   TensorDict* /*state*/) const {
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::unique_ptr<ActionScaling>> ActionScaling::Create(
     const Options& options) {
   RILL_RETURN_IF_ERROR(CheckNumbers(options));
@@ -293,8 +271,7 @@ absl::StatusOr<std::unique_ptr<ActionScaling>> ActionScaling::Create(
     RILL_RETURN_IF_ERROR(fits.status()) << kCreate << ": spec";
   }
   RILL_RETURN_IF_ERROR(CheckRows(kCreate, rows));
-  return absl::WrapUnique(
-      new ActionScaling(options, std::move(outer), std::move(rows)));
+  return absl::WrapUnique(new ActionScaling(options, std::move(outer), rows));
 }
 
 }  // namespace rill

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "rill/specs/leaf_spec.h"
-#include "rill/transforms/rows/rowwise_transform.h"
+#include "rill/transforms/actions/action_specs.h"
 
 namespace rill {
 
@@ -33,7 +33,7 @@ namespace rill {
 //   const LeafSpec torque = LeafSpec::Bounded(DType::kFloat32, {1}, -2, 2);
 //   RILL_ASSIGN_OR_RETURN(auto scaling,
 //                         ActionScaling::Create({.spec = torque}));
-class ActionScaling final : public RowwiseTransform {
+class ActionScaling final : public transforms_internal::ActionTransform {
  public:
   struct Options {
     // The environment's action; with no loc and scale they come from its
@@ -55,14 +55,10 @@ class ActionScaling final : public RowwiseTransform {
   OptionValues option_values() const override;
 
   absl::StatusOr<StepPlan> PlanSteps(const TensorDictSpec& step) const override;
-  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
-                       TensorDict* state) const override;
-  absl::Status OnAction(Leaves leaves, TensorDict* state) const override;
-  absl::Status OnStep(Leaves leaves, TensorDict* state) const override;
 
  private:
   ActionScaling(const Options& options, std::optional<LeafSpec> outer,
-                Rows rows);
+                const Rows& rows);
 
   const Options options_;
   const std::optional<LeafSpec> outer_;  // The policy's action.

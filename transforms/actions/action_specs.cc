@@ -16,10 +16,6 @@ namespace {
 
 constexpr absl::string_view kAction = "action";
 
-bool IsFloat(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
-}
-
 // Element i as double, of any dtype with arithmetic. Options are far below
 // 2^53, so int64 is exact.
 double NumberAt(DType dtype, const std::byte* elements, int64_t i) {
@@ -49,26 +45,39 @@ absl::StatusOr<StepPlan> PlanAction(const TensorDictSpec& step,
                                     const LeafSpec& outer) {
   StepPlan plan = {.spec = step};
   RILL_RETURN_IF_ERROR(plan.spec.Set(kAction, outer));
-  plan.leaves = {{.key = std::string(kAction),
-                  .dtype = outer.dtype,
-                  .shape = outer.shape,
-                  .use = LeafUse::kRead},
-                 {.key = std::string(kAction),
-                  .dtype = inner.dtype,
-                  .shape = inner.shape,
-                  .use = LeafUse::kWrite}};
+  AddLeaf(kAction, outer, LeafUse::kRead, &plan);
+  AddLeaf(kAction, inner, LeafUse::kWrite, &plan);
   return plan;
 }
 
 // The whole spec is compared, domain included: numbers that were made for other
 // bounds would be silently wrong.
+absl::Status ActionTransform::OnReset(absl::Span<const uint8_t> /*mask*/,
+                                      Leaves /*leaves*/,
+                                      TensorDict* /*state*/) const {
+  return absl::OkStatus();
+}
+
+absl::Status ActionTransform::OnAction(Leaves leaves,
+                                       TensorDict* /*state*/) const {
+  if (leaves.empty()) return absl::OkStatus();
+  return map_->MapRows(leaves[0].dtype, leaves[0].shape, leaves[0].rows,
+                       leaves[0].data, leaves[1].data);
+}
+
+absl::Status ActionTransform::OnStep(Leaves /*leaves*/,
+                                     TensorDict* /*state*/) const {
+  return absl::OkStatus();
+}
+
 absl::Status CheckAction(absl::string_view caller, const TensorDictSpec& step,
                          const LeafSpec& want) {
   RILL_ASSIGN_OR_RETURN(const LeafSpec got, FindSpec(caller, kAction, step));
   if (got == want) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": \"action\": got ", got.ToString(), ", want ", want.ToString(),
-      "; make the transform with the action_spec() of what comes before it"));
+  return Misfit(caller, kAction, got,
+                absl::StrCat(want.ToString(),
+                             "; make the transform with the action_spec() of "
+                             "what comes before it"));
 }
 
 // Scalars where all elements share bounds, else the tables.
@@ -84,7 +93,7 @@ ElementBounds BoundsOf(const LeafSpec& spec) {
 
 absl::StatusOr<ElementBounds> FiniteBounds(absl::string_view caller,
                                            const LeafSpec& spec) {
-  if (spec.domain != LeafSpec::Domain::kBounded || !IsFloat(spec.dtype)) {
+  if (spec.domain != LeafSpec::Domain::kBounded || !IsFloat32Or64(spec.dtype)) {
     return absl::InvalidArgumentError(
         absl::StrCat(caller, ": spec: got ", spec.ToString(),
                      ", want float32 or float64 with bounds"));

@@ -4,14 +4,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
+#include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
+#include "rill/transforms/rows/row_map.h"
+#include "rill/transforms/rows/rowwise_transform.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill::transforms_internal {
@@ -28,6 +34,27 @@ absl::StatusOr<StepPlan> PlanAction(const TensorDictSpec& step,
 // transform was made with. NOT_FOUND where there is none.
 absl::Status CheckAction(absl::string_view caller, const TensorDictSpec& step,
                          const LeafSpec& want);
+
+// The base of those that also map batches: beside an environment they map the
+// action, by `map` from the policy's to the environment's, and no other leaf.
+// Their plan is that of PlanAction, or nothing.
+class ActionTransform : public RowwiseTransform {
+ public:
+  absl::string_view name() const override = 0;
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override = 0;
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* state) const override;
+  absl::Status OnAction(Leaves leaves, TensorDict* state) const override;
+  absl::Status OnStep(Leaves leaves, TensorDict* state) const override;
+
+ protected:
+  ActionTransform(const Rows& rows, std::shared_ptr<const RowMap> map)
+      : RowwiseTransform(rows), map_(std::move(map)) {}
+
+ private:
+  const std::shared_ptr<const RowMap> map_;
+};
 
 // The bounds of a row's elements. INVALID_ARGUMENT unless the spec is float32
 // or float64, bounded, and all bounds are finite.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/actions/flatten_action.h"
 
-#include <cstddef>
-#include <cstring>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -10,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensors/dtype.h"
 #include "rill/transforms/actions/action_specs.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/row_steps.h"
 
 namespace rill {
 namespace {
@@ -36,92 +34,62 @@ absl::StatusOr<Dims> DimsOf(const FlattenAction::Options& options, int rank,
   if (dims.first >= 0 && dims.first <= dims.last && dims.last < rank) {
     return dims;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "got ", leaf.ToString(), ", want one with the dimensions first_dim = ",
-      options.first_dim, " to last_dim = ", options.last_dim));
+  return transforms_internal::Misfit(
+      leaf,
+      absl::StrCat("one with the dimensions first_dim = ", options.first_dim,
+                   " to last_dim = ", options.last_dim));
 }
 
-// A map to another shape of the same bytes: rows are row-major, so dimensions
-// side by side join without a move.
-class ShapeMap : public RowMap {
- public:
-  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
-    RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SizesOf(leaf));
-    RILL_ASSIGN_OR_RETURN(const Shape to, Shape::Create(sizes));
-    return leaf.Reshape(to);
+// Rows are row-major, so dimensions side by side join without a move.
+absl::StatusOr<LeafSpec> Reshaped(const LeafSpec& leaf,
+                                  const std::vector<int64_t>& sizes) {
+  RILL_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(sizes));
+  return leaf.Reshape(shape);
+}
+
+absl::StatusOr<LeafSpec> Flatten(const FlattenAction::Options& options,
+                                 const LeafSpec& leaf) {
+  RILL_ASSIGN_OR_RETURN(const Dims dims,
+                        DimsOf(options, leaf.shape.rank(), leaf));
+  std::vector<int64_t> sizes;
+  int64_t joined = 1;
+  // The joined size takes the place of the last of the joined dimensions.
+  for (int d = 0; d < leaf.shape.rank(); ++d) {
+    const bool is_joined = d >= dims.first && d <= dims.last;
+    if (is_joined) joined *= leaf.shape[d];
+    if (!is_joined) sizes.push_back(leaf.shape[d]);
+    if (d == dims.last) sizes.push_back(joined);
   }
+  return Reshaped(leaf, sizes);
+}
 
-  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
-                       const std::byte* from, std::byte* to) const override {
-    const int64_t bytes = count * shape.num_elements() * DTypeSize(dtype);
-    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
-    return absl::OkStatus();
+absl::StatusOr<LeafSpec> Unflatten(const FlattenAction::Options& options,
+                                   const LeafSpec& leaf) {
+  const auto span = static_cast<int>(options.action_shape.size());
+  // The flat shape has span - 1 dimensions less than the one that first_dim
+  // and last_dim count in.
+  RILL_ASSIGN_OR_RETURN(const Dims dims,
+                        DimsOf(options, leaf.shape.rank() + span - 1, leaf));
+  // Mixed signs make the number of joined dimensions depend on the rank.
+  if (dims.last - dims.first + 1 != span) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "got action_shape of ", span, " dimensions, want ",
+        dims.last - dims.first + 1, ", as first_dim and last_dim say"));
   }
-
- private:
-  virtual absl::StatusOr<std::vector<int64_t>> SizesOf(
-      const LeafSpec& leaf) const = 0;
-};
-
-class Flatten final : public ShapeMap {
- public:
-  explicit Flatten(FlattenAction::Options options)
-      : options_(std::move(options)) {}
-
- private:
-  absl::StatusOr<std::vector<int64_t>> SizesOf(
-      const LeafSpec& leaf) const override {
-    RILL_ASSIGN_OR_RETURN(const Dims dims,
-                          DimsOf(options_, leaf.shape.rank(), leaf));
-    std::vector<int64_t> sizes;
-    int64_t joined = 1;
-    // The joined size takes the place of the last of the joined dimensions.
-    for (int d = 0; d < leaf.shape.rank(); ++d) {
-      const bool is_joined = d >= dims.first && d <= dims.last;
-      if (is_joined) joined *= leaf.shape[d];
-      if (!is_joined) sizes.push_back(leaf.shape[d]);
-      if (d == dims.last) sizes.push_back(joined);
-    }
-    return sizes;
-  }
-
-  const FlattenAction::Options options_;
-};
-
-class Unflatten final : public ShapeMap {
- public:
-  explicit Unflatten(FlattenAction::Options options)
-      : options_(std::move(options)) {}
-
- private:
-  absl::StatusOr<std::vector<int64_t>> SizesOf(
-      const LeafSpec& leaf) const override {
-    const auto span = static_cast<int>(options_.action_shape.size());
-    // The flat shape has span - 1 dimensions less than the one that first_dim
-    // and last_dim count in.
-    RILL_ASSIGN_OR_RETURN(const Dims dims,
-                          DimsOf(options_, leaf.shape.rank() + span - 1, leaf));
-    // Mixed signs make the number of joined dimensions depend on the rank.
-    if (dims.last - dims.first + 1 != span) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "got action_shape of ", span, " dimensions, want ",
-          dims.last - dims.first + 1, ", as first_dim and last_dim say"));
-    }
-    const absl::Span<const int64_t> flat = leaf.shape.sizes();
-    std::vector<int64_t> sizes(flat.begin(), flat.begin() + dims.first);
-    sizes.insert(sizes.end(), options_.action_shape.begin(),
-                 options_.action_shape.end());
-    sizes.insert(sizes.end(), flat.begin() + dims.first + 1, flat.end());
-    return sizes;
-  }
-
-  const FlattenAction::Options options_;
-};
+  const absl::Span<const int64_t> flat = leaf.shape.sizes();
+  std::vector<int64_t> sizes(flat.begin(), flat.begin() + dims.first);
+  sizes.insert(sizes.end(), options.action_shape.begin(),
+               options.action_shape.end());
+  sizes.insert(sizes.end(), flat.begin() + dims.first + 1, flat.end());
+  return Reshaped(leaf, sizes);
+}
 
 }  // namespace
 
-FlattenAction::FlattenAction(const Options& options, Rows rows)
-    : RowwiseTransform(std::move(rows)), options_(options) {}
+// The policy's action is the flat one, and both have the same bytes: the
+// forward map, a copy, serves for the way back too.
+FlattenAction::FlattenAction(const Options& options, const Rows& rows)
+    : ActionTransform(rows, rows.map), options_(options) {}
 
 OptionValues FlattenAction::option_values() const {
   return OptionValues()
@@ -149,26 +117,6 @@ absl::StatusOr<StepPlan> FlattenAction::PlanSteps(
 }
 
 // RowwiseTransform would map leaves of the root; this one maps actions only.
-absl::Status FlattenAction::OnReset(absl::Span<const uint8_t> /*mask*/,
-                                    Leaves /*leaves*/,
-                                    TensorDict* /*state*/) const {
-  return absl::OkStatus();
-}
-
-absl::Status FlattenAction::OnAction(Leaves leaves,
-                                     TensorDict* /*state*/) const {
-  if (leaves.empty()) return absl::OkStatus();
-  // The policy's action is the flat one, and both have the same bytes: the
-  // forward map, a copy, serves for the way back too.
-  return rows().map->MapRows(leaves[0].dtype, leaves[0].shape, leaves[0].rows,
-                             leaves[0].data, leaves[1].data);
-}
-
-absl::Status FlattenAction::OnStep(Leaves /*leaves*/,
-                                   TensorDict* /*state*/) const {
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::unique_ptr<FlattenAction>> FlattenAction::Create(
     const Options& options) {
   // With different signs the order depends on the rank; MapSpec checks it.
@@ -183,14 +131,17 @@ absl::StatusOr<std::unique_ptr<FlattenAction>> FlattenAction::Create(
     return absl::InvalidArgumentError(absl::StrCat(
         kCreate, ": action_shape: got ", size, ", want sizes >= 0"));
   }
-  Rows rows = {.map = std::make_shared<Flatten>(options),
+  Rows rows = {.map = MakeReshape([options](const LeafSpec& leaf) {
+                 return Flatten(options, leaf);
+               }),
                .in_keys = options.in_keys};
   if (!options.action_shape.empty()) {
-    rows.inverse = std::make_shared<Unflatten>(options);
+    rows.inverse = MakeReshape(
+        [options](const LeafSpec& leaf) { return Unflatten(options, leaf); });
     rows.in_keys_inv = options.in_keys;
   }
   RILL_RETURN_IF_ERROR(CheckRows(kCreate, rows));
-  return absl::WrapUnique(new FlattenAction(options, std::move(rows)));
+  return absl::WrapUnique(new FlattenAction(options, rows));
 }
 
 }  // namespace rill

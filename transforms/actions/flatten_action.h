@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rill/transforms/rows/rowwise_transform.h"
+#include "rill/transforms/actions/action_specs.h"
 
 namespace rill {
 
@@ -23,7 +23,7 @@ namespace rill {
 //
 // Example (FlattenActionTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto flatten, FlattenAction::Create({}));
-class FlattenAction final : public RowwiseTransform {
+class FlattenAction final : public transforms_internal::ActionTransform {
  public:
   struct Options {
     // A dimension of the shape of a row, without batch dimensions; negative
@@ -44,13 +44,9 @@ class FlattenAction final : public RowwiseTransform {
   OptionValues option_values() const override;
 
   absl::StatusOr<StepPlan> PlanSteps(const TensorDictSpec& step) const override;
-  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
-                       TensorDict* state) const override;
-  absl::Status OnAction(Leaves leaves, TensorDict* state) const override;
-  absl::Status OnStep(Leaves leaves, TensorDict* state) const override;
 
  private:
-  FlattenAction(const Options& options, Rows rows);
+  FlattenAction(const Options& options, const Rows& rows);
 
   const Options options_;
 };

@@ -20,13 +20,9 @@
 namespace rill {
 namespace {
 
-// The size of the last batch dimension.
-absl::StatusOr<int64_t> StepsOf(absl::string_view caller, const Shape& shape) {
-  if (shape.rank() > 0) return shape[shape.rank() - 1];
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": got batch shape [], want [*B, T], in order of time"));
-}
+using transforms_internal::NumSteps;
 
+// The size of the last batch dimension.
 class BurnInTransform final : public BatchTransform {
  public:
   explicit BurnInTransform(const BurnIn::Options& options)
@@ -42,7 +38,7 @@ class BurnInTransform final : public BatchTransform {
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
     RILL_ASSIGN_OR_RETURN(const int64_t steps,
-                          StepsOf("BurnIn::Forward", batch->batch_shape()));
+                          NumSteps("BurnIn::Forward", batch->batch_shape()));
     RILL_ASSIGN_OR_RETURN(const Tensor mask, FindMask(batch));
     // Lines that are shorter than the burn-in are masked whole.
     const int64_t cut = std::min(options_.burn_in, steps);
@@ -98,7 +94,7 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> BurnIn::Create(
 absl::StatusOr<BurnInParts> SplitBurnIn(const TensorDict& batch,
                                         int64_t burn_in) {
   RILL_ASSIGN_OR_RETURN(const int64_t steps,
-                        StepsOf("SplitBurnIn", batch.batch_shape()));
+                        NumSteps("SplitBurnIn", batch.batch_shape()));
   if (burn_in < 0 || burn_in > steps) {
     return absl::InvalidArgumentError(absl::StrCat(
         "SplitBurnIn: burn_in: got ", burn_in, ", want [0, ", steps, "]"));

@@ -19,6 +19,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/leaves.h"
 #include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
@@ -37,11 +38,7 @@ absl::StatusOr<StepPlan> PlanNewLeaf(const std::string& key,
                                      const TensorDictSpec& step) {
   StepPlan plan = {.spec = step};
   for (const std::string& each : {key, absl::StrCat("next/", key)}) {
-    RILL_RETURN_IF_ERROR(plan.spec.Set(each, leaf));
-    plan.leaves.push_back({.key = each,
-                           .dtype = leaf.dtype,
-                           .shape = leaf.shape,
-                           .use = LeafUse::kWrite});
+    RILL_RETURN_IF_ERROR(transforms_internal::AddWritten(each, leaf, &plan));
   }
   return plan;
 }

@@ -498,14 +498,8 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> MultiStep::Create(
         << kCreate << ": \"" << leaf.key << "\", held for n_steps and lanes";
   }
   for (const std::string& key : options.reward_keys) {
-    RILL_ASSIGN_OR_RETURN(
-        const LeafSpec reward,
-        transforms_internal::FindSpec(kCreate, key, options.rows));
-    if (reward.dtype != DType::kFloat32 && reward.dtype != DType::kFloat64) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kCreate, ": \"", key, "\": got ", reward.ToString(),
-                       ", want float32 or float64"));
-    }
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::FindFloat(kCreate, key, options.rows).status());
   }
   return std::make_unique<MultiStepTransform>(options);
 }

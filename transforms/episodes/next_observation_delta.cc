@@ -6,19 +6,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
-#include "rill/tensordict/key.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/cast_elements.h"
 #include "rill/tensors/shape.h"
@@ -28,6 +26,9 @@
 
 namespace rill {
 namespace {
+
+using transforms_internal::FindFloat;
+using transforms_internal::IsFloat32Or64;
 
 constexpr absl::string_view kForward = "NextObservationDelta::Forward";
 constexpr absl::string_view kInverse = "NextObservationDelta::Inverse";
@@ -44,10 +45,6 @@ struct Keys {
   std::string next;
   std::string delta;
 };
-
-bool IsWide(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
-}
 
 // out = a + sign * b, of one dtype and shape. A product with 1 or -1 is exact,
 // so one loop serves both ways.
@@ -150,8 +147,7 @@ class Delta final : public BatchTransform {
     constexpr absl::string_view kSpec = "NextObservationDelta::InverseSpec";
     TensorDictSpec after = spec;
     for (const std::string& key : options_.in_keys) {
-      RILL_ASSIGN_OR_RETURN(const LeafSpec now,
-                            ObservationSpec(kSpec, key, spec));
+      RILL_ASSIGN_OR_RETURN(const LeafSpec now, FindFloat(kSpec, key, spec));
       RILL_RETURN_IF_ERROR(
           CheckSpec(kSpec, NextKey(key), now.dtype, now.shape, spec));
       after.Erase(NextKey(key));
@@ -166,8 +162,7 @@ class Delta final : public BatchTransform {
     constexpr absl::string_view kSpec = "NextObservationDelta::ForwardSpec";
     TensorDictSpec after = spec;
     for (const std::string& key : options_.in_keys) {
-      RILL_ASSIGN_OR_RETURN(const LeafSpec now,
-                            ObservationSpec(kSpec, key, spec));
+      RILL_ASSIGN_OR_RETURN(const LeafSpec now, FindFloat(kSpec, key, spec));
       RILL_RETURN_IF_ERROR(CheckSpec(kSpec, DeltaKey(key), options_.delta_dtype,
                                      now.shape, spec));
       // Rounded, it may lie outside of what the observation's domain says.
@@ -185,20 +180,9 @@ class Delta final : public BatchTransform {
                                             TensorDict* batch) {
     RILL_ASSIGN_OR_RETURN(Tensor now,
                           transforms_internal::ReadLeaf(caller, key, *batch));
-    if (IsWide(now.dtype())) return now;
+    if (IsFloat32Or64(now.dtype())) return now;
     return absl::InvalidArgumentError(
         absl::StrCat(caller, ": \"", key, "\": got ", DTypeName(now.dtype()),
-                     ", want float32 or float64"));
-  }
-
-  static absl::StatusOr<LeafSpec> ObservationSpec(absl::string_view caller,
-                                                  const std::string& key,
-                                                  const TensorDictSpec& spec) {
-    RILL_ASSIGN_OR_RETURN(LeafSpec now,
-                          transforms_internal::FindSpec(caller, key, spec));
-    if (IsWide(now.dtype)) return now;
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": \"", key, "\": got ", now.ToString(),
                      ", want float32 or float64"));
   }
 
@@ -209,9 +193,8 @@ class Delta final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
                           transforms_internal::FindSpec(caller, key, spec));
     if (leaf.dtype == dtype && leaf.shape == shape) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": \"", key, "\": got ", leaf.ToString(),
-                     ", want ", DTypeName(dtype), shape.ToString()));
+    return transforms_internal::Misfit(
+        caller, key, leaf, absl::StrCat(DTypeName(dtype), shape.ToString()));
   }
 
   const NextObservationDelta::Options options_;
@@ -224,30 +207,20 @@ class Delta final : public BatchTransform {
 absl::StatusOr<std::unique_ptr<BatchTransform>> NextObservationDelta::Create(
     const Options& options) {
   constexpr absl::string_view kCreate = "NextObservationDelta::Create";
-  if (!IsWide(options.delta_dtype) && options.delta_dtype != DType::kFloat16 &&
+  if (!IsFloat32Or64(options.delta_dtype) &&
+      options.delta_dtype != DType::kFloat16 &&
       options.delta_dtype != DType::kBFloat16) {
     return absl::InvalidArgumentError(absl::StrCat(
         kCreate, ": delta_dtype: got ", DTypeName(options.delta_dtype),
         ", want float16, bfloat16, float32 or float64"));
   }
-  if (options.in_keys.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": in_keys: got none, want at least one"));
-  }
-  std::set<std::string> seen;
-  for (const std::string& key : options.in_keys) {
-    RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": in_keys";
-    if (absl::StartsWith(key, "next/") || !seen.insert(key).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kCreate, ": in_keys: got \"", key,
-                       "\", want keys of the root, each once"));
-    }
-  }
+  RILL_RETURN_IF_ERROR(
+      transforms_internal::CheckRootKeys(kCreate, "in_keys", options.in_keys));
   // The next value of "delta/x" lies under "next/delta/x", which is also the
   // key of the difference of "x".
   for (const std::string& key : options.in_keys) {
     const std::string other = absl::StrCat("delta/", key);
-    if (seen.count(other) == 0) continue;
+    if (!absl::c_linear_search(options.in_keys, other)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         kCreate, ": in_keys: got \"", key, "\" and \"", other,
         "\", want one of them: both have a leaf \"", DeltaKey(key), "\""));

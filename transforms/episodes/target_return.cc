@@ -76,24 +76,14 @@ class TargetReturnTransform final : public StepTransform {
     for (size_t i = 0; i < options_.in_keys.size(); ++i) {
       RILL_ASSIGN_OR_RETURN(
           const LeafSpec reward,
-          transforms_internal::FindSpec(kPlan, options_.in_keys[i], step));
-      if (reward.dtype != DType::kFloat32 && reward.dtype != DType::kFloat64) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(kPlan, ": \"", options_.in_keys[i], "\": got ",
-                         reward.ToString(), ", want float32 or float64"));
-      }
+          transforms_internal::FindFloat(kPlan, options_.in_keys[i], step));
       const std::string& key = options_.out_keys[i];
       for (const std::string& each : {key, absl::StrCat("next/", key)}) {
-        RILL_RETURN_IF_ERROR(plan.spec.Set(
-            each, LeafSpec::Unbounded(reward.dtype, reward.shape)));
-        plan.leaves.push_back({.key = each,
-                               .dtype = reward.dtype,
-                               .shape = reward.shape,
-                               .use = LeafUse::kWrite});
+        RILL_RETURN_IF_ERROR(transforms_internal::AddWritten(
+            each, LeafSpec::Unbounded(reward.dtype, reward.shape), &plan));
       }
-      plan.leaves.push_back({.key = options_.in_keys[i],
-                             .dtype = reward.dtype,
-                             .shape = reward.shape});
+      transforms_internal::AddLeaf(options_.in_keys[i], reward, LeafUse::kRead,
+                                   &plan);
     }
     return plan;
   }

@@ -2,7 +2,6 @@
 #ifndef RILL_TRANSFORMS_IMAGES_CAT_FRAMES_H_
 #define RILL_TRANSFORMS_IMAGES_CAT_FRAMES_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -96,28 +95,21 @@ class CatFrames final : public BatchTransform, public StepTransform {
   using StepTransform::InitialState;
 
  private:
-  explicit CatFrames(const Options& options);
+  CatFrames(const Options& options, StackFrames frames);
 
   const std::string& OutKey(size_t i) const {
     return options_.out_keys.empty() ? options_.in_keys[i]
                                      : options_.out_keys[i];
   }
-  absl::StatusOr<LeafSpec> StackSpec(absl::string_view caller,
-                                     const std::string& key,
-                                     const TensorDictSpec& spec) const;
   absl::StatusOr<Tensor> Stack(const std::string& key,
                                absl::Span<const int64_t> first,
                                const TensorDict& batch) const;
   // The one element that pads; null where a frame does.
-  absl::StatusOr<const std::byte*> PadOf(absl::string_view caller,
-                                         absl::string_view key,
-                                         DType dtype) const;
   absl::Status PlanKey(size_t i, const TensorDictSpec& step,
                        StepPlan* plan) const;
 
   const Options options_;
-  std::array<Tensor, kNumDTypes> pads_;  // Where the dtype has the value.
-  // Stacks, and the first rows of episodes.
+  const StackFrames frames_;
   mutable transforms_internal::SpareTensors spare_;
 };
 

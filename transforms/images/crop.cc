@@ -34,37 +34,22 @@ class CenterCropMap final : public RowMap {
     const int rank = leaf.shape.rank();
     if (rank < 2 || leaf.shape[rank - 2] < height_ ||
         leaf.shape[rank - 1] < width_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("got ", leaf.ToString(), ", want images of at least ",
-                       height_, " rows and ", width_, " columns"));
+      return transforms_internal::Misfit(
+          leaf, absl::StrCat("images of at least ", height_, " rows and ",
+                             width_, " columns"));
     }
-    // The step for this size says dtype, shape and domain.
-    RILL_ASSIGN_OR_RETURN(
-        const auto crop,
-        MakeRowStep({.kind = RowStep::Kind::kCrop,
-                     .top = FirstOf(leaf.shape[rank - 2], height_),
-                     .left = FirstOf(leaf.shape[rank - 1], width_),
-                     .height = height_,
-                     .width = width_}));
-    return crop->MapSpec(leaf);
+    return transforms_internal::WithShape(
+        leaf, leaf.shape.Prefix(rank - 2).Concat({height_, width_}));
   }
 
   absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
                        const std::byte* from, std::byte* to) const override {
     const int rank = shape.rank();
-    const int64_t size = DTypeSize(dtype);
-    const int64_t line = shape[rank - 1] * size;
-    const int64_t width = width_ * size;
-    const int64_t images = count * shape.Prefix(rank - 2).num_elements();
-    const int64_t begin = FirstOf(shape[rank - 2], height_) * line +
-                          FirstOf(shape[rank - 1], width_) * size;
-    // A row of pixels is contiguous: one copy each.
-    for (int64_t i = 0; i < images; ++i, from += shape[rank - 2] * line) {
-      const std::byte* in = from + begin;
-      for (int64_t y = 0; y < height_; ++y, in += line, to += width) {
-        std::memcpy(to, in, static_cast<size_t>(width));
-      }
-    }
+    transforms_internal::CropRows({.top = FirstOf(shape[rank - 2], height_),
+                                   .left = FirstOf(shape[rank - 1], width_),
+                                   .height = height_,
+                                   .width = width_},
+                                  dtype, shape, count, from, to);
     return absl::OkStatus();
   }
 
@@ -83,19 +68,8 @@ class CenterCropMap final : public RowMap {
 
 }  // namespace
 
-OptionValues Crop::option_values() const {
-  // The map is the step that Create made, so the options are read from it.
-  const RowStep& step = rows().map->steps()[0];
-  return OptionValues()
-      .Int("w", step.width)
-      .Int("h", step.height)
-      .Int("top", step.top)
-      .Int("left", step.left)
-      .Texts("in_keys", rows().in_keys)
-      .Texts("out_keys", rows().out_keys);
-}
-
-absl::StatusOr<std::unique_ptr<Crop>> Crop::Create(const Options& options) {
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> Crop::Create(
+    const Options& options) {
   constexpr absl::string_view kCreate = "Crop::Create";
   RILL_RETURN_IF_ERROR(CheckSize(kCreate, options.w, options.h));
   if (options.top < 0 || options.left < 0) {
@@ -103,41 +77,33 @@ absl::StatusOr<std::unique_ptr<Crop>> Crop::Create(const Options& options) {
         absl::StrCat(kCreate, ": top and left: got ", options.top, " and ",
                      options.left, ", want both >= 0"));
   }
-  Rows rows = {
-      .map = nullptr, .in_keys = options.in_keys, .out_keys = options.out_keys};
-  RILL_RETURN_IF_ERROR(CheckRows(kCreate, rows));
-  RILL_ASSIGN_OR_RETURN(rows.map,
+  RILL_ASSIGN_OR_RETURN(auto map,
                         MakeRowStep({.kind = RowStep::Kind::kCrop,
                                      .top = options.top,
                                      .left = options.left,
                                      .height = options.h.value_or(options.w),
                                      .width = options.w}));
-  return absl::WrapUnique(new Crop(std::move(rows)));
+  return RowwiseTransform::Make("Crop",
+                                {.map = std::move(map),
+                                 .in_keys = options.in_keys,
+                                 .out_keys = options.out_keys},
+                                OptionValues()
+                                    .Int("w", options.w)
+                                    .Int("h", options.h.value_or(options.w))
+                                    .Int("top", options.top)
+                                    .Int("left", options.left));
 }
 
-CenterCrop::CenterCrop(const Options& options)
-    : RowwiseTransform({.map = std::make_shared<CenterCropMap>(
-                            options.h.value_or(options.w), options.w),
-                        .in_keys = options.in_keys,
-                        .out_keys = options.out_keys}),
-      options_(options) {}
-
-OptionValues CenterCrop::option_values() const {
-  return OptionValues()
-      .Int("w", options_.w)
-      .Int("h", options_.h.value_or(options_.w))
-      .Texts("in_keys", options_.in_keys)
-      .Texts("out_keys", options_.out_keys);
-}
-
-absl::StatusOr<std::unique_ptr<CenterCrop>> CenterCrop::Create(
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> CenterCrop::Create(
     const Options& options) {
-  constexpr absl::string_view kCreate = "CenterCrop::Create";
-  RILL_RETURN_IF_ERROR(CheckSize(kCreate, options.w, options.h));
-  RILL_RETURN_IF_ERROR(CheckRows(kCreate, {.map = nullptr,
-                                           .in_keys = options.in_keys,
-                                           .out_keys = options.out_keys}));
-  return absl::WrapUnique(new CenterCrop(options));
+  RILL_RETURN_IF_ERROR(CheckSize("CenterCrop::Create", options.w, options.h));
+  const int64_t height = options.h.value_or(options.w);
+  return RowwiseTransform::Make(
+      "CenterCrop",
+      {.map = std::make_shared<CenterCropMap>(height, options.w),
+       .in_keys = options.in_keys,
+       .out_keys = options.out_keys},
+      OptionValues().Int("w", options.w).Int("h", height));
 }
 
 }  // namespace rill

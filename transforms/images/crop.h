@@ -26,8 +26,7 @@ namespace rill {
 // Example (CropTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto crop, Crop::Create({.w = 160, .h = 160,
 //                                                  .top = 34}));
-class Crop final : public RowwiseTransform {
- public:
+struct Crop {
   struct Options {
     int64_t w = 0;                            // > 0
     std::optional<int64_t> h = std::nullopt;  // > 0; none: w.
@@ -38,13 +37,8 @@ class Crop final : public RowwiseTransform {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<Crop>> Create(const Options& options);
-
-  absl::string_view name() const override { return "Crop"; }
-  OptionValues option_values() const override;
-
- private:
-  explicit Crop(Rows rows) : RowwiseTransform(std::move(rows)) {}
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
+      const Options& options);
 };
 
 // The same of the part in the middle. Where it cannot be exactly there, it
@@ -53,8 +47,7 @@ class Crop final : public RowwiseTransform {
 //
 // Example (CropTest.CenterExample runs it):
 //   RILL_ASSIGN_OR_RETURN(auto crop, CenterCrop::Create({.w = 84}));
-class CenterCrop final : public RowwiseTransform {
- public:
+struct CenterCrop {
   struct Options {
     int64_t w = 0;                            // > 0
     std::optional<int64_t> h = std::nullopt;  // > 0; none: w.
@@ -63,16 +56,8 @@ class CenterCrop final : public RowwiseTransform {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<CenterCrop>> Create(
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
       const Options& options);
-
-  absl::string_view name() const override { return "CenterCrop"; }
-  OptionValues option_values() const override;
-
- private:
-  explicit CenterCrop(const Options& options);
-
-  const Options options_;
 };
 
 }  // namespace rill

@@ -250,7 +250,7 @@ TEST(CatFramesTest, BatchesThatDoNotFitAreErrorsAndStayAsTheyWere) {
                        {"observation", "next/observation"}, Padding::kSame)));
   TensorDict row;
   EXPECT_THAT(frames->Forward(&row, nullptr),
-              StatusIs(kInvalidArgument, HasSubstr("want [..., T]")));
+              StatusIs(kInvalidArgument, HasSubstr("want [*B, T]")));
   for (const char* key : {"next/done", "observation", "next/observation"}) {
     TensorDict batch = Batch({1, 2}, {});
     RILL_ASSERT_OK(batch.Delete(key));

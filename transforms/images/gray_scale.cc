@@ -15,6 +15,7 @@
 #include "rill/tensors/shape.h"
 #include "rill/transforms/images/image_kernels.h"
 #include "rill/transforms/rows/row_map.h"
+#include "rill/transforms/rows/row_steps.h"
 
 namespace rill {
 namespace {
@@ -80,10 +81,10 @@ class GrayScaleMap final : public RowMap {
     };
     if (rank < 3 || leaf.shape[rank - 3] != 3 ||
         !WithPixel(leaf.dtype, [](auto) {})) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "got ", leaf.ToString(),
-          ", want uint8, float32 or float64 [..., 3, height, width]; "
-          "ToTensorImage puts the channels there"));
+      return transforms_internal::Misfit(
+          leaf,
+          "uint8, float32 or float64 [..., 3, height, width]; ToTensorImage "
+          "puts the channels there");
     }
     const Shape shape = leaf.shape.WithSize(rank - 3, 1);
     // Bounds of each element would give other bounds for each pixel; they are
@@ -114,19 +115,12 @@ class GrayScaleMap final : public RowMap {
 
 }  // namespace
 
-OptionValues GrayScale::option_values() const {
-  return OptionValues()
-      .Texts("in_keys", rows().in_keys)
-      .Texts("out_keys", rows().out_keys);
-}
-
-absl::StatusOr<std::unique_ptr<GrayScale>> GrayScale::Create(
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> GrayScale::Create(
     const Options& options) {
-  Rows rows = {.map = std::make_shared<GrayScaleMap>(),
-               .in_keys = options.in_keys,
-               .out_keys = options.out_keys};
-  RILL_RETURN_IF_ERROR(CheckRows("GrayScale::Create", rows));
-  return absl::WrapUnique(new GrayScale(std::move(rows)));
+  return RowwiseTransform::Make("GrayScale",
+                                {.map = std::make_shared<GrayScaleMap>(),
+                                 .in_keys = options.in_keys,
+                                 .out_keys = options.out_keys});
 }
 
 }  // namespace rill

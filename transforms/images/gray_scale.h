@@ -24,22 +24,15 @@ namespace rill {
 //
 // Example (GrayScaleTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto gray, GrayScale::Create({}));
-class GrayScale final : public RowwiseTransform {
- public:
+struct GrayScale {
   struct Options {
     std::vector<std::string> in_keys = {"pixels"};
     std::vector<std::string> out_keys = {};  // Empty: in_keys.
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<GrayScale>> Create(
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
       const Options& options);
-
-  absl::string_view name() const override { return "GrayScale"; }
-  OptionValues option_values() const override;
-
- private:
-  explicit GrayScale(Rows rows) : RowwiseTransform(std::move(rows)) {}
 };
 
 }  // namespace rill

@@ -19,6 +19,7 @@
 #include "rill/transforms/images/axis_weights.h"
 #include "rill/transforms/images/image_kernels.h"
 #include "rill/transforms/rows/row_map.h"
+#include "rill/transforms/rows/row_steps.h"
 
 namespace rill {
 namespace {
@@ -52,9 +53,8 @@ class ResizeMap : public RowMap {
     const int rank = leaf.shape.rank();
     if (rank < 2 || leaf.shape[rank - 2] == 0 || leaf.shape[rank - 1] == 0 ||
         !Takes(leaf.dtype)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("got ", leaf.ToString(),
-                       ", want [..., height, width], both > 0, of ", pixels()));
+      return transforms_internal::Misfit(
+          leaf, absl::StrCat("[..., height, width], both > 0, of ", pixels()));
     }
     const Shape shape =
         leaf.shape.Prefix(rank - 2).Concat({to_.height, to_.width});
@@ -256,36 +256,25 @@ std::shared_ptr<const RowMap> MakeMap(const Resize::Options& options) {
 
 }  // namespace
 
-Resize::Resize(const Options& options)
-    : RowwiseTransform({.map = MakeMap(options),
-                        .in_keys = options.in_keys,
-                        .out_keys = options.out_keys}),
-      options_(options) {}
-
-OptionValues Resize::option_values() const {
-  return OptionValues()
-      .Int("w", options_.w)
-      .Int("h", options_.h.value_or(options_.w))
-      .Choice("interpolation", options_.interpolation == Interpolation::kNearest
-                                   ? "kNearest"
-                                   : "kBilinear")
-      .Bool("antialias", options_.antialias)
-      .Texts("in_keys", options_.in_keys)
-      .Texts("out_keys", options_.out_keys);
-}
-
-absl::StatusOr<std::unique_ptr<Resize>> Resize::Create(const Options& options) {
-  constexpr absl::string_view kCreate = "Resize::Create";
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> Resize::Create(
+    const Options& options) {
   const int64_t h = options.h.value_or(options.w);
   if (std::min(options.w, h) < 1 || std::max(options.w, h) > kMaxSide) {
     return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": w and h: got ", options.w, " and ", h,
+        absl::StrCat("Resize::Create: w and h: got ", options.w, " and ", h,
                      ", want both in 1 .. ", kMaxSide));
   }
-  RILL_RETURN_IF_ERROR(CheckRows(kCreate, {.map = nullptr,
-                                           .in_keys = options.in_keys,
-                                           .out_keys = options.out_keys}));
-  return absl::WrapUnique(new Resize(options));
+  const bool is_nearest = options.interpolation == Interpolation::kNearest;
+  return RowwiseTransform::Make(
+      "Resize",
+      {.map = MakeMap(options),
+       .in_keys = options.in_keys,
+       .out_keys = options.out_keys},
+      OptionValues()
+          .Int("w", options.w)
+          .Int("h", h)
+          .Choice("interpolation", is_nearest ? "kNearest" : "kBilinear")
+          .Bool("antialias", options.antialias));
 }
 
 }  // namespace rill

@@ -30,8 +30,7 @@ namespace rill {
 //
 // Example (ResizeTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto resize, Resize::Create({.w = 84}));
-class Resize final : public RowwiseTransform {
- public:
+struct Resize {
   enum class Interpolation : uint8_t { kBilinear, kNearest };
 
   struct Options {
@@ -46,15 +45,8 @@ class Resize final : public RowwiseTransform {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<Resize>> Create(const Options& options);
-
-  absl::string_view name() const override { return "Resize"; }
-  OptionValues option_values() const override;
-
- private:
-  explicit Resize(const Options& options);
-
-  const Options options_;
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
+      const Options& options);
 };
 
 }  // namespace rill

@@ -18,6 +18,10 @@
 namespace rill {
 namespace {
 
+using transforms_internal::AddLeaf;
+using transforms_internal::AddWritten;
+using transforms_internal::Misfit;
+
 constexpr absl::string_view kCreate = "TimeMaxPool::Create";
 constexpr absl::string_view kPlanSteps = "TimeMaxPool::PlanSteps";
 constexpr int64_t kMaxSteps = int64_t{1} << 20;
@@ -164,37 +168,28 @@ class TimeMaxPoolTransform final : public StepTransform {
                                                      kPlanSteps, from, step));
       if (!IsKnown(leaf.dtype) || leaf.dtype != root.dtype ||
           !(leaf.shape == root.shape)) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            kPlanSteps, ": \"", from, "\": got ", leaf.ToString(),
-            ", want uint8, float32 or float64, at the root as below next"));
+        return Misfit(kPlanSteps, from, leaf,
+                      "uint8, float32 or float64, at the root as below next");
       }
       const Shape kept = Shape({num_before()}).Concat(leaf.shape);
       if (num_before() > 0 && kept.rank() >= Shape::kMaxRank) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(kPlanSteps, ": \"", from, "\": got ", leaf.ToString(),
-                         ", want a dimension less, as num_steps > 2 adds one"));
+        return Misfit(kPlanSteps, from, leaf,
+                      "a dimension less, as num_steps > 2 adds one");
       }
       // The domain holds for a maximum of members: it is one of them.
       using Domain = LeafSpec::Domain;
       const bool keeps = leaf == root && (leaf.domain == Domain::kBounded ||
                                           leaf.domain == Domain::kBinary);
-      RILL_RETURN_IF_ERROR(plan->spec.Set(
-          to, keeps ? leaf : LeafSpec::Unbounded(leaf.dtype, leaf.shape)));
-      Add(from, leaf.dtype, leaf.shape, LeafUse::kRead, plan);
-      Add(to, leaf.dtype, leaf.shape, LeafUse::kWrite, plan);
+      AddLeaf(from, leaf, LeafUse::kRead, plan);
+      RILL_RETURN_IF_ERROR(AddWritten(
+          to, keeps ? leaf : LeafSpec::Unbounded(leaf.dtype, leaf.shape),
+          plan));
       if (num_before() == 0) continue;
-      const std::string aside = absl::StrCat(to, "_before");
-      RILL_RETURN_IF_ERROR(
-          plan->spec.Set(aside, LeafSpec::Unbounded(leaf.dtype, kept)));
-      Add(aside, leaf.dtype, kept, LeafUse::kWrite, plan);
+      RILL_RETURN_IF_ERROR(AddWritten(absl::StrCat(to, "_before"),
+                                      LeafSpec::Unbounded(leaf.dtype, kept),
+                                      plan));
     }
     return absl::OkStatus();
-  }
-
-  static void Add(const std::string& key, DType dtype, const Shape& shape,
-                  LeafUse use, StepPlan* plan) {
-    plan->leaves.push_back(
-        {.key = key, .dtype = dtype, .shape = shape, .use = use});
   }
 
   const TimeMaxPool::Options options_;

@@ -19,6 +19,7 @@
 #include "rill/transforms/images/image_kernels.h"
 #include "rill/transforms/rows/row_kernels.h"
 #include "rill/transforms/rows/row_map.h"
+#include "rill/transforms/rows/row_steps.h"
 
 namespace rill {
 namespace {
@@ -64,10 +65,8 @@ class TensorImageMap final : public RowMap {
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
     const int rank = leaf.shape.rank();
     if (rank < 3 || !HasArithmetic(leaf.dtype)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("got ", leaf.ToString(),
-                       ", want [..., height, width, channels] of a dtype with "
-                       "arithmetic"));
+      return transforms_internal::Misfit(
+          leaf, "[..., height, width, channels] of a dtype with arithmetic");
     }
     Shape shape = leaf.shape;
     if (IsTransposed(shape)) {
@@ -216,38 +215,28 @@ class TensorImageMap final : public RowMap {
 
 }  // namespace
 
-ToTensorImage::ToTensorImage(const Options& options)
-    : RowwiseTransform({.map = std::make_shared<TensorImageMap>(options),
-                        .in_keys = options.in_keys,
-                        .out_keys = options.out_keys}),
-      options_(options) {}
-
-OptionValues ToTensorImage::option_values() const {
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> ToTensorImage::Create(
+    const Options& options) {
+  if (!IsFloatingPoint(options.dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ToTensorImage::Create: dtype: got ",
+                     DTypeName(options.dtype), ", want floating point"));
+  }
   OptionValues values;
-  if (options_.from_int.has_value()) {
-    values.Bool("from_int", *options_.from_int);
+  if (options.from_int.has_value()) {
+    values.Bool("from_int", *options.from_int);
   } else {
     values.None("from_int");
   }
-  return values.Bool("unsqueeze", options_.unsqueeze)
-      .Choice("dtype", DTypeName(options_.dtype))
-      .Texts("in_keys", options_.in_keys)
-      .Texts("out_keys", options_.out_keys)
-      .Bool("shape_tolerant", options_.shape_tolerant);
-}
-
-absl::StatusOr<std::unique_ptr<ToTensorImage>> ToTensorImage::Create(
-    const Options& options) {
-  constexpr absl::string_view kCreate = "ToTensorImage::Create";
-  if (!IsFloatingPoint(options.dtype)) {
-    return absl::InvalidArgumentError(absl::StrCat(kCreate, ": dtype: got ",
-                                                   DTypeName(options.dtype),
-                                                   ", want floating point"));
-  }
-  RILL_RETURN_IF_ERROR(CheckRows(kCreate, {.map = nullptr,
-                                           .in_keys = options.in_keys,
-                                           .out_keys = options.out_keys}));
-  return absl::WrapUnique(new ToTensorImage(options));
+  values.Bool("unsqueeze", options.unsqueeze)
+      .Choice("dtype", DTypeName(options.dtype))
+      .Bool("shape_tolerant", options.shape_tolerant);
+  return RowwiseTransform::Make(
+      "ToTensorImage",
+      {.map = std::make_shared<TensorImageMap>(options),
+       .in_keys = options.in_keys,
+       .out_keys = options.out_keys},
+      values);
 }
 
 }  // namespace rill

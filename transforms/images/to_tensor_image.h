@@ -27,8 +27,7 @@ namespace rill {
 //
 // Example (ToTensorImageTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto to_image, ToTensorImage::Create({}));
-class ToTensorImage final : public RowwiseTransform {
- public:
+struct ToTensorImage {
   struct Options {
     // Divide by 255. None: where the leaf is not floating point.
     std::optional<bool> from_int = std::nullopt;
@@ -41,16 +40,8 @@ class ToTensorImage final : public RowwiseTransform {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<ToTensorImage>> Create(
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
       const Options& options);
-
-  absl::string_view name() const override { return "ToTensorImage"; }
-  OptionValues option_values() const override;
-
- private:
-  explicit ToTensorImage(const Options& options);
-
-  const Options options_;
 };
 
 }  // namespace rill

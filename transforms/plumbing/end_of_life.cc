@@ -51,23 +51,16 @@ class EndOfLifeTransform final : public StepTransform {
       if (!IsInteger(leaf.dtype) || leaf.dtype == DType::kUInt16 ||
           leaf.dtype == DType::kUInt32 || leaf.dtype == DType::kUInt64 ||
           leaf.shape.num_elements() != 1) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(kPlanSteps, ": \"", key, "\": got ", leaf.ToString(),
-                         ", want one signed integer or uint8 a lane"));
+        return transforms_internal::Misfit(
+            kPlanSteps, key, leaf, "one signed integer or uint8 a lane");
       }
-      plan.leaves.push_back(
-          {.key = key, .dtype = leaf.dtype, .shape = leaf.shape});
+      transforms_internal::AddLeaf(key, leaf, LeafUse::kRead, &plan);
     }
-    const std::string done = Next(options_.done_key);
-    RILL_RETURN_IF_ERROR(
-        transforms_internal::CheckIsFlag(kPlanSteps, done, step));
-    plan.leaves.push_back({.key = done, .dtype = DType::kBool, .shape = {1}});
+    RILL_RETURN_IF_ERROR(transforms_internal::AddFlag(
+        kPlanSteps, Next(options_.done_key), LeafUse::kRead, &plan));
     for (const std::string& key : {options_.eol_key, Next(options_.eol_key)}) {
-      RILL_RETURN_IF_ERROR(plan.spec.Set(key, LeafSpec::Binary({1})));
-      plan.leaves.push_back({.key = key,
-                             .dtype = DType::kBool,
-                             .shape = {1},
-                             .use = LeafUse::kWrite});
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::AddWritten(key, LeafSpec::Binary({1}), &plan));
     }
     return plan;
   }

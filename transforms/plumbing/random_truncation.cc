@@ -65,15 +65,10 @@ class RandomTruncationTransform final : public StepTransform {
           leaf == nullptr ? "none" : leaf->ToString(),
           ", want int64[1]; put a StepCounter before this transform"));
     }
-    plan.leaves.push_back({.key = count, .dtype = DType::kInt64, .shape = {1}});
+    transforms_internal::AddLeaf(count, *leaf, LeafUse::kRead, &plan);
     for (const std::string& key : {options_.truncated_key, options_.done_key}) {
-      const std::string flag = absl::StrCat("next/", key);
-      RILL_RETURN_IF_ERROR(
-          transforms_internal::CheckIsFlag(kPlanSteps, flag, step));
-      plan.leaves.push_back({.key = flag,
-                             .dtype = DType::kBool,
-                             .shape = {1},
-                             .use = LeafUse::kUpdate});
+      RILL_RETURN_IF_ERROR(transforms_internal::AddFlag(
+          kPlanSteps, absl::StrCat("next/", key), LeafUse::kUpdate, &plan));
     }
     return plan;
   }

@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/leaves.h"
 #include "rill/transforms/plumbing/lane_draws.h"
 #include "rill/transforms/spare/spare_tensors.h"
 
@@ -60,11 +61,8 @@ class TensorDictPrimerTransform final : public StepTransform {
               "\": got a primer and a leaf of this key, want one of them; "
               "rename the primer"));
         }
-        RILL_RETURN_IF_ERROR(plan.spec.Set(key, leaf.spec));
-        plan.leaves.push_back({.key = key,
-                               .dtype = leaf.spec.dtype,
-                               .shape = leaf.spec.shape,
-                               .use = LeafUse::kWrite});
+        RILL_RETURN_IF_ERROR(
+            transforms_internal::AddWritten(key, leaf.spec, &plan));
       }
     }
     return plan;

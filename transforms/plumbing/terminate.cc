@@ -38,16 +38,11 @@ class TerminateTransform final : public StepTransform {
     for (const std::string& key : options_.in_keys) {
       RILL_ASSIGN_OR_RETURN(const LeafSpec leaf, transforms_internal::FindSpec(
                                                      kPlanSteps, key, step));
-      plan.leaves.push_back(
-          {.key = key, .dtype = leaf.dtype, .shape = leaf.shape});
+      transforms_internal::AddLeaf(key, leaf, LeafUse::kRead, &plan);
     }
     for (const absl::string_view flag : kFlags) {
-      RILL_RETURN_IF_ERROR(
-          transforms_internal::CheckIsFlag(kPlanSteps, flag, step));
-      plan.leaves.push_back({.key = std::string(flag),
-                             .dtype = DType::kBool,
-                             .shape = {1},
-                             .use = LeafUse::kUpdate});
+      RILL_RETURN_IF_ERROR(transforms_internal::AddFlag(
+          kPlanSteps, flag, LeafUse::kUpdate, &plan));
     }
     return plan;
   }

@@ -11,6 +11,7 @@
 #include "rill/tensordict/key.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/leaves.h"
 #include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
@@ -64,12 +65,8 @@ class TimerTransform final : public StepTransform {
                            "\": got a leaf of this key, want none; set "
                            "another time_key"));
         }
-        RILL_RETURN_IF_ERROR(
-            plan.spec.Set(key, LeafSpec::Unbounded(DType::kFloat32, {1})));
-        plan.leaves.push_back({.key = key,
-                               .dtype = DType::kFloat32,
-                               .shape = {1},
-                               .use = LeafUse::kWrite});
+        RILL_RETURN_IF_ERROR(transforms_internal::AddWritten(
+            key, LeafSpec::Unbounded(DType::kFloat32, {1}), &plan));
       }
     }
     return plan;

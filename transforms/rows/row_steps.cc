@@ -21,16 +21,14 @@
 namespace rill {
 namespace {
 
+using transforms_internal::CropRows;
+using transforms_internal::Misfit;
 using transforms_internal::RowNumbers;
+using transforms_internal::WithShape;
 
 // Ends of a crop stay below this, so that sums of place and size do not
 // overflow.
 constexpr int64_t kMaxSide = std::numeric_limits<int64_t>::max();
-
-absl::Status Misfit(const LeafSpec& got, absl::string_view want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("got ", got.ToString(), ", want ", want));
-}
 
 bool IsFloat(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64;
@@ -422,13 +420,7 @@ class ChannelsFirstMap final : public StepMap {
         {leaf.shape[rank - 1], leaf.shape[rank - 3], leaf.shape[rank - 2]});
     // Bounds of each element would have to be transposed too; they are given
     // up.
-    if (leaf.domain == LeafSpec::Domain::kBounded && leaf.lows() == nullptr) {
-      return LeafSpec::Bounded(leaf.dtype, shape, leaf.low, leaf.high);
-    }
-    if (leaf.domain == LeafSpec::Domain::kBinary) {
-      return LeafSpec::Binary(shape, leaf.dtype);
-    }
-    return LeafSpec::Unbounded(leaf.dtype, shape);
+    return WithShape(leaf, shape);
   }
 
   absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
@@ -480,36 +472,37 @@ class CropMap final : public StepMap {
                              crop.top + crop.height, " and columns ", crop.left,
                              " to ", crop.left + crop.width));
     }
-    const Shape shape =
-        leaf.shape.Prefix(rank - 2).Concat({crop.height, crop.width});
-    if (leaf.domain == LeafSpec::Domain::kBounded && leaf.lows() == nullptr) {
-      return LeafSpec::Bounded(leaf.dtype, shape, leaf.low, leaf.high);
-    }
-    if (leaf.domain == LeafSpec::Domain::kBinary) {
-      return LeafSpec::Binary(shape, leaf.dtype);
-    }
-    return LeafSpec::Unbounded(leaf.dtype, shape);
+    return WithShape(
+        leaf, leaf.shape.Prefix(rank - 2).Concat({crop.height, crop.width}));
   }
 
   absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
                        const std::byte* from, std::byte* to) const override {
-    const int64_t elements = count * shape.num_elements();
-    if (elements == 0) return absl::OkStatus();
-    const int rank = shape.rank();
-    const int64_t line = shape[rank - 1] * DTypeSize(dtype);
-    const int64_t image = shape[rank - 2] * line;
-    const int64_t images = elements * DTypeSize(dtype) / image;
-    const int64_t width = step().width * DTypeSize(dtype);
-    // A row of pixels at a time: within it the bytes are contiguous.
-    for (int64_t i = 0; i < images; ++i, from += image) {
-      const std::byte* in =
-          from + step().top * line + step().left * DTypeSize(dtype);
-      for (int64_t y = 0; y < step().height; ++y, in += line, to += width) {
-        std::memcpy(to, in, static_cast<size_t>(width));
-      }
-    }
+    const RowStep& crop = step();
+    CropRows({crop.top, crop.left, crop.height, crop.width}, dtype, shape,
+             count, from, to);
     return absl::OkStatus();
   }
+};
+
+class ReshapeMap final : public RowMap {
+ public:
+  using SpecFunction = std::function<absl::StatusOr<LeafSpec>(const LeafSpec&)>;
+  explicit ReshapeMap(SpecFunction map_spec) : map_spec_(std::move(map_spec)) {}
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    return map_spec_(leaf);
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const int64_t bytes = count * shape.num_elements() * DTypeSize(dtype);
+    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+
+ private:
+  const SpecFunction map_spec_;
 };
 
 absl::Status BadStep(absl::string_view what) {
@@ -585,4 +578,43 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeRowStep(const RowStep& step) {
   return BadStep("kind: got an unknown one");
 }
 
+std::shared_ptr<const RowMap> MakeReshape(
+    std::function<absl::StatusOr<LeafSpec>(const LeafSpec&)> map_spec) {
+  return std::make_shared<ReshapeMap>(std::move(map_spec));
+}
+
+namespace transforms_internal {
+
+absl::Status Misfit(const LeafSpec& got, absl::string_view want) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("got ", got.ToString(), ", want ", want));
+}
+
+LeafSpec WithShape(const LeafSpec& leaf, const Shape& shape) {
+  if (leaf.domain == LeafSpec::Domain::kBounded && leaf.lows() == nullptr) {
+    return LeafSpec::Bounded(leaf.dtype, shape, leaf.low, leaf.high);
+  }
+  if (leaf.domain == LeafSpec::Domain::kBinary) {
+    return LeafSpec::Binary(shape, leaf.dtype);
+  }
+  return LeafSpec::Unbounded(leaf.dtype, shape);
+}
+
+void CropRows(const CropPlace& crop, DType dtype, const Shape& shape,
+              int64_t count, const std::byte* from, std::byte* to) {
+  const int rank = shape.rank();
+  const int64_t size = DTypeSize(dtype);
+  const int64_t line = shape[rank - 1] * size;
+  const int64_t width = crop.width * size;
+  const int64_t images = count * shape.Prefix(rank - 2).num_elements();
+  // A row of pixels at a time: within it the bytes are contiguous.
+  for (int64_t i = 0; i < images; ++i, from += shape[rank - 2] * line) {
+    const std::byte* in = from + crop.top * line + crop.left * size;
+    for (int64_t y = 0; y < crop.height; ++y, in += line, to += width) {
+      std::memcpy(to, in, static_cast<size_t>(width));
+    }
+  }
+}
+
+}  // namespace transforms_internal
 }  // namespace rill

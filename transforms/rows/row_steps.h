@@ -2,9 +2,17 @@
 #ifndef RILL_TRANSFORMS_ROWS_ROW_STEPS_H_
 #define RILL_TRANSFORMS_ROWS_ROW_STEPS_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 #include "rill/transforms/rows/row_map.h"
 
 namespace rill {
@@ -19,6 +27,31 @@ namespace rill {
 // ends past 2^63. MapSpec refuses integers of which none lies in [low, high].
 // Thread-safety: immutable.
 absl::StatusOr<std::shared_ptr<const RowMap>> MakeRowStep(const RowStep& step);
+
+// A RowMap that changes no byte of a row: its MapSpec is `map_spec`.
+std::shared_ptr<const RowMap> MakeReshape(
+    std::function<absl::StatusOr<LeafSpec>(const LeafSpec&)> map_spec);
+
+namespace transforms_internal {
+
+// Parts of RowMaps. INVALID_ARGUMENT of a MapSpec: got <got>, want <want>.
+absl::Status Misfit(const LeafSpec& got, absl::string_view want);
+
+// Elements of `leaf` in another order or number: they keep the bounds that all
+// of them have, and no others.
+LeafSpec WithShape(const LeafSpec& leaf, const Shape& shape);
+
+// MapRows of a step of kind kCrop.
+struct CropPlace {
+  int64_t top;
+  int64_t left;
+  int64_t height;
+  int64_t width;
+};
+void CropRows(const CropPlace& crop, DType dtype, const Shape& shape,
+              int64_t count, const std::byte* from, std::byte* to);
+
+}  // namespace transforms_internal
 
 }  // namespace rill
 

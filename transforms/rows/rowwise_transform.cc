@@ -5,6 +5,7 @@
 #include "rill/transforms/rows/rowwise_transform.h"
 
 #include "absl/algorithm/container.h"
+#include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
@@ -14,6 +15,7 @@
 namespace rill {
 namespace {
 
+using transforms_internal::AddLeaf;
 using transforms_internal::CheckKeys;
 using transforms_internal::FindSpec;
 using transforms_internal::ReadLeaf;
@@ -42,6 +44,13 @@ absl::Status MapLanes(const RowMap& map, absl::Span<const uint8_t> mask,
                                      to.data + i * to.width));
   }
   return absl::OkStatus();
+}
+
+OptionValues WithKeys(OptionValues options,
+                      const RowwiseTransform::Rows& rows) {
+  options.Texts("in_keys", rows.in_keys).Texts("out_keys", rows.out_keys);
+  if (rows.inverse != nullptr) options.Texts("in_keys_inv", rows.in_keys_inv);
+  return options;
 }
 
 }  // namespace
@@ -172,8 +181,17 @@ void RowwiseTransform::Extend(GatherPlan* plan) const {
 
 // --- Steps -------------------------------------------------------------------
 
-RowwiseTransform::RowwiseTransform(Rows rows)
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> RowwiseTransform::Make(
+    absl::string_view name, Rows rows, const OptionValues& options) {
+  RILL_RETURN_IF_ERROR(CheckRows(absl::StrCat(name, "::Create"), rows));
+  return absl::WrapUnique(new RowwiseTransform(std::move(rows), name, options));
+}
+
+RowwiseTransform::RowwiseTransform(Rows rows, absl::string_view name,
+                                   const OptionValues& options)
     : rows_(std::move(rows)),
+      name_(name),
+      options_(WithKeys(options, rows_)),
       spare_(2 * (rows_.in_keys.size() + rows_.in_keys_inv.size())) {
   for (size_t i = 0; i < rows_.in_keys.size(); ++i) {
     const std::string& in = rows_.in_keys[i];
@@ -209,16 +227,10 @@ absl::Status RowwiseTransform::PlanLeaf(const StepLeaf& leaf,
   const absl::StatusOr<LeafSpec> after = rows_.map->MapSpec(before);
   if (!after.ok()) return Named(caller, leaf.in, after.status());
   RILL_RETURN_IF_ERROR(plan->spec.Set(leaf.out, *after));
-  plan->leaves.push_back(
-      {.key = leaf.in,
-       .dtype = before.dtype,
-       .shape = before.shape,
-       .use = leaf.is_in_place ? LeafUse::kUpdate : LeafUse::kRead});
+  AddLeaf(leaf.in, before, leaf.is_in_place ? LeafUse::kUpdate : LeafUse::kRead,
+          plan);
   if (leaf.is_in_place) return absl::OkStatus();
-  plan->leaves.push_back({.key = leaf.out,
-                          .dtype = after->dtype,
-                          .shape = after->shape,
-                          .use = LeafUse::kWrite});
+  AddLeaf(leaf.out, *after, LeafUse::kWrite, plan);
   return absl::OkStatus();
 }
 
@@ -240,13 +252,8 @@ absl::Status RowwiseTransform::PlanAction(const TensorDictSpec& step,
   }
   // The last two places of the plan, where OnAction looks for them.
   RILL_RETURN_IF_ERROR(plan->spec.Set(kAction, *outer));
-  plan->leaves.push_back({.key = std::string(kAction),
-                          .dtype = outer->dtype,
-                          .shape = outer->shape});
-  plan->leaves.push_back({.key = std::string(kAction),
-                          .dtype = inner.dtype,
-                          .shape = inner.shape,
-                          .use = LeafUse::kWrite});
+  AddLeaf(kAction, *outer, LeafUse::kRead, plan);
+  AddLeaf(kAction, inner, LeafUse::kWrite, plan);
   return absl::OkStatus();
 }
 

@@ -55,8 +55,14 @@ class RowwiseTransform : public BatchTransform,
     std::vector<std::string> in_keys_inv = {};
   };
 
-  absl::string_view name() const override = 0;
-  OptionValues option_values() const override { return {}; }
+  // A transform that is no more than its rows. `options` are those beside the
+  // keys; `name` is a literal. INVALID_ARGUMENT as of CheckRows, whose caller
+  // is <name>::Create.
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Make(
+      absl::string_view name, Rows rows, const OptionValues& options = {});
+
+  absl::string_view name() const override { return name_; }
+  OptionValues option_values() const override { return options_; }
   const Rows& rows() const { return rows_; }
 
   absl::Status Forward(TensorDict* batch, TensorDict* state) const override;
@@ -83,7 +89,9 @@ class RowwiseTransform : public BatchTransform,
   static absl::Status CheckRows(absl::string_view caller, const Rows& rows);
 
  protected:
-  explicit RowwiseTransform(Rows rows);
+  // As for Make. Without a name a class has name() and option_values() itself.
+  explicit RowwiseTransform(Rows rows, absl::string_view name = "",
+                            const OptionValues& options = {});
 
   // One leaf of a batch, in place or into a tensor of its own.
   absl::Status MapLeaf(const RowMap& map, absl::string_view in,
@@ -118,6 +126,8 @@ class RowwiseTransform : public BatchTransform,
       const;
 
   const Rows rows_;
+  const absl::string_view name_;
+  const OptionValues options_;
   // Results that do not lie in place.
   mutable transforms_internal::SpareTensors spare_;
   std::vector<StepLeaf> step_leaves_;

@@ -23,17 +23,12 @@ namespace rill {
 namespace {
 
 using transforms_internal::FindSpec;
+using transforms_internal::Misfit;
 using transforms_internal::ReadLeaf;
 
 // As many are joined without an allocation: lists up to this size are on the
 // stack.
 constexpr size_t kFewKeys = 8;
-
-absl::Status Misfit(absl::string_view caller, absl::string_view key,
-                    const LeafSpec& got, absl::string_view want) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": \"", key, "\": got ", got.ToString(), ", want ", want));
-}
 
 // The domain that all joined elements have in common.
 LeafSpec WithJoinedDomain(absl::Span<const LeafSpec> leaves,

@@ -16,6 +16,8 @@
 namespace rill {
 namespace {
 
+using transforms_internal::AddLeaf;
+
 // From one dtype to another. The specs of leaves of other dtypes are refused or
 // stay; their rows are not mapped.
 class CastFrom final : public RowMap {
@@ -26,8 +28,8 @@ class CastFrom final : public RowMap {
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
     if (leaf.dtype == from_) return cast_->MapSpec(leaf);
     if (keeps_others_) return leaf;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "got ", leaf.ToString(), ", want dtype ", DTypeName(from_)));
+    return transforms_internal::Misfit(
+        leaf, absl::StrCat("dtype ", DTypeName(from_)));
   }
 
   // Only leaves of dtype `from_` get here: the callers leave the others alone.
@@ -87,12 +89,8 @@ size_t EndOfNext(absl::Span<const BoundLeaf> leaves, DType dtype_in) {
 
 void AddPair(absl::string_view key, const Shape& shape, DType read,
              DType written, StepPlan* plan) {
-  plan->leaves.push_back(
-      {.key = std::string(key), .dtype = read, .shape = shape});
-  plan->leaves.push_back({.key = std::string(key),
-                          .dtype = written,
-                          .shape = shape,
-                          .use = LeafUse::kWrite});
+  AddLeaf(key, LeafSpec::Unbounded(read, shape), LeafUse::kRead, plan);
+  AddLeaf(key, LeafSpec::Unbounded(written, shape), LeafUse::kWrite, plan);
 }
 
 }  // namespace
@@ -152,19 +150,12 @@ absl::StatusOr<std::unique_ptr<DTypeCast>> DoubleToFloat::Create(
 }
 
 DTypeCast::DTypeCast(absl::string_view name, const Options& options, Rows rows)
-    : RowwiseTransform(std::move(rows)),
-      name_(name),
+    : RowwiseTransform(std::move(rows), name,
+                       OptionValues()
+                           .Choice("dtype_in", DTypeName(options.dtype_in))
+                           .Choice("dtype_out", DTypeName(options.dtype_out))),
       dtype_in_(options.dtype_in),
       dtype_out_(options.dtype_out) {}
-
-OptionValues DTypeCast::option_values() const {
-  return OptionValues()
-      .Choice("dtype_in", DTypeName(dtype_in_))
-      .Choice("dtype_out", DTypeName(dtype_out_))
-      .Texts("in_keys", rows().in_keys)
-      .Texts("out_keys", rows().out_keys)
-      .Texts("in_keys_inv", rows().in_keys_inv);
-}
 
 // --- All leaves --------------------------------------------------------------
 
@@ -226,8 +217,7 @@ absl::StatusOr<StepPlan> DTypeCast::PlanSteps(
     }
   };
   add_pairs(/*is_next=*/false);
-  plan.leaves.push_back(
-      {.key = std::string(kBoundary), .dtype = DType::kBool, .shape = {1}});
+  AddLeaf(kBoundary, LeafSpec::Binary({1}), LeafUse::kRead, &plan);
   add_pairs(/*is_next=*/true);
   const LeafSpec* const action = step.Find("action");
   // The action goes the other way: the policy's is of dtype_out. Its pair comes

@@ -52,9 +52,6 @@ class DTypeCast final : public RowwiseTransform {
   static absl::StatusOr<std::unique_ptr<DTypeCast>> Create(
       const Options& options);
 
-  absl::string_view name() const override { return name_; }
-  OptionValues option_values() const override;
-
   absl::Status Forward(TensorDict* batch, TensorDict* state) const override;
   absl::Status Inverse(TensorDict* batch, TensorDict* state) const override;
   absl::StatusOr<TensorDictSpec> ForwardSpec(
@@ -80,7 +77,6 @@ class DTypeCast final : public RowwiseTransform {
   }
   absl::Status CastAll(DType from, DType to, TensorDict* batch) const;
 
-  const absl::string_view name_;  // A literal.
   const DType dtype_in_;
   const DType dtype_out_;
 };

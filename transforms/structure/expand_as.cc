@@ -12,6 +12,8 @@
 namespace rill {
 namespace {
 
+using transforms_internal::AddLeaf;
+using transforms_internal::AddWritten;
 using transforms_internal::CopyStridedRows;
 using transforms_internal::FindSpec;
 using transforms_internal::ReadLeaf;
@@ -135,15 +137,10 @@ absl::StatusOr<StepPlan> ExpandAs::PlanSteps(const TensorDictSpec& step) const {
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec ref,
         FindSpec(kCaller, absl::StrCat(prefix, options_.ref_key), step));
-    RILL_ASSIGN_OR_RETURN(LeafSpec after, Expanded(kCaller, leaf, ref.shape));
-    plan.leaves.push_back(
-        {.key = in, .dtype = leaf.dtype, .shape = leaf.shape});
-    plan.leaves.push_back({.key = out,
-                           .dtype = after.dtype,
-                           .shape = after.shape,
-                           .use = LeafUse::kWrite});
-    RILL_RETURN_IF_ERROR(plan.spec.Set(out, std::move(after)))
-        << "in " << kCaller;
+    RILL_ASSIGN_OR_RETURN(const LeafSpec after,
+                          Expanded(kCaller, leaf, ref.shape));
+    AddLeaf(in, leaf, LeafUse::kRead, &plan);
+    RILL_RETURN_IF_ERROR(AddWritten(out, after, &plan)) << "in " << kCaller;
   }
   return plan;
 }

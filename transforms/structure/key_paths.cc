@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "rill/transforms/leaves.h"
 
 namespace rill::transforms_internal {
 
@@ -65,15 +64,6 @@ absl::Status CheckHas(absl::string_view caller, absl::string_view top,
   return absl::NotFoundError(absl::StrCat(caller, ": no entry \"", top,
                                           "\", there are [",
                                           absl::StrJoin(keys, ", "), "]"));
-}
-
-absl::Status CheckSomeKeys(absl::string_view caller, absl::string_view option,
-                           absl::Span<const std::string> keys) {
-  if (keys.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": ", option, ": got none, want at least one"));
-  }
-  return CheckKeys(caller, option, keys);
 }
 
 }  // namespace rill::transforms_internal

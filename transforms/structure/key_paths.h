@@ -37,11 +37,6 @@ TensorDictSpec KeptPart(const TensorDictSpec& spec,
 absl::Status CheckHas(absl::string_view caller, absl::string_view top,
                       const TensorDictSpec& spec);
 
-// INVALID_ARGUMENT, naming the option, for no key, a malformed one or one that
-// stands twice.
-absl::Status CheckSomeKeys(absl::string_view caller, absl::string_view option,
-                           absl::Span<const std::string> keys);
-
 }  // namespace rill::transforms_internal
 
 #endif  // RILL_TRANSFORMS_STRUCTURE_KEY_PATHS_H_

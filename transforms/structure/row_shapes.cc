@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/rows/row_steps.h"
 #include "rill/transforms/structure/strided_rows.h"
 
 namespace rill {
@@ -34,31 +35,15 @@ absl::Status BadDim(absl::string_view caller, absl::string_view option, int got,
 
 // Bounds of each element go along in the same order. A domain that the other
 // shape cannot have, as that of one-hot rows, is lost.
-LeafSpec Reshaped(const LeafSpec& leaf, const Shape& shape) {
-  absl::StatusOr<LeafSpec> same = leaf.Reshape(shape);
-  return same.ok() ? *std::move(same) : LeafSpec::Unbounded(leaf.dtype, shape);
+std::shared_ptr<const RowMap> ReshapeTo(ShapeFunction shape_of) {
+  return MakeReshape([shape_of = std::move(shape_of)](
+                         const LeafSpec& leaf) -> absl::StatusOr<LeafSpec> {
+    RILL_ASSIGN_OR_RETURN(const Shape shape, shape_of(leaf.shape));
+    absl::StatusOr<LeafSpec> same = leaf.Reshape(shape);
+    if (same.ok()) return same;
+    return LeafSpec::Unbounded(leaf.dtype, shape);
+  });
 }
-
-// Another shape of the same elements in the same order.
-class ReshapeMap final : public RowMap {
- public:
-  explicit ReshapeMap(ShapeFunction shape) : shape_(std::move(shape)) {}
-
-  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
-    RILL_ASSIGN_OR_RETURN(const Shape shape, shape_(leaf.shape));
-    return Reshaped(leaf, shape);
-  }
-
-  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
-                       const std::byte* from, std::byte* to) const override {
-    const int64_t bytes = count * shape.num_elements() * DTypeSize(dtype);
-    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
-    return absl::OkStatus();
-  }
-
- private:
-  const ShapeFunction shape_;
-};
 
 // A new dimension of size 1; dim = -1 is the last of the new shape.
 absl::StatusOr<Shape> WithDim(const Shape& shape, int dim) {
@@ -102,10 +87,7 @@ class PermuteMap final : public RowMap {
                     absl::StrCat("at least ", dims_.size(), " dimensions"));
     }
     const Shape shape = Permuted(leaf.shape);
-    if (leaf.domain == LeafSpec::Domain::kBounded) {
-      if (leaf.lows() == nullptr) {
-        return LeafSpec::Bounded(leaf.dtype, shape, leaf.low, leaf.high);
-      }
+    if (leaf.lows() != nullptr) {
       // The dimensions before those that dims names stay.
       std::vector<int> order;
       for (int d = 0; d < kept; ++d) order.push_back(d);
@@ -114,10 +96,7 @@ class PermuteMap final : public RowMap {
       RILL_ASSIGN_OR_RETURN(const Tensor high, leaf.highs()->Permute(order));
       return LeafSpec::Bounded(low, high);
     }
-    if (leaf.domain == LeafSpec::Domain::kBinary) {
-      return LeafSpec::Binary(shape, leaf.dtype);
-    }
-    return LeafSpec::Unbounded(leaf.dtype, shape);
+    return transforms_internal::WithShape(leaf, shape);
   }
 
   absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
@@ -180,62 +159,75 @@ absl::Status ReshapeLeaf(const RowMap& map, const std::string& in,
 
 // Unsqueeze's map, and the inverse of Squeeze.
 std::shared_ptr<const RowMap> UnsqueezeMap(int dim) {
-  return std::make_shared<ReshapeMap>(
-      [dim](const Shape& shape) { return WithDim(shape, dim); });
+  return ReshapeTo([dim](const Shape& shape) { return WithDim(shape, dim); });
 }
 
 std::shared_ptr<const RowMap> SqueezeMap(int dim) {
-  return std::make_shared<ReshapeMap>(
+  return ReshapeTo(
       [dim](const Shape& shape) { return WithoutDim(shape, dim); });
 }
 
-OptionValues& AddKeys(const RowwiseTransform::Rows& rows,
-                      OptionValues& values) {
-  return values.Texts("in_keys", rows.in_keys)
-      .Texts("out_keys", rows.out_keys)
-      .Texts("in_keys_inv", rows.in_keys_inv);
+// The base of those that make views.
+class ReshapeRows final : public RowwiseTransform {
+ public:
+  ReshapeRows(Rows rows, absl::string_view name, const OptionValues& options)
+      : RowwiseTransform(std::move(rows), name, options) {}
+
+  absl::Status Forward(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
+    for (size_t i = 0; i < rows().in_keys.size(); ++i) {
+      const std::string& in = rows().in_keys[i];
+      const std::string& out =
+          rows().out_keys.empty() ? in : rows().out_keys[i];
+      const Tensor* const leaf = batch->Find(in);
+      if (in != out && leaf != nullptr && leaf->is_host()) {
+        RILL_RETURN_IF_ERROR(
+            MapLeaf(*rows().map, in, out, /*is_in_place=*/false, batch));
+        continue;
+      }
+      RILL_RETURN_IF_ERROR(ReshapeLeaf(*rows().map, in, out, batch))
+          << "in " << name();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Inverse(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
+    for (const std::string& key : rows().in_keys_inv) {
+      RILL_RETURN_IF_ERROR(ReshapeLeaf(*rows().inverse, key, key, batch))
+          << "in " << name();
+    }
+    return absl::OkStatus();
+  }
+};
+
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> MakeReshapeRows(
+    absl::string_view name, RowwiseTransform::Rows rows,
+    const OptionValues& options) {
+  RILL_RETURN_IF_ERROR(
+      RowwiseTransform::CheckRows(absl::StrCat(name, "::Create"), rows));
+  return std::make_unique<ReshapeRows>(std::move(rows), name, options);
 }
 
-OptionValues DimAndKeys(int dim, const RowwiseTransform::Rows& rows) {
-  return AddKeys(rows, OptionValues().Int("dim", dim));
+// Unsqueeze and Squeeze: one is the other's inverse.
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> MakeWithDim(
+    absl::string_view name, std::shared_ptr<const RowMap> map,
+    std::shared_ptr<const RowMap> inverse, const Unsqueeze::Options& options) {
+  if (options.dim >= 0) return BadDim(name, "dim", options.dim, "< 0");
+  return MakeReshapeRows(name,
+                         {.map = std::move(map),
+                          .in_keys = options.in_keys,
+                          .out_keys = options.out_keys,
+                          .inverse = std::move(inverse),
+                          .in_keys_inv = options.in_keys_inv},
+                         OptionValues().Int("dim", options.dim));
 }
 
 }  // namespace
 
 // --- Views -------------------------------------------------------------------
 
-absl::Status ReshapeRows::Forward(TensorDict* batch,
-                                  TensorDict* /*state*/) const {
-  for (size_t i = 0; i < rows().in_keys.size(); ++i) {
-    const std::string& in = rows().in_keys[i];
-    const std::string& out = rows().out_keys.empty() ? in : rows().out_keys[i];
-    const Tensor* const leaf = batch->Find(in);
-    if (in != out && leaf != nullptr && leaf->is_host()) {
-      RILL_RETURN_IF_ERROR(
-          MapLeaf(*rows().map, in, out, /*is_in_place=*/false, batch));
-      continue;
-    }
-    RILL_RETURN_IF_ERROR(ReshapeLeaf(*rows().map, in, out, batch))
-        << "in " << name();
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReshapeRows::Inverse(TensorDict* batch,
-                                  TensorDict* /*state*/) const {
-  for (const std::string& key : rows().in_keys_inv) {
-    RILL_RETURN_IF_ERROR(ReshapeLeaf(*rows().inverse, key, key, batch))
-        << "in " << name();
-  }
-  return absl::OkStatus();
-}
-
-FlattenObservation::FlattenObservation(const Options& options, Rows rows)
-    : ReshapeRows(std::move(rows)),
-      first_dim_(options.first_dim),
-      last_dim_(options.last_dim) {}
-
-absl::StatusOr<std::unique_ptr<FlattenObservation>> FlattenObservation::Create(
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> FlattenObservation::Create(
     const Options& options) {
   const int first = options.first_dim;
   const int last = options.last_dim;
@@ -244,65 +236,30 @@ absl::StatusOr<std::unique_ptr<FlattenObservation>> FlattenObservation::Create(
     return BadDim("FlattenObservation", "first_dim", first,
                   absl::StrCat("at most last_dim, ", last));
   }
-  Rows rows = {.map = std::make_shared<ReshapeMap>([=](const Shape& shape) {
-                 return Flattened(shape, first, last);
-               }),
-               .in_keys = options.in_keys,
-               .out_keys = options.out_keys};
-  RILL_RETURN_IF_ERROR(CheckRows("FlattenObservation::Create", rows));
-  return absl::WrapUnique(new FlattenObservation(options, std::move(rows)));
+  return MakeReshapeRows(
+      "FlattenObservation",
+      {.map = ReshapeTo(
+           [=](const Shape& shape) { return Flattened(shape, first, last); }),
+       .in_keys = options.in_keys,
+       .out_keys = options.out_keys},
+      OptionValues().Int("first_dim", first).Int("last_dim", last));
 }
 
-OptionValues FlattenObservation::option_values() const {
-  return OptionValues()
-      .Int("first_dim", first_dim_)
-      .Int("last_dim", last_dim_)
-      .Texts("in_keys", rows().in_keys)
-      .Texts("out_keys", rows().out_keys);
-}
-
-Unsqueeze::Unsqueeze(int dim, Rows rows)
-    : ReshapeRows(std::move(rows)), dim_(dim) {}
-
-absl::StatusOr<std::unique_ptr<Unsqueeze>> Unsqueeze::Create(
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> Unsqueeze::Create(
     const Options& options) {
-  if (options.dim >= 0) return BadDim("Unsqueeze", "dim", options.dim, "< 0");
-  Rows rows = {.map = UnsqueezeMap(options.dim),
-               .in_keys = options.in_keys,
-               .out_keys = options.out_keys,
-               .inverse = SqueezeMap(options.dim),
-               .in_keys_inv = options.in_keys_inv};
-  RILL_RETURN_IF_ERROR(CheckRows("Unsqueeze::Create", rows));
-  return absl::WrapUnique(new Unsqueeze(options.dim, std::move(rows)));
+  return MakeWithDim("Unsqueeze", UnsqueezeMap(options.dim),
+                     SqueezeMap(options.dim), options);
 }
 
-OptionValues Unsqueeze::option_values() const {
-  return DimAndKeys(dim_, rows());
-}
-
-Squeeze::Squeeze(int dim, Rows rows)
-    : ReshapeRows(std::move(rows)), dim_(dim) {}
-
-absl::StatusOr<std::unique_ptr<Squeeze>> Squeeze::Create(
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> Squeeze::Create(
     const Options& options) {
-  if (options.dim >= 0) return BadDim("Squeeze", "dim", options.dim, "< 0");
-  Rows rows = {.map = SqueezeMap(options.dim),
-               .in_keys = options.in_keys,
-               .out_keys = options.out_keys,
-               .inverse = UnsqueezeMap(options.dim),
-               .in_keys_inv = options.in_keys_inv};
-  RILL_RETURN_IF_ERROR(CheckRows("Squeeze::Create", rows));
-  return absl::WrapUnique(new Squeeze(options.dim, std::move(rows)));
+  return MakeWithDim("Squeeze", SqueezeMap(options.dim),
+                     UnsqueezeMap(options.dim), options);
 }
-
-OptionValues Squeeze::option_values() const { return DimAndKeys(dim_, rows()); }
 
 // --- Copies ------------------------------------------------------------------
 
-Permute::Permute(std::vector<int> dims, Rows rows)
-    : RowwiseTransform(std::move(rows)), dims_(std::move(dims)) {}
-
-absl::StatusOr<std::unique_ptr<Permute>> Permute::Create(
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> Permute::Create(
     const Options& options) {
   const std::vector<int>& dims = options.dims;
   const int size = static_cast<int>(dims.size());
@@ -320,19 +277,14 @@ absl::StatusOr<std::unique_ptr<Permute>> Permute::Create(
         "], want each of -", std::max(size, 1), " to -1 once, at most ",
         Shape::kMaxRank, ": dimensions of a row count from the back"));
   }
-  Rows rows = {.map = std::make_shared<PermuteMap>(dims),
-               .in_keys = options.in_keys,
-               .out_keys = options.out_keys,
-               .inverse = std::make_shared<PermuteMap>(std::move(undone)),
-               .in_keys_inv = options.in_keys_inv};
-  RILL_RETURN_IF_ERROR(CheckRows("Permute::Create", rows));
-  return absl::WrapUnique(new Permute(dims, std::move(rows)));
-}
-
-OptionValues Permute::option_values() const {
-  OptionValues values;
-  values.Choice("dims", absl::StrJoin(dims_, ","));
-  return AddKeys(rows(), values);
+  return RowwiseTransform::Make(
+      "Permute",
+      {.map = std::make_shared<PermuteMap>(dims),
+       .in_keys = options.in_keys,
+       .out_keys = options.out_keys,
+       .inverse = std::make_shared<PermuteMap>(std::move(undone)),
+       .in_keys_inv = options.in_keys_inv},
+      OptionValues().Choice("dims", absl::StrJoin(dims, ",")));
 }
 
 }  // namespace rill

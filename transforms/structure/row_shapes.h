@@ -27,17 +27,6 @@ namespace rill {
 //   leaves of any device; Permute copies leaves of the host. Beside an
 //   environment each is a copy.
 
-// The base of those that make views.
-class ReshapeRows : public RowwiseTransform {
- public:
-  absl::string_view name() const override = 0;
-  absl::Status Forward(TensorDict* batch, TensorDict* state) const override;
-  absl::Status Inverse(TensorDict* batch, TensorDict* state) const override;
-
- protected:
-  using RowwiseTransform::RowwiseTransform;
-};
-
 // The dimensions first_dim to last_dim of a row become one. TorchRL's
 // FlattenObservation.
 //
@@ -45,8 +34,7 @@ class ReshapeRows : public RowwiseTransform {
 //   RILL_ASSIGN_OR_RETURN(
 //       auto flatten,
 //       FlattenObservation::Create({.first_dim = -3, .last_dim = -1}));
-class FlattenObservation final : public ReshapeRows {
- public:
+struct FlattenObservation {
   struct Options {
     int first_dim = 0;  // Both < 0, first_dim <= last_dim.
     int last_dim = 0;
@@ -54,16 +42,8 @@ class FlattenObservation final : public ReshapeRows {
     std::vector<std::string> out_keys = {};  // Empty: in_keys.
   };
 
-  static absl::StatusOr<std::unique_ptr<FlattenObservation>> Create(
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
       const Options& options);
-  absl::string_view name() const override { return "FlattenObservation"; }
-  OptionValues option_values() const override;
-
- private:
-  FlattenObservation(const Options& options, Rows rows);
-
-  const int first_dim_;
-  const int last_dim_;
 };
 
 // A new dimension of size 1, which is dimension `dim` of the new row. TorchRL's
@@ -73,8 +53,7 @@ class FlattenObservation final : public ReshapeRows {
 //   RILL_ASSIGN_OR_RETURN(auto unsqueeze,
 //                         Unsqueeze::Create({.dim = -1,
 //                                            .in_keys = {"observation"}}));
-class Unsqueeze final : public ReshapeRows {
- public:
+struct Unsqueeze {
   struct Options {
     int dim = 0;  // < 0.
     std::vector<std::string> in_keys = {};
@@ -82,15 +61,8 @@ class Unsqueeze final : public ReshapeRows {
     std::vector<std::string> in_keys_inv = {};
   };
 
-  static absl::StatusOr<std::unique_ptr<Unsqueeze>> Create(
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
       const Options& options);
-  absl::string_view name() const override { return "Unsqueeze"; }
-  OptionValues option_values() const override;
-
- private:
-  Unsqueeze(int dim, Rows rows);
-
-  const int dim_;
 };
 
 // Drops the dimension `dim` of a row, whose size is 1. TorchRL's
@@ -100,19 +72,11 @@ class Unsqueeze final : public ReshapeRows {
 //   RILL_ASSIGN_OR_RETURN(auto squeeze,
 //                         Squeeze::Create({.dim = -1,
 //                                          .in_keys = {"observation"}}));
-class Squeeze final : public ReshapeRows {
- public:
+struct Squeeze {
   using Options = Unsqueeze::Options;
 
-  static absl::StatusOr<std::unique_ptr<Squeeze>> Create(
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
       const Options& options);
-  absl::string_view name() const override { return "Squeeze"; }
-  OptionValues option_values() const override;
-
- private:
-  Squeeze(int dim, Rows rows);
-
-  const int dim_;
 };
 
 // The last dims.size() dimensions of a row in another order: dimension i of
@@ -122,8 +86,7 @@ class Squeeze final : public ReshapeRows {
 //   RILL_ASSIGN_OR_RETURN(auto channels_first,
 //                         Permute::Create({.dims = {-1, -3, -2},
 //                                          .in_keys = {"pixels"}}));
-class Permute final : public RowwiseTransform {
- public:
+struct Permute {
   struct Options {
     std::vector<int> dims = {};  // Each of -dims.size() to -1 once.
     std::vector<std::string> in_keys = {};
@@ -131,15 +94,8 @@ class Permute final : public RowwiseTransform {
     std::vector<std::string> in_keys_inv = {};
   };
 
-  static absl::StatusOr<std::unique_ptr<Permute>> Create(
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
       const Options& options);
-  absl::string_view name() const override { return "Permute"; }
-  OptionValues option_values() const override;
-
- private:
-  Permute(std::vector<int> dims, Rows rows);
-
-  const std::vector<int> dims_;
 };
 
 }  // namespace rill

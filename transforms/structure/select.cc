@@ -7,6 +7,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/transforms/leaves.h"
 #include "rill/transforms/structure/key_paths.h"
 
 namespace rill {

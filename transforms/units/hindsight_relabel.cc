@@ -2,16 +2,13 @@
 #include "rill/transforms/units/hindsight_relabel.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/slots/plan_layout.h"
-#include "rill/tensordict/key.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/units/unit_input.h"
 
@@ -165,21 +162,20 @@ class HindsightRelabelTransform final : public UnitTransform {
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec achieved,
         transforms_internal::FindSpec(caller, options_.achieved_key, rows));
-    RILL_RETURN_IF_ERROR(
-        transforms_internal::FindSpec(caller, options_.desired_key, rows)
-            .status());
-    RILL_RETURN_IF_ERROR(
-        transforms_internal::FindSpec(caller, options_.reward_key, rows)
-            .status());
+    for (const std::string& key : {options_.desired_key, options_.reward_key}) {
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::FindSpec(caller, key, rows).status());
+    }
     for (const std::string& key : {options_.desired_key, next_desired_key_}) {
       const LeafSpec* desired = rows.Find(key);
       if (desired == nullptr || (desired->dtype == achieved.dtype &&
                                  desired->shape == achieved.shape)) {
         continue;
       }
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": \"", key, "\": got ", desired->ToString(), ", want \"",
-          options_.achieved_key, "\"'s ", achieved.ToString()));
+      return transforms_internal::Misfit(
+          caller, key, *desired,
+          absl::StrCat("\"", options_.achieved_key, "\"'s ",
+                       achieved.ToString()));
     }
     if (options_.terminated == nullptr) return absl::OkStatus();
     RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
@@ -267,18 +263,10 @@ absl::StatusOr<std::unique_ptr<UnitTransform>> HindsightRelabel::Create(
     return absl::InvalidArgumentError(
         "HindsightRelabel::Create: reward: got none, want a function");
   }
-  const std::array<const std::string*, 6> keys = {
-      &options.achieved_key,   &options.desired_key,   &options.reward_key,
-      &options.terminated_key, &options.truncated_key, &options.done_key};
-  std::set<std::string> seen;
-  for (const std::string* key : keys) {
-    RILL_RETURN_IF_ERROR(CheckKey(*key)) << "HindsightRelabel::Create: key";
-    if (!seen.insert(*key).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("HindsightRelabel::Create: got the key \"", *key,
-                       "\" twice, want six keys"));
-    }
-  }
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckKeys(
+      "HindsightRelabel::Create", "keys",
+      {options.achieved_key, options.desired_key, options.reward_key,
+       options.terminated_key, options.truncated_key, options.done_key}));
   return std::make_unique<HindsightRelabelTransform>(options);
 }
 

@@ -7,11 +7,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/key.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/transforms/leaves.h"
@@ -95,13 +93,8 @@ OptionValues NStepReturns::option_values() const {
 absl::Status NStepReturns::CheckRows(absl::string_view caller,
                                      const TensorDictSpec& rows) const {
   for (const std::string& key : options_.reward_keys) {
-    RILL_ASSIGN_OR_RETURN(const LeafSpec reward,
-                          transforms_internal::FindSpec(caller, key, rows));
-    if (reward.dtype != DType::kFloat32 && reward.dtype != DType::kFloat64) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(caller, ": \"", key, "\": got ", reward.ToString(),
-                       ", want float32 or float64"));
-    }
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::FindFloat(caller, key, rows).status());
   }
   for (const std::string* flag : Flags()) {
     if (rows.Find(*flag) == nullptr) continue;
@@ -281,24 +274,16 @@ absl::StatusOr<NStepReturns> NStepReturns::Create(const Options& options) {
     return absl::InvalidArgumentError(absl::StrCat(
         "NStepReturns::Create: gamma: got ", options.gamma, ", want (0, 1]"));
   }
-  if (options.reward_keys.empty()) {
-    return absl::InvalidArgumentError(
-        "NStepReturns::Create: reward_keys: got none, want at least one");
-  }
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckSomeKeys(
+      "NStepReturns::Create", "reward_keys", options.reward_keys));
   std::vector<std::string> keys = options.reward_keys;
   for (const std::string* key :
        {&options.terminated_key, &options.truncated_key, &options.done_key,
         &options.steps_key, &options.gamma_key}) {
     keys.push_back(*key);
   }
-  std::set<std::string> seen;
-  for (const std::string& key : keys) {
-    RILL_RETURN_IF_ERROR(CheckKey(key)) << "NStepReturns::Create: key";
-    if (!seen.insert(key).second) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "NStepReturns::Create: got the key \"", key, "\" twice, want once"));
-    }
-  }
+  RILL_RETURN_IF_ERROR(
+      transforms_internal::CheckKeys("NStepReturns::Create", "keys", keys));
   return NStepReturns(options);
 }
 

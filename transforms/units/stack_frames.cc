@@ -20,36 +20,28 @@ namespace {
 
 using transforms_internal::DrawRows;
 using transforms_internal::DrawWalk;
+using transforms_internal::FindSpec;
+using transforms_internal::FramePieces;
 using transforms_internal::IsNext;
 using transforms_internal::ReadLeaf;
 using transforms_internal::WriteLeaf;
 
-constexpr absl::string_view kCreate = "StackFrames::Create";
 constexpr int64_t kMaxFrames = int64_t{1} << 20;
 
-// The key of the frames before `key`'s: the root's.
-std::string FrameKey(const std::string& key) {
-  return IsNext(key) ? key.substr(5) : key;
-}
+}  // namespace
 
-// As StackFrames::Layout.
-struct Pieces {
-  int64_t outer = 1;
-  int64_t piece = 0;
-};
+namespace transforms_internal {
 
-// Copies a frame to its place in a stack of `n`: piece i goes to to + i * n *
-// piece. Pieces of the usual widths by plain loads, as their width is a
-// constant.
-void PutFrame(const std::byte* frame, const Pieces& layout, int64_t n,
+// Pieces of the usual widths by plain loads, as their width is a constant.
+void PutFrame(const std::byte* frame, const FramePieces& pieces,
               std::byte* to) {
   const auto copy = [&](auto width) {
-    for (int64_t i = 0; i < layout.outer; ++i) {
-      std::memcpy(to + i * n * width, frame + i * width,
+    for (int64_t i = 0; i < pieces.outer; ++i) {
+      std::memcpy(to + i * pieces.n * width, frame + i * width,
                   static_cast<size_t>(width));
     }
   };
-  switch (layout.piece) {
+  switch (pieces.piece) {
     case 1:
       return copy(std::integral_constant<int64_t, 1>());
     case 2:
@@ -61,21 +53,20 @@ void PutFrame(const std::byte* frame, const Pieces& layout, int64_t n,
     case 16:
       return copy(std::integral_constant<int64_t, 16>());
     default:
-      return copy(layout.piece);
+      return copy(pieces.piece);
   }
 }
 
-// The same of a frame of one value of `size` bytes.
-void PutValue(const std::byte* value, int64_t size, const Pieces& layout,
-              int64_t n, std::byte* to) {
-  for (int64_t i = 0; i < layout.outer; ++i, to += n * layout.piece) {
-    for (int64_t at = 0; at < layout.piece; at += size) {
+void PutValue(const std::byte* value, int64_t size, const FramePieces& pieces,
+              std::byte* to) {
+  for (int64_t i = 0; i < pieces.outer; ++i, to += pieces.n * pieces.piece) {
+    for (int64_t at = 0; at < pieces.piece; at += size) {
       std::memcpy(to + at, value, static_cast<size_t>(size));
     }
   }
 }
 
-}  // namespace
+}  // namespace transforms_internal
 
 StackFrames::StackFrames(const Options& options) : options_(options) {
   for (const std::string& key : options.keys) {
@@ -85,9 +76,13 @@ StackFrames::StackFrames(const Options& options) : options_(options) {
   if (options.padding == Padding::kSame) return;
   for (int i = 0; i < kNumDTypes; ++i) {
     absl::StatusOr<Tensor> value = transforms_internal::FillValue(
-        kCreate, "", options.value, static_cast<DType>(i), {});
+        "", "", options.value, static_cast<DType>(i), {});
     if (value.ok()) values_[static_cast<size_t>(i)] = *std::move(value);
   }
+}
+
+std::string StackFrames::FrameKey(const std::string& key) {
+  return IsNext(key) ? key.substr(5) : key;
 }
 
 bool StackFrames::IsStacked(absl::string_view key) const {
@@ -110,24 +105,23 @@ std::set<std::string> StackFrames::KeysBehind() const {
   return keys;
 }
 
-// The layout of a stack of such frames. INVALID_ARGUMENT where there is no such
-// dimension, or the stack is too large for a shape.
 absl::StatusOr<StackFrames::Layout> StackFrames::LayoutOf(
     absl::string_view caller, absl::string_view key, DType dtype,
     const Shape& frame) const {
   const int rank = frame.rank() + (options_.new_dim ? 1 : 0);
   const int at = rank + options_.dim;
   if (at < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": \"", key, "\": got frames ", frame.ToString(),
-                     ", want the dimension ", options_.dim,
-                     "; new_dim = true stacks along one of their own"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": \"", key, "\": got frames ", frame.ToString(),
+        ", want the dimension ", options_.dim,
+        "; stack along a new one (new_dim) or unsqueeze the leaf"));
   }
   Layout layout;
-  layout.outer = frame.Prefix(at).num_elements();
+  layout.pieces.outer = frame.Prefix(at).num_elements();
+  layout.pieces.n = options_.num_frames;
   // Sizes are multiplied with a check of overflow, as they come from options.
   const bool is_countable = !__builtin_mul_overflow(
-      frame.Suffix(at).num_elements(), DTypeSize(dtype), &layout.piece);
+      frame.Suffix(at).num_elements(), DTypeSize(dtype), &layout.pieces.piece);
   std::array<int64_t, Shape::kMaxRank + 1> sizes = {};
   int64_t* const joined = sizes.data() + at;
   std::copy_n(frame.sizes().begin(), at, sizes.data());
@@ -163,28 +157,17 @@ OptionValues StackFrames::option_values() const {
 absl::Status StackFrames::CheckRows(absl::string_view caller,
                                     const TensorDictSpec& rows) const {
   for (const std::string& key : options_.keys) {
-    RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
-                          transforms_internal::FindSpec(caller, key, rows));
-    RILL_ASSIGN_OR_RETURN(
-        const LeafSpec frame,
-        transforms_internal::FindSpec(caller, FrameKey(key), rows));
-    if (leaf.dtype != frame.dtype || !(leaf.shape == frame.shape)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(caller, ": \"", key, "\": got ", leaf.ToString(),
-                       ", want \"", FrameKey(key), "\"'s ", frame.ToString()));
-    }
-    RILL_RETURN_IF_ERROR(
-        LayoutOf(caller, key, leaf.dtype, leaf.shape).status());
-    if (options_.padding == StackFrames::Padding::kSame) continue;
-    if (!values_[static_cast<size_t>(leaf.dtype)].is_valid()) {
-      return BadValue(caller, key, leaf.dtype);
-    }
+    RILL_RETURN_IF_ERROR(StackSpec(caller, key, rows).status());
   }
   return absl::OkStatus();
 }
 
-absl::Status StackFrames::BadValue(absl::string_view caller,
-                                   absl::string_view key, DType dtype) const {
+absl::StatusOr<const std::byte*> StackFrames::PadOf(absl::string_view caller,
+                                                    absl::string_view key,
+                                                    DType dtype) const {
+  if (options_.padding == Padding::kSame) return nullptr;
+  const Tensor& value = values_[static_cast<size_t>(dtype)];
+  if (value.is_valid()) return value.raw_data();
   return transforms_internal::FillValue(caller, key, options_.value, dtype, {})
       .status();
 }
@@ -195,18 +178,25 @@ absl::Status StackFrames::BadValue(absl::string_view caller,
 absl::StatusOr<LeafSpec> StackFrames::StackSpec(
     absl::string_view caller, const std::string& key,
     const TensorDictSpec& rows) const {
-  LeafSpec frame = *rows.Find(key);
+  RILL_ASSIGN_OR_RETURN(LeafSpec frame, FindSpec(caller, key, rows));
+  const std::string before_key = FrameKey(key);
+  RILL_ASSIGN_OR_RETURN(const LeafSpec before,
+                        FindSpec(caller, before_key, rows));
+  if (before.dtype != frame.dtype || !(before.shape == frame.shape)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": \"", key, "\": got ", frame.ToString(),
+                     ", want \"", before_key, "\"'s ", before.ToString()));
+  }
   RILL_ASSIGN_OR_RETURN(const Layout layout,
                         LayoutOf(caller, key, frame.dtype, frame.shape));
   const LeafSpec any = LeafSpec::Unbounded(frame.dtype, layout.stack);
-  // A stack of "next/<key>" has frames of <key> too.
-  if (options_.num_frames > 1 && !(frame == *rows.Find(FrameKey(key)))) {
-    return any;
-  }
-  if (options_.padding == StackFrames::Padding::kConstant) {
+  const bool is_same = options_.num_frames == 1 || frame == before;
+  if (options_.padding == Padding::kConstant) {
     RILL_ASSIGN_OR_RETURN(frame, transforms_internal::WithFillValue(
                                      caller, key, options_.value, frame));
   }
+  // A stack of "next/<key>" has frames of <key> too.
+  if (!is_same) return any;
   const int at = layout.stack.rank() + options_.dim;
   const absl::StatusOr<LeafSpec> one = frame.Unsqueeze(at);
   if (!one.ok()) return any;
@@ -240,7 +230,7 @@ struct StackFrames::Frames {
   Tensor rows;    // [R] Root frames of the batch's rows; not read for N = 1.
   Tensor behind;  // Those of the steps behind; invalid where there are none.
   Tensor last;    // [R] and more: each stack's newest, of "next" leaves alone.
-  Tensor value;   // One element; invalid where none is padded by value.
+  const std::byte* value = nullptr;  // Null where none is padded by value.
 };
 
 absl::Status StackFrames::Stack(absl::string_view caller, size_t i,
@@ -276,8 +266,7 @@ absl::Status StackFrames::Stack(absl::string_view caller, size_t i,
   }
   // Only a list with a mask has frames that are padded by the value.
   if (options_.padding == Padding::kConstant && !input.frames->mask.empty()) {
-    frames.value = values_[static_cast<size_t>(dtype)];
-    if (!frames.value.is_valid()) return BadValue(caller, key, dtype);
+    RILL_ASSIGN_OR_RETURN(frames.value, PadOf(caller, key, dtype));
   }
   RILL_ASSIGN_OR_RETURN(const Layout layout,
                         LayoutOf(caller, key, dtype, frame));
@@ -332,8 +321,8 @@ void StackFrames::ForEachFrame(const SamplePlan& plan,
 void StackFrames::Fill(const Input& input, const Frames& frames,
                        const Layout& layout, const Tensor& stacks) const {
   const int64_t n = options_.num_frames;
-  const Pieces pieces = {.outer = layout.outer, .piece = layout.piece};
-  const int64_t bytes = layout.outer * layout.piece;
+  const FramePieces& pieces = layout.pieces;
+  const int64_t bytes = pieces.outer * pieces.piece;
   if (bytes == 0) return;
   const auto data = [](const Tensor& tensor) {
     return tensor.is_valid() ? tensor.raw_data() : nullptr;
@@ -346,21 +335,20 @@ void StackFrames::Fill(const Input& input, const Frames& frames,
   // trajectory. With kSame the unit plans the first frame's row there, and
   // nothing is padded here. After n frames `to` has moved by n pieces, and the
   // next stack begins n * bytes behind this one.
-  ForEachFrame(*input.plan, input.steps, input.num_steps, frames.is_next,
-               [&](FrameList list, int64_t i) {
-                 if (list == FrameList::kBefore && frames.value.is_valid() &&
-                     input.frames->mask[static_cast<size_t>(i)] == 0) {
-                   PutValue(frames.value.raw_data(),
-                            DTypeSize(frames.value.dtype()), pieces, n, to);
-                 } else {
-                   PutFrame(lists[static_cast<size_t>(list)] + i * bytes,
-                            pieces, n, to);
-                 }
-                 to += layout.piece;
-                 if (++put < n) return;
-                 to += n * (bytes - layout.piece);
-                 put = 0;
-               });
+  ForEachFrame(
+      *input.plan, input.steps, input.num_steps, frames.is_next,
+      [&](FrameList list, int64_t i) {
+        if (list == FrameList::kBefore && frames.value != nullptr &&
+            input.frames->mask[static_cast<size_t>(i)] == 0) {
+          PutValue(frames.value, DTypeSize(stacks.dtype()), pieces, to);
+        } else {
+          PutFrame(lists[static_cast<size_t>(list)] + i * bytes, pieces, to);
+        }
+        to += pieces.piece;
+        if (++put < n) return;
+        to += n * (bytes - pieces.piece);
+        put = 0;
+      });
 }
 
 // Frames lie one behind the other where a frame is one piece. A padding value
@@ -372,7 +360,7 @@ bool StackFrames::JoinsFrames(const TensorDictSpec& rows) const {
                        const LeafSpec& frame = *rows.Find(key);
                        const auto layout =
                            LayoutOf("", key, frame.dtype, frame.shape);
-                       return layout.ok() && layout->outer == 1;
+                       return layout.ok() && layout->pieces.outer == 1;
                      });
 }
 
@@ -411,29 +399,20 @@ void StackFrames::JoinedSlots(const SamplePlan& plan,
       });
 }
 
-namespace {
-
-absl::Status BadOption(absl::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("StackFrames::Create: ", what));
-}
-
-}  // namespace
-
-absl::StatusOr<StackFrames> StackFrames::Create(const Options& options) {
+absl::StatusOr<StackFrames> StackFrames::Create(const Options& options,
+                                                absl::string_view caller) {
+  const auto bad = [caller](const auto&... what) {
+    return absl::InvalidArgumentError(absl::StrCat(caller, ": ", what...));
+  };
   if (options.num_frames < 1 || options.num_frames > kMaxFrames) {
-    return BadOption(absl::StrCat("num_frames: got ", options.num_frames,
-                                  ", want 1 .. ", kMaxFrames));
+    return bad("num_frames: got ", options.num_frames, ", want 1 .. ",
+               kMaxFrames);
   }
   if (options.dim >= 0 || options.dim < -Shape::kMaxRank) {
-    return BadOption(absl::StrCat("dim: got ", options.dim, ", want ",
-                                  -Shape::kMaxRank, " .. -1"));
-  }
-  if (options.keys.empty()) {
-    return BadOption("keys: got none, want at least one");
+    return bad("dim: got ", options.dim, ", want ", -Shape::kMaxRank, " .. -1");
   }
   RILL_RETURN_IF_ERROR(
-      transforms_internal::CheckKeys(kCreate, "keys", options.keys));
+      transforms_internal::CheckSomeKeys(caller, "keys", options.keys));
   return StackFrames(options);
 }
 

@@ -23,6 +23,23 @@
 
 namespace rill {
 
+namespace transforms_internal {
+
+// A frame is `outer` pieces of `piece` bytes; a stack of n frames is the first
+// piece of each of its frames, then the second of each, ...
+struct FramePieces {
+  int64_t outer = 1;
+  int64_t piece = 0;
+  int64_t n = 1;
+};
+// Copies a frame to its place in a stack: piece i to to + i * n * piece.
+void PutFrame(const std::byte* frame, const FramePieces& pieces, std::byte* to);
+// The same of a frame of one value of `size` bytes.
+void PutValue(const std::byte* value, int64_t size, const FramePieces& pieces,
+              std::byte* to);
+
+}  // namespace transforms_internal
+
 // Frames are stored once and stacked when they are read: each of `keys` becomes
 // the last N frames of its trajectory, oldest first, joined along a dimension.
 // TorchRL's CatFrames, whose stacks an environment would have made.
@@ -58,12 +75,36 @@ class StackFrames {
     double value = 0;  // One of each key's dtype.
   };
 
-  // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<StackFrames> Create(const Options& options);
+  // INVALID_ARGUMENT, starting with `caller`, names the option.
+  static absl::StatusOr<StackFrames> Create(
+      const Options& options, absl::string_view caller = "StackFrames::Create");
 
   const Options& options() const { return options_; }
   // As Transform::option_values.
   OptionValues option_values() const;
+
+  // The key of the frames before `key`'s: the root's.
+  static std::string FrameKey(const std::string& key);
+
+  struct Layout {
+    Shape stack;  // Without the batch dimension.
+    transforms_internal::FramePieces pieces;
+  };
+  // Of stacks of such frames. INVALID_ARGUMENT, starting with `caller`, where
+  // there is no such dimension, or the stack is too large for a shape.
+  absl::StatusOr<Layout> LayoutOf(absl::string_view caller,
+                                  absl::string_view key, DType dtype,
+                                  const Shape& frame) const;
+  // The spec of the stack of `key`. NOT_FOUND or INVALID_ARGUMENT where it
+  // cannot be made of such rows.
+  absl::StatusOr<LeafSpec> StackSpec(absl::string_view caller,
+                                     const std::string& key,
+                                     const TensorDictSpec& rows) const;
+  // An element that pads, null for kSame. INVALID_ARGUMENT where the dtype has
+  // no such value.
+  absl::StatusOr<const std::byte*> PadOf(absl::string_view caller,
+                                         absl::string_view key,
+                                         DType dtype) const;
 
   // The rest is RowArithmetic's; `caller` starts the messages.
 
@@ -107,25 +148,10 @@ class StackFrames {
                      TensorDict* batch) const;
 
  private:
-  // A frame is `outer` pieces of `piece` bytes; a stack is the first piece of
-  // each of its frames, then the second of each, ...
-  struct Layout {
-    Shape stack;  // Without the batch dimension.
-    int64_t outer = 1;
-    int64_t piece = 0;
-  };
   struct Frames;
 
   explicit StackFrames(const Options& options);
 
-  absl::StatusOr<Layout> LayoutOf(absl::string_view caller,
-                                  absl::string_view key, DType dtype,
-                                  const Shape& frame) const;
-  absl::Status BadValue(absl::string_view caller, absl::string_view key,
-                        DType dtype) const;
-  absl::StatusOr<LeafSpec> StackSpec(absl::string_view caller,
-                                     const std::string& key,
-                                     const TensorDictSpec& rows) const;
   absl::Status Stack(absl::string_view caller, size_t key, const Input& input,
                      TensorDict* batch) const;
   template <typename Fn>

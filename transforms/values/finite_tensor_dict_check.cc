@@ -126,8 +126,6 @@ absl::Status FiniteTensorDictCheck::Forward(TensorDict* batch,
 absl::StatusOr<StepPlan> FiniteTensorDictCheck::PlanSteps(
     const TensorDictSpec& step) const {
   // The flag marks the boundary, so steps have to have it.
-  RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
-      "FiniteTensorDictCheck::PlanSteps", kBoundary, step));
   StepPlan plan = {.spec = step};
   const auto add = [&](bool is_next) {
     for (const auto& [key, leaf] : step.leaves()) {
@@ -135,13 +133,12 @@ absl::StatusOr<StepPlan> FiniteTensorDictCheck::PlanSteps(
           absl::StartsWith(key, "next/") != is_next) {
         continue;
       }
-      plan.leaves.push_back(
-          {.key = key, .dtype = leaf.dtype, .shape = leaf.shape});
+      transforms_internal::AddLeaf(key, leaf, LeafUse::kRead, &plan);
     }
   };
   add(/*is_next=*/false);
-  plan.leaves.push_back(
-      {.key = std::string(kBoundary), .dtype = DType::kBool, .shape = {1}});
+  RILL_RETURN_IF_ERROR(transforms_internal::AddFlag(
+      "FiniteTensorDictCheck::PlanSteps", kBoundary, LeafUse::kRead, &plan));
   add(/*is_next=*/true);
   return plan;
 }

@@ -43,30 +43,21 @@ class HashMap final : public RowMap {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Hash>> Hash::Create(const Options& options) {
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> Hash::Create(
+    const Options& options) {
   if (options.dtype != DType::kInt64 && options.dtype != DType::kUInt8) {
     return absl::InvalidArgumentError(absl::StrCat("Hash::Create: dtype: got ",
                                                    DTypeName(options.dtype),
                                                    ", want int64 or uint8"));
   }
-  Rows rows = {.map = std::make_shared<HashMap>(options.seed, options.dtype),
-               .in_keys = options.in_keys,
-               .out_keys = options.out_keys};
-  RILL_RETURN_IF_ERROR(CheckRows("Hash::Create", rows));
-  return absl::WrapUnique(new Hash(options, std::move(rows)));
-}
-
-Hash::Hash(const Options& options, Rows rows)
-    : RowwiseTransform(std::move(rows)),
-      seed_(options.seed),
-      dtype_(options.dtype) {}
-
-OptionValues Hash::option_values() const {
-  return OptionValues()
-      .Texts("in_keys", rows().in_keys)
-      .Texts("out_keys", rows().out_keys)
-      .Unsigned("seed", seed_)
-      .Choice("dtype", DTypeName(dtype_));
+  return RowwiseTransform::Make(
+      "Hash",
+      {.map = std::make_shared<HashMap>(options.seed, options.dtype),
+       .in_keys = options.in_keys,
+       .out_keys = options.out_keys},
+      OptionValues()
+          .Unsigned("seed", options.seed)
+          .Choice("dtype", DTypeName(options.dtype)));
 }
 
 }  // namespace rill

@@ -27,8 +27,7 @@ namespace rill {
 //   RILL_ASSIGN_OR_RETURN(auto hash,
 //                         Hash::Create({.in_keys = {"observation"},
 //                                       .out_keys = {"state_hash"}}));
-class Hash final : public RowwiseTransform {
- public:
+struct Hash {
   struct Options {
     std::vector<std::string> in_keys = {};
     std::vector<std::string> out_keys = {};  // Empty: in_keys.
@@ -37,16 +36,8 @@ class Hash final : public RowwiseTransform {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<Hash>> Create(const Options& options);
-
-  absl::string_view name() const override { return "Hash"; }
-  OptionValues option_values() const override;
-
- private:
-  Hash(const Options& options, Rows rows);
-
-  const uint64_t seed_;
-  const DType dtype_;
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
+      const Options& options);
 };
 
 }  // namespace rill

@@ -144,7 +144,7 @@ absl::Status AddBatch(const TensorDict& batch,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ObservationNorm>> ObservationNorm::Create(
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> ObservationNorm::Create(
     const Options& options) {
   if (options.loc.empty() || options.scale.empty()) {
     return absl::InvalidArgumentError(
@@ -162,24 +162,17 @@ absl::StatusOr<std::unique_ptr<ObservationNorm>> ObservationNorm::Create(
   // The other formula with the same numbers undoes the first.
   step.kind = divides ? Kind::kScaleThenShift : Kind::kShiftThenDivide;
   RILL_ASSIGN_OR_RETURN(auto inverse, MakeRowStep(step));
-  Rows rows = {.map = *std::move(map),
-               .in_keys = options.in_keys,
-               .out_keys = options.out_keys,
-               .inverse = std::move(inverse),
-               .in_keys_inv = options.in_keys_inv};
-  RILL_RETURN_IF_ERROR(CheckRows(kCreate, rows));
-  return absl::WrapUnique(new ObservationNorm(std::move(rows)));
-}
-
-OptionValues ObservationNorm::option_values() const {
-  const RowStep& step = rows().map->steps()[0];
   OptionValues values;
-  AddNumbers("loc", step.loc, &values);
-  AddNumbers("scale", step.scale, &values);
-  return values.Texts("in_keys", rows().in_keys)
-      .Texts("out_keys", rows().out_keys)
-      .Texts("in_keys_inv", rows().in_keys_inv)
-      .Bool("standard_normal", step.kind == Kind::kShiftThenDivide);
+  AddNumbers("loc", options.loc, &values);
+  AddNumbers("scale", options.scale, &values);
+  values.Bool("standard_normal", divides);
+  return RowwiseTransform::Make("ObservationNorm",
+                                {.map = *std::move(map),
+                                 .in_keys = options.in_keys,
+                                 .out_keys = options.out_keys,
+                                 .inverse = std::move(inverse),
+                                 .in_keys_inv = options.in_keys_inv},
+                                values);
 }
 
 absl::StatusOr<ObservationNorm::Stats> ObservationNorm::InitStats(

@@ -34,8 +34,7 @@ namespace rill {
 //       auto norm, ObservationNorm::Create({.loc = stats.loc,
 //                                           .scale = stats.scale,
 //                                           .standard_normal = true}));
-class ObservationNorm final : public RowwiseTransform {
- public:
+struct ObservationNorm {
   struct Options {
     // One number for all elements of a row, or one for each.
     std::vector<double> loc = {};    // Finite.
@@ -47,11 +46,8 @@ class ObservationNorm final : public RowwiseTransform {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<ObservationNorm>> Create(
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
       const Options& options);
-
-  absl::string_view name() const override { return "ObservationNorm"; }
-  OptionValues option_values() const override;
 
   struct Stats {
     std::vector<double> loc;
@@ -76,9 +72,6 @@ class ObservationNorm final : public RowwiseTransform {
   static absl::StatusOr<Stats> InitStats(
       absl::FunctionRef<absl::StatusOr<TensorDict>()> next_batch,
       const StatsOptions& options);
-
- private:
-  using RowwiseTransform::RowwiseTransform;
 };
 
 }  // namespace rill

@@ -51,7 +51,8 @@ class FunctionMap final : public RowMap {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Unary>> Unary::Create(Options options) {
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> Unary::Create(
+    Options options) {
   constexpr absl::string_view kCaller = "Unary::Create";
   if (options.fn == nullptr) {
     return absl::InvalidArgumentError(
@@ -64,26 +65,21 @@ absl::StatusOr<std::unique_ptr<Unary>> Unary::Create(Options options) {
         kCaller, ": inv_fn: got ", options.inv_fn == nullptr ? "none" : "one",
         ", want a function where there are in_keys_inv, and only there"));
   }
-  Rows rows = {.map = std::make_shared<FunctionMap>(std::move(options.fn),
-                                                    std::move(options.spec_fn)),
-               .in_keys = std::move(options.in_keys),
-               .out_keys = std::move(options.out_keys)};
+  RowwiseTransform::Rows rows = {
+      .map = std::make_shared<FunctionMap>(std::move(options.fn),
+                                           std::move(options.spec_fn)),
+      .in_keys = std::move(options.in_keys),
+      .out_keys = std::move(options.out_keys)};
   if (options.inv_fn != nullptr) {
     rows.inverse = std::make_shared<FunctionMap>(
         std::move(options.inv_fn), std::move(options.inv_spec_fn));
     rows.in_keys_inv = std::move(options.in_keys_inv);
   }
-  RILL_RETURN_IF_ERROR(CheckRows(kCaller, rows));
-  return absl::WrapUnique(new Unary(std::move(rows)));
-}
-
-OptionValues Unary::option_values() const {
-  return OptionValues()
-      .Texts("in_keys", rows().in_keys)
-      .Texts("out_keys", rows().out_keys)
-      .Texts("in_keys_inv", rows().in_keys_inv)
-      .Function("fn", true)
-      .Function("inv_fn", rows().inverse != nullptr);
+  OptionValues values;
+  values.Function("fn", true).Function("inv_fn", rows.inverse != nullptr);
+  // Without an inverse too: saves have it.
+  if (rows.inverse == nullptr) values.Texts("in_keys_inv", {});
+  return RowwiseTransform::Make("Unary", std::move(rows), values);
 }
 
 }  // namespace rill

@@ -33,8 +33,7 @@ namespace rill {
 //                        }
 //                        return absl::OkStatus();
 //                      }}));
-class Unary final : public RowwiseTransform {
- public:
+struct Unary {
   // From rows that are only read to as many rows that are to be written: any
   // number of them, also one lane's. A row depends on the one at its place
   // alone. Both are flat. The dtypes that As may take are those of the leaves.
@@ -57,13 +56,8 @@ class Unary final : public RowwiseTransform {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<Unary>> Create(Options options);
-
-  absl::string_view name() const override { return "Unary"; }
-  OptionValues option_values() const override;
-
- private:
-  using RowwiseTransform::RowwiseTransform;
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
+      Options options);
 };
 
 }  // namespace rill

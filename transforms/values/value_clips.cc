@@ -51,96 +51,69 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeClip(
 
 // The bounds as they were given, read back from the map: infinite ones are
 // none.
-OptionValues BoundsAndKeys(absl::string_view low_option,
-                           absl::string_view high_option,
-                           const RowwiseTransform::Rows& rows) {
-  const RowStep& step = rows.map->steps()[0];
+OptionValues BoundsOf(absl::string_view low_option,
+                      absl::string_view high_option, const RowMap& map) {
+  const RowStep& step = map.steps()[0];
   OptionValues values;
   const auto add = [&](absl::string_view option, double bound) {
     std::isinf(bound) ? values.None(option) : values.Double(option, bound);
   };
   add(low_option, step.low);
   add(high_option, step.high);
-  return values.Texts("in_keys", rows.in_keys).Texts("out_keys", rows.out_keys);
+  return values;
 }
 
 }  // namespace
 
 // --- Clip --------------------------------------------------------------------
 
-absl::StatusOr<std::unique_ptr<Clip>> Clip::Create(const Options& options) {
-  constexpr absl::string_view kCaller = "Clip::Create";
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> Clip::Create(
+    const Options& options) {
   auto map = MakeClip("low", options.low, "high", options.high);
-  RILL_RETURN_IF_ERROR(map.status()) << "in " << kCaller;
+  RILL_RETURN_IF_ERROR(map.status()) << "in Clip::Create";
   // Before writes the same clip applies: what it cut off cannot come back.
-  Rows rows = {.map = *map,
-               .in_keys = options.in_keys,
-               .out_keys = options.out_keys,
-               .inverse = *map,
-               .in_keys_inv = options.in_keys_inv};
-  RILL_RETURN_IF_ERROR(CheckRows(kCaller, rows));
-  return absl::WrapUnique(new Clip(std::move(rows)));
-}
-
-OptionValues Clip::option_values() const {
-  return BoundsAndKeys("low", "high", rows())
-      .Texts("in_keys_inv", rows().in_keys_inv);
+  return RowwiseTransform::Make("Clip",
+                                {.map = *map,
+                                 .in_keys = options.in_keys,
+                                 .out_keys = options.out_keys,
+                                 .inverse = *map,
+                                 .in_keys_inv = options.in_keys_inv},
+                                BoundsOf("low", "high", **map));
 }
 
 // --- Rewards -----------------------------------------------------------------
 
-absl::StatusOr<std::unique_ptr<RewardClipping>> RewardClipping::Create(
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> RewardClipping::Create(
     const Options& options) {
-  constexpr absl::string_view kCaller = "RewardClipping::Create";
   auto map =
       MakeClip("clamp_min", options.clamp_min, "clamp_max", options.clamp_max);
-  RILL_RETURN_IF_ERROR(map.status()) << "in " << kCaller;
-  Rows rows = {.map = *std::move(map),
-               .in_keys = options.in_keys,
-               .out_keys = options.out_keys};
-  RILL_RETURN_IF_ERROR(CheckRows(kCaller, rows));
-  return absl::WrapUnique(new RewardClipping(std::move(rows)));
+  RILL_RETURN_IF_ERROR(map.status()) << "in RewardClipping::Create";
+  return RowwiseTransform::Make(
+      "RewardClipping",
+      {.map = *map, .in_keys = options.in_keys, .out_keys = options.out_keys},
+      BoundsOf("clamp_min", "clamp_max", **map));
 }
 
-OptionValues RewardClipping::option_values() const {
-  return BoundsAndKeys("clamp_min", "clamp_max", rows());
-}
-
-absl::StatusOr<std::unique_ptr<BinarizeReward>> BinarizeReward::Create(
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> BinarizeReward::Create(
     const Options& options) {
   RILL_ASSIGN_OR_RETURN(auto map,
                         MakeRowStep({.kind = RowStep::Kind::kIsPositive}));
-  Rows rows = {.map = std::move(map),
-               .in_keys = options.in_keys,
-               .out_keys = options.out_keys};
-  RILL_RETURN_IF_ERROR(CheckRows("BinarizeReward::Create", rows));
-  return absl::WrapUnique(new BinarizeReward(std::move(rows)));
-}
-
-OptionValues BinarizeReward::option_values() const {
-  return OptionValues()
-      .Texts("in_keys", rows().in_keys)
-      .Texts("out_keys", rows().out_keys);
+  return RowwiseTransform::Make("BinarizeReward",
+                                {.map = std::move(map),
+                                 .in_keys = options.in_keys,
+                                 .out_keys = options.out_keys});
 }
 
 // --- Sign --------------------------------------------------------------------
 
-absl::StatusOr<std::unique_ptr<Sign>> Sign::Create(const Options& options) {
+absl::StatusOr<std::unique_ptr<RowwiseTransform>> Sign::Create(
+    const Options& options) {
   RILL_ASSIGN_OR_RETURN(auto map, MakeRowStep({.kind = RowStep::Kind::kSign}));
-  Rows rows = {.map = map,
-               .in_keys = options.in_keys,
-               .out_keys = options.out_keys,
-               .inverse = map,
-               .in_keys_inv = options.in_keys_inv};
-  RILL_RETURN_IF_ERROR(CheckRows("Sign::Create", rows));
-  return absl::WrapUnique(new Sign(std::move(rows)));
-}
-
-OptionValues Sign::option_values() const {
-  return OptionValues()
-      .Texts("in_keys", rows().in_keys)
-      .Texts("out_keys", rows().out_keys)
-      .Texts("in_keys_inv", rows().in_keys_inv);
+  return RowwiseTransform::Make("Sign", {.map = map,
+                                         .in_keys = options.in_keys,
+                                         .out_keys = options.out_keys,
+                                         .inverse = map,
+                                         .in_keys_inv = options.in_keys_inv});
 }
 
 }  // namespace rill

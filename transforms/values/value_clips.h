@@ -32,8 +32,7 @@ namespace rill {
 //   RILL_ASSIGN_OR_RETURN(auto clip, Clip::Create({.in_keys = {"observation"},
 //                                                  .low = -5,
 //                                                  .high = 5}));
-class Clip final : public RowwiseTransform {
- public:
+struct Clip {
   struct Options {
     std::vector<std::string> in_keys = {};
     std::vector<std::string> out_keys = {};  // Empty: in_keys.
@@ -44,12 +43,8 @@ class Clip final : public RowwiseTransform {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<Clip>> Create(const Options& options);
-  absl::string_view name() const override { return "Clip"; }
-  OptionValues option_values() const override;
-
- private:
-  using RowwiseTransform::RowwiseTransform;
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
+      const Options& options);
 };
 
 // A Clip of rewards. TorchRL's RewardClipping.
@@ -58,8 +53,7 @@ class Clip final : public RowwiseTransform {
 //   RILL_ASSIGN_OR_RETURN(
 //       auto clipping, RewardClipping::Create({.clamp_min = -1,
 //                                              .clamp_max = 1}));
-class RewardClipping final : public RowwiseTransform {
- public:
+struct RewardClipping {
   struct Options {
     // At least one; clamp_min <= clamp_max.
     std::optional<double> clamp_min = std::nullopt;
@@ -69,13 +63,8 @@ class RewardClipping final : public RowwiseTransform {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<RewardClipping>> Create(
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
       const Options& options);
-  absl::string_view name() const override { return "RewardClipping"; }
-  OptionValues option_values() const override;
-
- private:
-  using RowwiseTransform::RowwiseTransform;
 };
 
 // 1 for a reward that is positive, 0 for every other, NaN too. TorchRL's
@@ -83,21 +72,15 @@ class RewardClipping final : public RowwiseTransform {
 //
 // Example (BinarizeRewardTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto binarize, BinarizeReward::Create({}));
-class BinarizeReward final : public RowwiseTransform {
- public:
+struct BinarizeReward {
   struct Options {
     std::vector<std::string> in_keys = {"next/reward"};
     std::vector<std::string> out_keys = {};  // Empty: in_keys.
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<BinarizeReward>> Create(
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
       const Options& options);
-  absl::string_view name() const override { return "BinarizeReward"; }
-  OptionValues option_values() const override;
-
- private:
-  using RowwiseTransform::RowwiseTransform;
 };
 
 // -1, 0 or 1. TorchRL's SignTransform.
@@ -105,8 +88,7 @@ class BinarizeReward final : public RowwiseTransform {
 // Example (SignTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto sign,
 //                         Sign::Create({.in_keys = {"next/reward"}}));
-class Sign final : public RowwiseTransform {
- public:
+struct Sign {
   struct Options {
     std::vector<std::string> in_keys = {};
     std::vector<std::string> out_keys = {};  // Empty: in_keys.
@@ -114,12 +96,8 @@ class Sign final : public RowwiseTransform {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<Sign>> Create(const Options& options);
-  absl::string_view name() const override { return "Sign"; }
-  OptionValues option_values() const override;
-
- private:
-  using RowwiseTransform::RowwiseTransform;
+  static absl::StatusOr<std::unique_ptr<RowwiseTransform>> Create(
+      const Options& options);
 };
 
 }  // namespace rill

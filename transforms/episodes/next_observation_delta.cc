@@ -127,12 +127,11 @@ class Delta final : public BatchTransform {
     for (const Keys& key : keys_) {
       RILL_ASSIGN_OR_RETURN(const Tensor now,
                             Observation(kForward, key.now, batch));
-      RILL_ASSIGN_OR_RETURN(const Tensor delta,
-                            transforms_internal::ReadLeaf(
-                                kForward, key.delta, options_.delta_dtype,
-                                now.shape(), *batch));
-      RILL_ASSIGN_OR_RETURN(Tensor next,
-                            spare_.Take(now.dtype(), now.shape()));
+      RILL_ASSIGN_OR_RETURN(
+          const Tensor delta,
+          transforms_internal::ReadLeaf(
+              kForward, key.delta, options_.delta_dtype, now.shape(), *batch));
+      RILL_ASSIGN_OR_RETURN(Tensor next, spare_.Take(now.dtype(), now.shape()));
       CastInto(delta, next);
       Sum(now, 1, next, next);
       RILL_RETURN_IF_ERROR(batch->Set(key.next, std::move(next)));

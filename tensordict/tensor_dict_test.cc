@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/tensordict/tensor_dict.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -298,6 +299,23 @@ TEST(TensorDictTest, RefusedRenameChangesNothing) {
   EXPECT_THAT(dict, BitEqualTo(MakeSteps(2)));
 }
 
+// TorchRL's split_keys is a Select for each set and an Exclude of all of them,
+// its flatten_keys a Rename.
+TEST(TensorDictTest, D3SelectExcludeSplitAndFlattenNestedKeys) {
+  TensorDict dict({2});
+  for (const absl::string_view key : {"a", "n/b", "n/c"}) {
+    RILL_ASSERT_OK(dict.Set(key, Iota<float>({2})));
+  }
+  EXPECT_THAT(*dict.Select({"n/b"}), HasKeys("n/b"));
+  EXPECT_THAT(*dict.Select({"a"}), HasKeys("a"));
+  EXPECT_THAT(*dict.Exclude({"n/b"}), HasKeys("a", "n/c"));
+  EXPECT_THAT(*dict.Exclude({"n/b", "a"}), HasKeys("n/c"));
+  const std::byte* const bytes = dict.Find("n/b")->raw_data();
+  RILL_ASSERT_OK(dict.Rename("n/b", "n.b"));
+  EXPECT_THAT(dict, HasKeys("a", "n/c", "n.b"));
+  EXPECT_EQ(dict.Find("n.b")->raw_data(), bytes);
+}
+
 TEST(TensorDictTest, RefusedRenameOverAnEntryChangesNothing) {
   TensorDict dict = MakeSteps(2);
   const TensorDict before = dict;
@@ -305,12 +323,12 @@ TEST(TensorDictTest, RefusedRenameOverAnEntryChangesNothing) {
   RILL_ASSERT_OK(wide.Set("x", Iota<float>({2, 3})));
   RILL_ASSERT_OK(wide.Set("deep/y", Iota<float>({2, 3})));
   RILL_ASSERT_OK(dict.Set("wide", wide));
-  EXPECT_THAT(dict.Rename("action", "wide/x"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("\"wide/x\"")));
-  EXPECT_THAT(dict.Rename("next", "wide/deep"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("\"wide/deep\"")));
+  EXPECT_THAT(
+      dict.Rename("action", "wide/x"),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"wide/x\"")));
+  EXPECT_THAT(
+      dict.Rename("next", "wide/deep"),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"wide/deep\"")));
   EXPECT_THAT(dict.GetDict("wide"), IsOkAndHolds(BitEqualTo(wide)));
   EXPECT_THAT(dict, HasKeys("observation", "action", "next/reward", "next/done",
                             "wide/x", "wide/deep/y"));

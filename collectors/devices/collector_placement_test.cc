@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
-#include "rill/collectors/devices/cart_pole_collector.h"
+#include "rill/collectors/devices/testing/cart_pole_collector.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"

@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
-#include "rill/collectors/devices/cart_pole_collector.h"
+#include "rill/collectors/devices/testing/cart_pole_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/workers/multi_collector_options.h"

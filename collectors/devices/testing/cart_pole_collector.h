@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_COLLECTORS_DEVICES_CART_POLE_COLLECTOR_H_
-#define RILL_COLLECTORS_DEVICES_CART_POLE_COLLECTOR_H_
+#ifndef RILL_COLLECTORS_DEVICES_TESTING_CART_POLE_COLLECTOR_H_
+#define RILL_COLLECTORS_DEVICES_TESTING_CART_POLE_COLLECTOR_H_
 
 #include <cstdint>
 #include <memory>
@@ -36,4 +36,4 @@ absl::StatusOr<std::vector<TensorDict>> HostCartPoleBatches(int64_t count);
 
 }  // namespace rill
 
-#endif  // RILL_COLLECTORS_DEVICES_CART_POLE_COLLECTOR_H_
+#endif  // RILL_COLLECTORS_DEVICES_TESTING_CART_POLE_COLLECTOR_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/collectors/devices/cart_pole_collector.h"
+#include "rill/collectors/devices/testing/cart_pole_collector.h"
 
 #include <utility>
 

@@ -60,9 +60,8 @@ TensorDictSpec SpecOf(const RowKind& kind) {
 std::shared_ptr<Storage> Filled(const RowKind& kind, Device device,
                                 StorageLayout layout) {
   static auto& made = *new std::map<std::string, std::shared_ptr<Storage>>;
-  std::shared_ptr<Storage>& known =
-      made[absl::StrCat(kind.name, device.ToString(),
-                        layout == StorageLayout::kRows ? "Rows" : "Columns")];
+  std::shared_ptr<Storage>& known = made[absl::StrCat(
+      kind.name, device.ToString(), static_cast<int>(layout))];
   if (known != nullptr) return known;
   auto storage = DenseStorage::Create({.capacity = kind.capacity,
                                        .layout = layout,
@@ -131,7 +130,7 @@ void Reads(benchmark::State& state, const RowKind& kind, StorageLayout layout,
 void Samples(benchmark::State& state, const RowKind& kind, Device stored,
              int64_t batch_size, int64_t prefetch) {
   ReplayBuffer::Options options = {
-      .storage = Filled(kind, stored, StorageLayout::kRows),
+      .storage = Filled(kind, stored, StorageLayout::kAuto),
       .sampler = MakeUniformSampler(),
       .batch_size = batch_size,
       .prefetch = prefetch};
@@ -153,7 +152,7 @@ void Samples(benchmark::State& state, const RowKind& kind, Device stored,
 
 // A batch of the host's into a storage on the device.
 void Extends(benchmark::State& state, const RowKind& kind, int64_t rows) {
-  const auto storage = Filled(kind, Device::Cuda(), StorageLayout::kRows);
+  const auto storage = Filled(kind, Device::Cuda(), StorageLayout::kAuto);
   auto batch = SpecOf(kind).Random({rows}, Rng(/*seed=*/2), 0);
   if (storage == nullptr || !batch.ok()) {
     return state.SkipWithError("no CUDA device, or too little of its memory");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples that go to a device, and storages that lie on one.
-#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -167,11 +167,13 @@ TEST(ReplayBufferDeviceTest,
                                          .prefetch = 3,
                                          .prefetch_threads = 2}));
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, kCapacity)));
-  std::atomic<bool> is_sampling = true;
-  std::thread writer([&] {
-    // Slot i holds step i of some round, so that ExpectWholeSteps knows it.
-    while (is_sampling) {
-      RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, kCapacity)));
+  const std::jthread writer([&](const std::stop_token& stop) {
+    // Slot i holds step i of some round, as ExpectWholeSteps wants it. A few
+    // rows at a time: while all are written over there is none to be drawn.
+    constexpr int64_t kWritten = 64;
+    for (int64_t first = 0; !stop.stop_requested();
+         first = (first + kWritten) % kCapacity) {
+      RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, kWritten, first)));
     }
   });
   TensorDict batch;
@@ -181,8 +183,6 @@ TEST(ReplayBufferDeviceTest,
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host, batch.To(Device::Cpu()));
     ExpectWholeSteps(host, kCapacity);
   }
-  is_sampling = false;
-  writer.join();
 }
 
 }  // namespace

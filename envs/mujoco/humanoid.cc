@@ -21,8 +21,8 @@ namespace {
 using envs_internal::Append;
 using envs_internal::AppendState;
 using envs_internal::IsInside;
-using envs_internal::SquaredSum;
 using envs_internal::MakeTask;
+using envs_internal::SquaredSum;
 using envs_internal::TaskModel;
 using envs_internal::WalkOutcome;
 

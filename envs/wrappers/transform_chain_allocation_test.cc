@@ -48,13 +48,15 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> MakeChain() {
   RILL_ASSIGN_OR_RETURN(
       chain.emplace_back(),
       RandomTruncation::Create({.max_horizon = 4, .prob = 0.5}));
-  RILL_ASSIGN_OR_RETURN(chain.emplace_back(),
-                        CatFrames::Create({.num_frames = 3,
-                                           .in_keys = {"observation"},
-                                           .out_keys = {"three_frames_of_it"}}));
   RILL_ASSIGN_OR_RETURN(
       chain.emplace_back(),
-      TimeMaxPool::Create({.num_steps = 3, .out_keys = {"largest_of_three_steps"}}));
+      CatFrames::Create({.num_frames = 3,
+                         .in_keys = {"observation"},
+                         .out_keys = {"three_frames_of_it"}}));
+  RILL_ASSIGN_OR_RETURN(
+      chain.emplace_back(),
+      TimeMaxPool::Create(
+          {.num_steps = 3, .out_keys = {"largest_of_three_steps"}}));
   RILL_ASSIGN_OR_RETURN(
       chain.emplace_back(),
       VecNorm::Create(

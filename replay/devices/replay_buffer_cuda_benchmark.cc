@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that are drawn from a CUDA device, or drawn in host memory and moved
-// there, beside a copy of as many bytes in one piece.
+// Samples of rows that lie on a CUDA device, or in host memory and are moved
+// there. The limit is a copy of as many bytes in one piece.
 //   bazel run --config=opt --config=cuda //replay/devices:replay_buffer_cuda_benchmark
 #include <cstdint>
 #include <functional>

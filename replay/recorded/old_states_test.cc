@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // States from before every part's state had a type, a version and names
-// (docs/formats/saved_state.md). What loads one goes on as the part that saved
-// it, whose history a test repeats.
+// (docs/formats/saved_state.md). A part that loads one goes on as the part that
+// saved it, whose history a test repeats.
 //
 // RILL_RECORD=DIRECTORY writes what this build saves. Commit bd52a55 wrote
 // testdata/old_states, 7905b36 its writer.state.

@@ -83,8 +83,7 @@ TEST_F(ReplacedLeavesTest, WhatAnotherLeafIsReadIntoDoesNotComeBack) {
 }
 
 TEST_F(ReplacedLeavesTest, AnotherShapeOfTheSameBytesComesBack) {
-  RILL_ASSERT_OK(
-      batch_.Set("action", *batch_.Find("action")->Reshape({4, 1})));
+  RILL_ASSERT_OK(batch_.Set("action", *batch_.Find("action")->Reshape({4, 1})));
   leaves_.EndTransforms(batch_);
   leaves_.PutBack(&batch_);
   EXPECT_EQ(Place("action"), raw_);

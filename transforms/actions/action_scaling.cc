@@ -226,7 +226,6 @@ absl::StatusOr<StepPlan> ActionScaling::PlanSteps(
   return transforms_internal::PlanAction(step, *options_.spec, *outer_);
 }
 
-// RowwiseTransform would map leaves of the root; this one maps actions only.
 absl::StatusOr<std::unique_ptr<ActionScaling>> ActionScaling::Create(
     const Options& options) {
   RILL_RETURN_IF_ERROR(CheckNumbers(options));

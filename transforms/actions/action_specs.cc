@@ -50,8 +50,6 @@ absl::StatusOr<StepPlan> PlanAction(const TensorDictSpec& step,
   return plan;
 }
 
-// The whole spec is compared, domain included: numbers that were made for other
-// bounds would be silently wrong.
 absl::Status ActionTransform::OnReset(absl::Span<const uint8_t> /*mask*/,
                                       Leaves /*leaves*/,
                                       TensorDict* /*state*/) const {
@@ -70,6 +68,8 @@ absl::Status ActionTransform::OnStep(Leaves /*leaves*/,
   return absl::OkStatus();
 }
 
+// The whole spec is compared, domain included: numbers that were made for other
+// bounds would be silently wrong.
 absl::Status CheckAction(absl::string_view caller, const TensorDictSpec& step,
                          const LeafSpec& want) {
   RILL_ASSIGN_OR_RETURN(const LeafSpec got, FindSpec(caller, kAction, step));

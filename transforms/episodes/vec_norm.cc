@@ -192,8 +192,7 @@ class VecNormTransform final : public StepTransform {
         if (!options_.frozen) std::copy_n(room, 1 + 2 * n, statistics);
         continue;
       }
-      RILL_ASSIGN_OR_RETURN(Tensor after,
-                            spare_.Take(DType::kFloat64, shape));
+      RILL_ASSIGN_OR_RETURN(Tensor after, spare_.Take(DType::kFloat64, shape));
       RILL_RETURN_IF_ERROR(MapLeaf(leaf.in, n, lanes, from, to, statistics,
                                    after.data<double>()));
       RILL_RETURN_IF_ERROR(state->Set(key, std::move(after)));
@@ -204,8 +203,8 @@ class VecNormTransform final : public StepTransform {
   absl::Status MapLeaf(absl::string_view key, int64_t n, const Lanes& lanes,
                        const BoundLeaf& from, const BoundLeaf& to,
                        const double* before, double* after) const {
-    const bool is_packed = !lanes.mask.empty() &&
-                           lanes.count * std::max<int64_t>(1, n) <= kPacked;
+    const bool is_packed =
+        !lanes.mask.empty() && lanes.count * std::max<int64_t>(1, n) <= kPacked;
     const bool is_masked = !lanes.mask.empty() && !is_packed;
     // Made at once and passed by reference: a copy would wait for the stores.
     const VecNormCall call = {
@@ -219,9 +218,9 @@ class VecNormTransform final : public StepTransform {
         .before = before,
         .after = after};
     const size_t* const packed = is_packed ? lanes.lanes : nullptr;
-    if (from.dtype == DType::kFloat32 ? MapLanes<float>(from, to, packed, call)
-                                      : MapLanes<double>(from, to, packed,
-                                                         call)) {
+    if (from.dtype == DType::kFloat32
+            ? MapLanes<float>(from, to, packed, call)
+            : MapLanes<double>(from, to, packed, call)) {
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(

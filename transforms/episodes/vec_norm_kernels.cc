@@ -140,7 +140,8 @@ HWY_ATTR void ForColumns(int64_t columns, const Body& body) {
     body(Access<Four, false>{static_cast<size_t>(columns - c)}, c);
 }
 
-// Of what was before, after the decay, and of that and the call's rows.
+// The weights of what was before, after the decay, and of that and the call's
+// rows.
 // Divisions by numbers that all columns share are made once.
 struct Weights {
   explicit Weights(const VecNormCall& call)
@@ -189,8 +190,8 @@ HWY_INLINE Moments<Vector> Merge(D d, const VecNormCall& call,
 
 template <typename D, typename Vector = hn::Vec<D>>
 HWY_INLINE bool AreFinite(D d, const Moments<Vector>& moments) {
-  return hn::AllTrue(d, hn::And(hn::IsFinite(moments.center),
-                                hn::IsFinite(moments.squares)));
+  return hn::AllTrue(
+      d, hn::And(hn::IsFinite(moments.center), hn::IsFinite(moments.squares)));
 }
 
 // 1 / deviation. It takes longest, so the moments are stored before.
@@ -211,20 +212,19 @@ bool MergeMoments(const VecNormCall& call, const Weights& weights,
   double* const mean = call.after + 1 + begin;
   double* const squares_after = mean + call.n;
   bool are_finite = true;
-  ForColumns(columns,
-             [&]<typename D, bool kIsWhole>(const Access<D, kIsWhole>& access,
-                                            int64_t c) HWY_ATTR {
-               const D d;
-               const auto merged =
-                   Merge(d, call, weights, access.Load(sum + c),
-                         access.Load(squares + c), access.Load(shift + c),
-                         access.Load(squares_before + c));
-               are_finite &= AreFinite(d, merged);
-               access.Store(merged.center, shift + c);
-               access.Store(merged.center, mean + c);
-               access.Store(merged.squares, squares_after + c);
-               access.Store(Factor(d, call, weights, merged), factor + c);
-             });
+  ForColumns(
+      columns, [&]<typename D, bool kIsWhole>(const Access<D, kIsWhole>& access,
+                                              int64_t c) HWY_ATTR {
+        const D d;
+        const auto merged = Merge(
+            d, call, weights, access.Load(sum + c), access.Load(squares + c),
+            access.Load(shift + c), access.Load(squares_before + c));
+        are_finite &= AreFinite(d, merged);
+        access.Store(merged.center, shift + c);
+        access.Store(merged.center, mean + c);
+        access.Store(merged.squares, squares_after + c);
+        access.Store(Factor(d, call, weights, merged), factor + c);
+      });
   return are_finite;
 }
 

@@ -152,9 +152,8 @@ TEST(VecNormTest, RowsOfFourHaveTheSameBitsOnEveryWay) {
           rng.UniformDouble(0, static_cast<uint32_t>(i)) - 0.5);
     }
     // Means near 0 that additions round, so that their order shows.
-    const std::vector<double> before = {10,      1e-3 / 3, 1e-3 / 7,
-                                        1e-4,    1e-5 / 3, 1 / 3.0,
-                                        2 / 7.0, 0.5,      1e-9};
+    const std::vector<double> before = {
+        10, 1e-3 / 3, 1e-3 / 7, 1e-4, 1e-5 / 3, 1 / 3.0, 2 / 7.0, 0.5, 1e-9};
     const std::vector<uint8_t> mask(static_cast<size_t>(rows), 1);
     ForEachTarget([&] {
       std::vector<double> after[2] = {before, before};

@@ -90,8 +90,9 @@ class StackFrames {
     Shape stack;  // Without the batch dimension.
     transforms_internal::FramePieces pieces;
   };
-  // Of stacks of such frames. INVALID_ARGUMENT, starting with `caller`, where
-  // there is no such dimension, or the stack is too large for a shape.
+  // The layout of stacks of such frames. INVALID_ARGUMENT, starting with
+  // `caller`, where there is no such dimension, or the stack is too large for a
+  // shape.
   absl::StatusOr<Layout> LayoutOf(absl::string_view caller,
                                   absl::string_view key, DType dtype,
                                   const Shape& frame) const;

@@ -72,7 +72,7 @@ class CopySimulator final : public DeviceSimulator {
   absl::StatusOr<TensorDict> Lend() override { return lent_; }
 
  private:
-  // Of all leaves that are there below `prefix`.
+  // Copies all leaves that are there below `prefix`.
   absl::Status EnqueueCopies(const std::string& prefix) {
     if (delay_ != nullptr) {
       RILL_RETURN_IF_ERROR(

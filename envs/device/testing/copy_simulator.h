@@ -12,9 +12,9 @@
 
 namespace rill {
 
-// A simulator on a device of any kind: an environment in host memory is stepped
-// by the host, and copies on a stream of the simulator's own bring its leaves
-// to the arrays that are lent, in place. What it computes is known.
+// A simulator on a device of any kind. The host steps an environment in host
+// memory. Copies on a stream of the simulator's own bring its leaves to the
+// lent arrays, in place. So a test knows each value.
 //
 // `delay_bytes` of device memory are filled before the copies, so that they
 // come late: without a wait or an order of streams a reader gets older arrays.

@@ -180,12 +180,14 @@ absl::StatusOr<void*> CudaBackend::Allocate(int index, MemoryKind kind,
     return absl::InvalidArgumentError(
         absl::StrCat("Backend::Allocate: bytes: got ", bytes, ", want > 0"));
   }
-  RILL_ASSIGN_OR_RETURN(DevicePool* const pool, DevicePool::Of(index));
   void* data = nullptr;
-  const cudaError_t error =
-      kind == MemoryKind::kDevice
-          ? pool->Allocate(bytes, &data)
-          : cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+  cudaError_t error;
+  if (kind == MemoryKind::kDevice) {
+    RILL_ASSIGN_OR_RETURN(DevicePool* const pool, DevicePool::Of(index));
+    error = pool->Allocate(bytes, &data);
+  } else {
+    error = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+  }
   if (error != cudaSuccess) return OutOfMemory(index, kind, bytes, error);
   return data;
 }

@@ -77,29 +77,19 @@ __global__ void CopyRows(const __grid_constant__ Columns columns,
   CopyColumn(columns.column[blockIdx.y], rows, places, num_rows, gather);
 }
 
-// Numbers that travel with the launch: the rows, behind them the places.
+// Numbers that travel with the launch: the rows and, as a second list, places.
+// A launch costs by the size of its parameters.
+template <int kLists>
 struct FewNumbers {
-  int64_t numbers[2 * kFewNumbers];
+  int64_t numbers[kLists][kFewNumbers];
 };
 
-// A launch costs by the size of its parameters, so a list without places has a
-// kernel of its own.
-struct FewRows {
-  int64_t numbers[kFewNumbers];
-};
-
+template <int kLists>
 __global__ void CopyFewRows(const __grid_constant__ Columns columns,
-                            const __grid_constant__ FewRows rows,
+                            const __grid_constant__ FewNumbers<kLists> few,
                             int64_t num_rows, bool gather) {
-  CopyColumn(columns.column[blockIdx.y], rows.numbers, nullptr, num_rows,
-             gather);
-}
-
-__global__ void CopyFewRowsToPlaces(const __grid_constant__ Columns columns,
-                                    const __grid_constant__ FewNumbers both,
-                                    int64_t num_rows, bool gather) {
-  CopyColumn(columns.column[blockIdx.y], both.numbers,
-             both.numbers + kFewNumbers, num_rows, gather);
+  CopyColumn(columns.column[blockIdx.y], few.numbers[0],
+             kLists == 2 ? few.numbers[kLists - 1] : nullptr, num_rows, gather);
 }
 
 // The widest word that divides all addresses and strides: the lowest bit that
@@ -122,9 +112,15 @@ int LogThreads(int64_t words) {
   return log;
 }
 
-template <typename Few>
-void Take(NumberList list, Few* few, int64_t first = 0) {
-  memcpy(few->numbers + first, list.numbers, list.count * sizeof(int64_t));
+template <int kLists>
+void LaunchFew(dim3 grid, cudaStream_t stream, const Columns& columns,
+               const NumberList (&lists)[kLists], bool gather) {
+  FewNumbers<kLists> few;
+  for (int i = 0; i < kLists; ++i) {
+    memcpy(few.numbers[i], lists[i].numbers, lists[i].count * sizeof(int64_t));
+  }
+  CopyFewRows<<<grid, kThreads, 0, stream>>>(columns, few, lists[0].count,
+                                             gather);
 }
 
 int Launch(const RowColumn* columns, int64_t num_columns, NumberList rows,
@@ -155,15 +151,9 @@ int Launch(const RowColumn* columns, int64_t num_columns, NumberList rows,
       CopyRows<<<grid, kThreads, 0, stream>>>(group, rows.numbers,
                                               places.numbers, num_rows, gather);
     } else if (places.count == 0) {
-      FewRows few;
-      Take(rows, &few);
-      CopyFewRows<<<grid, kThreads, 0, stream>>>(group, few, num_rows, gather);
+      LaunchFew(grid, stream, group, {rows}, gather);
     } else {
-      FewNumbers few;
-      Take(rows, &few);
-      Take(places, &few, kFewNumbers);
-      CopyFewRowsToPlaces<<<grid, kThreads, 0, stream>>>(group, few, num_rows,
-                                                         gather);
+      LaunchFew(grid, stream, group, {rows, places}, gather);
     }
     if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) {
       return error;

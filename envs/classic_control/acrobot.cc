@@ -61,9 +61,7 @@ absl::StatusOr<std::unique_ptr<Env>> MakeAcrobot(
        .init = Init,
        .observe = Observe,
        .step = StepAcrobots},
-      {.lanes = options.lanes,
-       .max_episode_steps = options.max_episode_steps,
-       .seed = options.seed});
+      options);
 }
 
 }  // namespace rill

@@ -63,6 +63,15 @@ struct ClassicOptions {
 };
 absl::StatusOr<std::unique_ptr<Env>> MakeClassicEnv(
     const ClassicTask& task, const ClassicOptions& options);
+// The same with what the options of all tasks have.
+template <typename Options>
+absl::StatusOr<std::unique_ptr<Env>> MakeClassicEnv(const ClassicTask& task,
+                                                    const Options& options) {
+  return MakeClassicEnv(
+      task, ClassicOptions{.lanes = options.lanes,
+                           .max_episode_steps = options.max_episode_steps,
+                           .seed = options.seed});
+}
 
 // The spec of an observation by the bounds of its elements, as many in both.
 inline LeafSpec ObservationIn(absl::Span<const float> low,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectors whose workers are threads; multi_collector_process_test.cc has
 // processes.
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -21,6 +19,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/fault_point.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
@@ -431,17 +430,21 @@ TEST(MultiCollectorTest, AThreadThatTakesTooLongIsDeadlineExceeded) {
   RILL_EXPECT_OK(collector->Next().status());
 }
 
-// The limit leaves each thread its poll of one socket.
 TEST(MultiSyncCollectorTest, ASaveWhoseAnswersCannotBeWaitedForIsAnError) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(CartPoles(2, 40)));
   RILL_ASSERT_OK(collector->Next().status());
-  rlimit before;
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit one = {.rlim_cur = 1, .rlim_max = before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one), 0);
-  const absl::Status status = collector->SaveState().status();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  absl::Status status;
+  {
+    // The workers, which are threads here, poll one socket each.
+    ScopedFaultHook hook(
+        [](absl::string_view point, absl::string_view sockets) {
+          return point == "process.poll" && sockets == "2"
+                     ? absl::InternalError("planted")
+                     : absl::OkStatus();
+        });
+    status = collector->SaveState().status();
+  }
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
                                HasSubstr("poll of 2 sockets")));
   // No later command takes the answers for its own.

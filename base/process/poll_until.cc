@@ -4,11 +4,17 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "absl/strings/str_cat.h"
 #include "rill/base/clock.h"
+#include "rill/base/fault_point.h"
 
 namespace rill {
 
 int PollUntil(absl::Span<pollfd> entries, absl::Time deadline) {
+  if (!FaultPoint("process.poll", absl::StrCat(entries.size())).ok()) {
+    errno = ENOMEM;
+    return -1;
+  }
   while (true) {
     // Cut to an hour, since poll takes an int of milliseconds and the deadline
     // may be infinite.

@@ -63,8 +63,8 @@ absl::StatusOr<struct stat> Stat(const std::string& path,
 absl::StatusOr<std::string> ReadFile(const std::string& path,
                                      int64_t max_bytes) {
   if (max_bytes < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ReadFile: max_bytes: got ", max_bytes, ", want >= 0"));
+    return InvalidArgument("ReadFile: max_bytes: got ", max_bytes,
+                           ", want >= 0");
   }
   RILL_RETURN_IF_ERROR(FaultPoint("file.open", path));
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -88,15 +88,14 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
   const int64_t size =
       std::max<int64_t>(info.st_size, static_cast<int64_t>(content.size()));
   if (size > max_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ReadFile: size of \"", path, "\": got ", size,
-                     " bytes, want <= ", max_bytes));
+    return InvalidArgument("ReadFile: size of \"", path, "\": got ", size,
+                           " bytes, want <= ", max_bytes);
   }
   if (S_ISREG(info.st_mode) &&
       static_cast<int64_t>(content.size()) < info.st_size) {
-    return absl::DataLossError(absl::StrCat(
-        "ReadFile: content of \"", path, "\": got ", content.size(),
-        " bytes, want ", info.st_size, "; the file shrank while it was read"));
+    return DataLoss("ReadFile: content of \"", path, "\": got ", content.size(),
+                    " bytes, want ", info.st_size,
+                    "; the file shrank while it was read");
   }
   return content;
 }

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/disk_space.h"
+#include "rill/base/status_macros.h"
 
 namespace rill::base_internal {
 namespace {
@@ -87,8 +88,8 @@ absl::StatusOr<int64_t> RegularFileSize(int fd, absl::string_view function,
   struct stat info;
   if (fstat(fd, &info) != 0) return FileError(errno, function, "look up", path);
   if (S_ISREG(info.st_mode)) return info.st_size;
-  return absl::FailedPreconditionError(
-      absl::StrCat(function, ": kind of \"", path, "\": want a regular file"));
+  return FailedPrecondition(function, ": kind of \"", path,
+                            "\": want a regular file");
 }
 
 bool LacksSpaceFor(int fd, int64_t bytes) {

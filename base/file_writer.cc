@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/file_error.h"
 #include "rill/base/status_macros.h"
@@ -43,8 +42,8 @@ FileWriter::~FileWriter() { close(fd_); }
 absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(
     const std::string& path, int64_t bytes) {
   if (bytes < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("FileWriter::Create: bytes: got ", bytes, ", want >= 0"));
+    return InvalidArgument("FileWriter::Create: bytes: got ", bytes,
+                           ", want >= 0");
   }
   RILL_RETURN_IF_ERROR(FaultPoint("file.open", path));
   const int fd =
@@ -68,9 +67,9 @@ absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(
 absl::Status FileWriter::Append(absl::string_view content) {
   const int64_t size = static_cast<int64_t>(content.size());
   if (size > bytes_ - position_) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "FileWriter::Append: \"", path_, "\": got ", size, " bytes at ",
-        position_, ", want at most the announced ", bytes_, " in all"));
+    return OutOfRange("FileWriter::Append: \"", path_, "\": got ", size,
+                      " bytes at ", position_, ", want at most the announced ",
+                      bytes_, " in all");
   }
   RILL_RETURN_IF_ERROR(Write(position_, content));
   position_ += size;
@@ -80,9 +79,9 @@ absl::Status FileWriter::Append(absl::string_view content) {
 absl::Status FileWriter::Overwrite(int64_t offset, absl::string_view content) {
   const int64_t size = static_cast<int64_t>(content.size());
   if (offset < 0 || size > position_ || offset > position_ - size) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "FileWriter::Overwrite: \"", path_, "\": got ", size, " bytes at ",
-        offset, ", want what lies in [0, ", position_, ")"));
+    return OutOfRange("FileWriter::Overwrite: \"", path_, "\": got ", size,
+                      " bytes at ", offset, ", want what lies in [0, ",
+                      position_, ")");
   }
   return Write(offset, content);
 }

@@ -8,7 +8,6 @@
 #include <cerrno>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/file_error.h"
 #include "rill/base/status_macros.h"
@@ -49,9 +48,9 @@ absl::StatusOr<std::shared_ptr<MappedFile>> MappedFile::Open(
       const int64_t size,
       base_internal::RegularFileSize(file.get(), "MappedFile::Open", path));
   if (expected_bytes >= 0 && size < expected_bytes) {
-    return absl::DataLossError(absl::StrCat(
-        "MappedFile::Open: size of \"", path, "\": got ", size, " bytes, want ",
-        expected_bytes, "; the file was cut short"));
+    return DataLoss("MappedFile::Open: size of \"", path, "\": got ", size,
+                    " bytes, want ", expected_bytes,
+                    "; the file was cut short");
   }
   const int64_t bytes = expected_bytes >= 0 ? expected_bytes : size;
   RILL_ASSIGN_OR_RETURN(std::byte * data, Map("MappedFile::Open", file.get(),
@@ -63,8 +62,8 @@ absl::StatusOr<std::shared_ptr<MappedFile>> MappedFile::Open(
 absl::StatusOr<std::shared_ptr<MappedFile>> MappedFile::Create(
     const std::string& path, int64_t bytes) {
   if (bytes <= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MappedFile::Create: bytes: got ", bytes, ", want > 0"));
+    return InvalidArgument("MappedFile::Create: bytes: got ", bytes,
+                           ", want > 0");
   }
   RILL_RETURN_IF_ERROR(FaultPoint("file.open", path));
   FileDescriptor file(

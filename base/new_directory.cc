@@ -24,8 +24,8 @@ using base_internal::ParentDirectory;
 absl::Status CheckWritable(absl::string_view head,
                            const std::string& directory) {
   if (!IsDirectory(directory)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        head, ", where \"", directory, "\" is a file, want a directory"));
+    return FailedPrecondition(head, ", where \"", directory,
+                              "\" is a file, want a directory");
   }
   if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) == 0) {
     return absl::OkStatus();
@@ -59,9 +59,9 @@ absl::Status CheckNewDirectory(absl::string_view caller, absl::string_view what,
   if (PathExists(parent)) return CheckWritable(head, parent);
   const std::string above = ParentDirectory(parent);
   if (PathExists(above)) return CheckWritable(head, above);
-  return absl::NotFoundError(absl::StrCat(
-      head, ", where neither \"", parent, "\" nor \"", above,
-      "\" is there, want one of them to be; make \"", parent, "\" first"));
+  return NotFound(head, ", where neither \"", parent, "\" nor \"", above,
+                  "\" is there, want one of them to be; make \"", parent,
+                  "\" first");
 }
 
 absl::Status MakeNewDirectory(absl::string_view caller, absl::string_view what,

@@ -69,8 +69,8 @@ int64_t Seek(int fd, int64_t from, int64_t end, int what) {
 absl::StatusOr<std::shared_ptr<AddressRange>> AddressRange::Create(
     int64_t bytes) {
   if (bytes < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "AddressRange::Create: bytes: got ", bytes, ", want >= 0"));
+    return InvalidArgument("AddressRange::Create: bytes: got ", bytes,
+                           ", want >= 0");
   }
   void* data = nullptr;
   if (bytes > 0) {
@@ -78,10 +78,10 @@ absl::StatusOr<std::shared_ptr<AddressRange>> AddressRange::Create(
     data = mmap(nullptr, bytes, PROT_NONE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("AddressRange::Create: bytes of addresses: got ", bytes,
-                       ", want what this process may have; lower the "
-                       "capacity, or raise \"ulimit -v\""));
+      return ResourceExhausted("AddressRange::Create: bytes of addresses: got ",
+                               bytes,
+                               ", want what this process may have; lower the "
+                               "capacity, or raise \"ulimit -v\"");
     }
   }
   return std::shared_ptr<AddressRange>(
@@ -110,8 +110,7 @@ absl::StatusOr<std::unique_ptr<SparseFile>> SparseFile::Create(
     const std::string& path, int64_t bytes) {
   constexpr absl::string_view kCreate = "SparseFile::Create";
   if (bytes <= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": bytes: got ", bytes, ", want > 0"));
+    return InvalidArgument(kCreate, ": bytes: got ", bytes, ", want > 0");
   }
   RILL_RETURN_IF_ERROR(FaultPoint("file.open", path));
   const int fd =
@@ -143,9 +142,8 @@ absl::StatusOr<std::unique_ptr<SparseFile>> SparseFile::Open(
   RILL_ASSIGN_OR_RETURN(const int64_t size,
                         base_internal::RegularFileSize(fd, kOpen, path));
   if (size != bytes) {
-    return absl::DataLossError(absl::StrCat(kOpen, ": size of \"", path,
-                                            "\": got ", size, " bytes, want ",
-                                            bytes, "; the file was changed"));
+    return DataLoss(kOpen, ": size of \"", path, "\": got ", size,
+                    " bytes, want ", bytes, "; the file was changed");
   }
   return file;
 }
@@ -159,10 +157,10 @@ absl::Status SparseFile::Map(const AddressRange& range, int64_t offset) const {
       offset > range.size_bytes() ||
       size_bytes_ > range.size_bytes() - offset ||
       RoundUpToPage(size_bytes_) > RoundUpToPage(range.size_bytes()) - offset) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kMap, ": offset: got ", offset, " for ", size_bytes_, " bytes of \"",
-        path_, "\", want a multiple of ", AddressRange::PageBytes(),
-        " where they fit in ", range.size_bytes()));
+    return InvalidArgument(kMap, ": offset: got ", offset, " for ", size_bytes_,
+                           " bytes of \"", path_, "\", want a multiple of ",
+                           AddressRange::PageBytes(), " where they fit in ",
+                           range.size_bytes());
   }
   void* const at = range.data() + offset;
   if (mmap(at, size_bytes_, PROT_READ | (is_writable_ ? PROT_WRITE : 0),
@@ -177,9 +175,9 @@ absl::Status SparseFile::CheckPiece(absl::string_view caller, int64_t offset,
   if (offset >= 0 && bytes >= 0 && offset <= size_bytes_ - bytes) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": got bytes [", offset, ", +", bytes, ") of \"",
-                   path_, "\", want some of its ", size_bytes_));
+  return InvalidArgument(caller, ": got bytes [", offset, ", +", bytes,
+                         ") of \"", path_, "\", want some of its ",
+                         size_bytes_);
 }
 
 absl::Status SparseFile::Reserve(int64_t offset, int64_t bytes) {

@@ -33,7 +33,44 @@
 #define RILL_STATUS_MACROS_CONCAT_INNER_(a, b) a##b
 #define RILL_STATUS_MACROS_CONCAT_(a, b) RILL_STATUS_MACROS_CONCAT_INNER_(a, b)
 
-namespace rill::base_internal {
+namespace rill {
+
+// Errors by kind, with the parts joined as absl::StrCat does:
+//   return InvalidArgument("lanes: got ", lanes, ", want >= 1");
+template <typename... Parts>
+absl::Status InvalidArgument(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+template <typename... Parts>
+absl::Status FailedPrecondition(const Parts&... parts) {
+  return absl::FailedPreconditionError(absl::StrCat(parts...));
+}
+template <typename... Parts>
+absl::Status DataLoss(const Parts&... parts) {
+  return absl::DataLossError(absl::StrCat(parts...));
+}
+template <typename... Parts>
+absl::Status OutOfRange(const Parts&... parts) {
+  return absl::OutOfRangeError(absl::StrCat(parts...));
+}
+template <typename... Parts>
+absl::Status NotFound(const Parts&... parts) {
+  return absl::NotFoundError(absl::StrCat(parts...));
+}
+template <typename... Parts>
+absl::Status ResourceExhausted(const Parts&... parts) {
+  return absl::ResourceExhaustedError(absl::StrCat(parts...));
+}
+template <typename... Parts>
+absl::Status Unavailable(const Parts&... parts) {
+  return absl::UnavailableError(absl::StrCat(parts...));
+}
+template <typename... Parts>
+absl::Status Internal(const Parts&... parts) {
+  return absl::InternalError(absl::StrCat(parts...));
+}
+
+namespace base_internal {
 
 // Carries a status to the `return` of the macro and appends context to it.
 // Converts to Status, and through it to any StatusOr. Thread-compatible.
@@ -69,6 +106,7 @@ class StatusBuilder {
   bool has_context_ = false;
 };
 
-}  // namespace rill::base_internal
+}  // namespace base_internal
+}  // namespace rill
 
 #endif  // RILL_BASE_STATUS_MACROS_H_

@@ -82,5 +82,17 @@ TEST(StatusMacrosTest, AssignOrReturnMovesValuesAndReturnsErrors) {
   EXPECT_THAT(Quarter(6), StatusIs(absl::StatusCode::kInvalidArgument, "odd"));
 }
 
+TEST(ErrorsTest, EachKindJoinsItsParts) {
+  EXPECT_EQ(InvalidArgument("got ", 3, ", want ", 2.5),
+            absl::InvalidArgumentError("got 3, want 2.5"));
+  EXPECT_EQ(FailedPrecondition("a", 1), absl::FailedPreconditionError("a1"));
+  EXPECT_EQ(DataLoss("a", 1), absl::DataLossError("a1"));
+  EXPECT_EQ(OutOfRange("a", 1), absl::OutOfRangeError("a1"));
+  EXPECT_EQ(NotFound("a", 1), absl::NotFoundError("a1"));
+  EXPECT_EQ(ResourceExhausted("a", 1), absl::ResourceExhaustedError("a1"));
+  EXPECT_EQ(Unavailable("a", 1), absl::UnavailableError("a1"));
+  EXPECT_EQ(Internal("a", 1), absl::InternalError("a1"));
+}
+
 }  // namespace
 }  // namespace rill

@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<MultiAsyncCollector>>
 MultiAsyncCollector::Create(MultiCollectorOptions options) {
   if (options.preemptive_threshold.has_value() ||
       options.cat_results != CatResults::kLanes) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "MultiAsyncCollector: preemptive_threshold or cat_results: got a "
         "value, want none: no worker waits for another, and batches are of "
         "one; take MultiSyncCollector");

@@ -55,7 +55,7 @@ absl::Status MultiSyncCollector::MakeJoined() {
 
 absl::Status MultiSyncCollector::Interrupt() {
   if (enough_ == 0) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "MultiSyncCollector::Interrupt: preemptive_threshold: got none, want "
         "one; 1 leaves it to Interrupt");
   }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
@@ -38,8 +37,8 @@ constexpr int64_t kMaxFramesPerBatch = int64_t{1} << 40;
 
 absl::Status RefuseOption(absl::string_view option, int64_t got,
                           absl::string_view want) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "SyncCollector::Create: ", option, ": got ", got, ", want ", want));
+  return InvalidArgument("SyncCollector::Create: ", option, ": got ", got,
+                         ", want ", want);
 }
 
 // Adds the time since `*mark` to `*sum` and moves the mark.
@@ -53,10 +52,10 @@ void Lap(absl::Time* mark, absl::Duration* sum) {
 absl::Status AddOwnLeaf(absl::string_view key, const Shape& shape,
                         TensorDictSpec* spec) {
   if (spec->Find(key) != nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("SyncCollector::Create: leaf \"", key,
-                     "\" of environment and transforms: want another name; the "
-                     "collector writes it"));
+    return InvalidArgument(
+        "SyncCollector::Create: leaf \"", key,
+        "\" of environment and transforms: want another name; the "
+        "collector writes it");
   }
   return spec->Set(key, LeafSpec::Unbounded(DType::kInt64, shape));
 }
@@ -152,17 +151,17 @@ absl::Status SyncCollector::PlanDevices() {
   const auto add = [&device](absl::string_view option, Device place) {
     if (device.is_cpu()) device = place;
     if (place.is_cpu() || place == device) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "SyncCollector::Create: ", option, ": got ", place.ToString(),
-        ", want cpu or ", device.ToString(), ", where other parts of it are"));
+    return InvalidArgument("SyncCollector::Create: ", option, ": got ",
+                           place.ToString(), ", want cpu or ",
+                           device.ToString(), ", where other parts of it are");
   };
   RILL_RETURN_IF_ERROR(add("policy_device", acting));
   RILL_RETURN_IF_ERROR(add("storing_device", options_.storing_device));
   if (options_.stream != nullptr && options_.stream->device() != device) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "SyncCollector::Create: stream: got one of ",
-        options_.stream->device().ToString(), ", want one of ",
-        device.ToString(), ", where environment, policy and batches are"));
+    return InvalidArgument("SyncCollector::Create: stream: got one of ",
+                           options_.stream->device().ToString(),
+                           ", want one of ", device.ToString(),
+                           ", where environment, policy and batches are");
   }
   if (device.is_cpu()) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(
@@ -254,10 +253,10 @@ absl::Status SyncCollector::ResetLanes(int64_t t) {
   for (int64_t lane = 0; lane < loop.lanes; ++lane) {
     if (loop.driver.begun()[lane] == 0) continue;
     if (loop.next_trajectory > kMaxTrajectoryNumber) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "SyncCollector::Next: trajectory: got number ", loop.next_trajectory,
-          ", want at most ", kMaxTrajectoryNumber,
-          "; collect on as another producer"));
+      return ResourceExhausted("SyncCollector::Next: trajectory: got number ",
+                               loop.next_trajectory, ", want at most ",
+                               kMaxTrajectoryNumber,
+                               "; collect on as another producer");
     }
     // The rows so far are of the old trajectory.
     WriteTrajectory(lane, t);
@@ -366,9 +365,9 @@ void SyncCollector::DropBatch() {
 
 absl::Status SyncCollector::CollectBatch(bool waits) {
   if (options_.total_frames != -1 && frames_ >= options_.total_frames) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "SyncCollector::Next: ", frames_, " frames collected, total_frames = ",
-        options_.total_frames, "; raise it to go on"));
+    return OutOfRange("SyncCollector::Next: ", frames_,
+                      " frames collected, total_frames = ",
+                      options_.total_frames, "; raise it to go on");
   }
   loop_->mark = Clock::System().Now();
   // Also after an error, and before the first batch.
@@ -406,8 +405,7 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
 
 absl::Status SyncCollector::CopyShortBatch() {
   // Batches are rarely short, so those on a device go through host memory.
-  RILL_ASSIGN_OR_RETURN(const TensorDict batch,
-                        loop_->batch.To(Device::Cpu()));
+  RILL_ASSIGN_OR_RETURN(const TensorDict batch, loop_->batch.To(Device::Cpu()));
   RILL_ASSIGN_OR_RETURN(const TensorDict steps,
                         batch.Slice(1, 0, loop_->steps));
   RILL_ASSIGN_OR_RETURN(loop_->short_batch, steps.Clone());

@@ -36,8 +36,8 @@ absl::StatusOr<TensorDict> CopyToHost(const TensorDict& dict) {
 
 absl::Status Refuse(absl::string_view key, int64_t got,
                     absl::string_view want) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "SyncCollector::LoadState: \"", key, "\": got ", got, ", want ", want));
+  return FailedPrecondition("SyncCollector::LoadState: \"", key, "\": got ",
+                            got, ", want ", want);
 }
 
 }  // namespace
@@ -45,16 +45,16 @@ absl::Status Refuse(absl::string_view key, int64_t got,
 absl::Status SyncCollector::CheckRefused(const TensorDict& batch) const {
   const absl::Status status =
       spec_.CheckLayout("SyncCollector::LoadState: refused_batch", batch);
-  if (!status.ok()) return absl::FailedPreconditionError(status.message());
+  if (!status.ok()) return FailedPrecondition(status.message());
   const Shape& shape = batch.batch_shape();
   if (shape.rank() == 2 && shape[0] == loop_->lanes && shape[1] >= 1 &&
       shape[1] <= loop_->time) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(absl::StrCat(
+  return FailedPrecondition(
       "SyncCollector::LoadState: \"refused_batch\": got batch shape ",
       shape.ToString(), ", want ", loop_->batch.batch_shape().ToString(),
-      ", or fewer steps"));
+      ", or fewer steps");
 }
 
 absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
@@ -82,16 +82,16 @@ absl::StatusOr<TensorDict> SyncCollector::RootOf(
   const TensorDict* root = state.FindDict("root");
   const Shape& lanes = loop_->driver.root().batch_shape();
   if (root == nullptr || !(root->batch_shape() == lanes)) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         "SyncCollector::LoadState: \"root\": got ",
         root == nullptr ? "none" : root->batch_shape().ToString(),
-        ", want batch shape ", lanes.ToString(), " of this collector's lanes"));
+        ", want batch shape ", lanes.ToString(), " of this collector's lanes");
   }
   const absl::Status layout =
       loop_->root_spec.CheckLayout("SyncCollector::LoadState", *root);
   if (layout.ok()) return *root;
-  return absl::FailedPreconditionError(
-      absl::StrCat("SyncCollector::LoadState: \"root\": ", layout.message()));
+  return FailedPrecondition("SyncCollector::LoadState: \"root\": ",
+                            layout.message());
 }
 
 absl::Status SyncCollector::TakeRefused(const TensorDict& batch) {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/base/const_init.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/host_backend.h"
@@ -23,16 +22,15 @@ ABSL_CONST_INIT std::array<std::atomic<Backend*>, kNumTypes> backends{};
 
 absl::Status NotLinked(Device device) {
   if (device.type == Device::Type::kCuda) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("GetBackend: device ", device.ToString(),
-                     ": built without CUDA; build with "
-                     "--repo_env=RILL_CUDA=hermetic and link "
-                     "@rill//device/cuda:cuda_backend"));
+    return FailedPrecondition("GetBackend: device ", device.ToString(),
+                              ": built without CUDA; build with "
+                              "--repo_env=RILL_CUDA=hermetic and link "
+                              "@rill//device/cuda:cuda_backend");
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("GetBackend: device ", device.ToString(),
-                   ": no backend of its type is registered; a test links "
-                   "//device/testing:fake_backend and registers it"));
+  return FailedPrecondition(
+      "GetBackend: device ", device.ToString(),
+      ": no backend of its type is registered; a test links "
+      "//device/testing:fake_backend and registers it");
 }
 
 }  // namespace
@@ -47,8 +45,8 @@ void RegisterBackend(std::unique_ptr<Backend> backend) {
 absl::StatusOr<Backend*> GetBackend(Device device) {
   if (device.is_cpu()) {
     if (device.index != 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "GetBackend: index of cpu: got ", device.index, ", want 0"));
+      return InvalidArgument("GetBackend: index of cpu: got ", device.index,
+                             ", want 0");
     }
     // Made on demand, not registered, so that it is there for whatever runs
     // before main.
@@ -60,9 +58,8 @@ absl::StatusOr<Backend*> GetBackend(Device device) {
   if (backend == nullptr) return NotLinked(device);
   RILL_ASSIGN_OR_RETURN(const int count, backend->NumDevices());
   if (device.index < 0 || device.index >= count) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("GetBackend: index of ", device.ToString(), ": got ",
-                     device.index, ", want [0, ", count, ")"));
+    return InvalidArgument("GetBackend: index of ", device.ToString(), ": got ",
+                           device.index, ", want [0, ", count, ")");
   }
   return backend;
 }

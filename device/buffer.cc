@@ -7,8 +7,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
@@ -69,18 +67,18 @@ absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(int64_t bytes,
                                                          Device device,
                                                          MemoryKind kind) {
   if (bytes < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Buffer::Allocate: bytes: got ", bytes, ", want >= 0"));
+    return InvalidArgument("Buffer::Allocate: bytes: got ", bytes,
+                           ", want >= 0");
   }
   if (kind == MemoryKind::kMappedFile) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "Buffer::Allocate: memory kind: got mapped file, want pageable, pinned "
         "or device; map the file and use Buffer::Wrap");
   }
   if (kind != MemoryKind::kPageable && device.is_cpu()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Buffer::Allocate: device for ", MemoryKindName(kind),
-                     " memory: got cpu, want a device such as cuda:0"));
+    return InvalidArgument("Buffer::Allocate: device for ",
+                           MemoryKindName(kind),
+                           " memory: got cpu, want a device such as cuda:0");
   }
   if (kind == MemoryKind::kPageable && bytes > 0 && bytes <= kMaxInlineBytes) {
     RILL_RETURN_IF_ERROR(FaultPoint("host.allocate", "cpu"));

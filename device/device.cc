@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
 
 namespace rill {
 namespace {
@@ -22,9 +23,9 @@ absl::string_view TypeName(Device::Type type) {
 }
 
 absl::Status BadName(absl::string_view text) {
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "Device::Parse: text: got \"", text,
-      "\", want \"cpu\", \"cuda\", \"cuda:N\", \"fake\" or \"fake:N\""));
+      "\", want \"cpu\", \"cuda\", \"cuda:N\", \"fake\" or \"fake:N\"");
 }
 
 }  // namespace

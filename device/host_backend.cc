@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/row_copy.h"
@@ -35,18 +34,17 @@ HostMemory MeasureHostMemory() {
 }
 
 absl::Status OutOfMemory(int64_t bytes, const HostMemory& memory) {
-  return absl::ResourceExhaustedError(absl::StrCat(
+  return ResourceExhausted(
       "Buffer::Allocate: memory of cpu: asked ", bytes, " bytes, of ",
       memory.total_bytes, " bytes about ", memory.free_bytes,
-      " are free; lower the capacity or use a storage on disk"));
+      " are free; lower the capacity or use a storage on disk");
 }
 
 absl::Status CheckCopy(absl::string_view what, const void* a, const void* b,
                        int64_t bytes) {
   if (bytes < 0 || (bytes > 0 && (a == nullptr || b == nullptr))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Backend::", what, ": bytes: got ", bytes,
-                     bytes < 0 ? ", want >= 0" : " with a null pointer"));
+    return InvalidArgument("Backend::", what, ": bytes: got ", bytes,
+                           bytes < 0 ? ", want >= 0" : " with a null pointer");
   }
   return absl::OkStatus();
 }
@@ -59,13 +57,13 @@ class HostBackend final : public Backend {
   absl::StatusOr<void*> Allocate(int /*index*/, MemoryKind kind,
                                  int64_t bytes) override {
     if (kind != MemoryKind::kPageable) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("Buffer::Allocate: memory kind on cpu: got ",
-                       MemoryKindName(kind), ", want pageable; name a device"));
+      return InvalidArgument("Buffer::Allocate: memory kind on cpu: got ",
+                             MemoryKindName(kind),
+                             ", want pageable; name a device");
     }
     if (bytes <= 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("Backend::Allocate: bytes: got ", bytes, ", want > 0"));
+      return InvalidArgument("Backend::Allocate: bytes: got ", bytes,
+                             ", want > 0");
     }
     RILL_RETURN_IF_ERROR(FaultPoint("host.allocate", "cpu"));
     const bool is_big = bytes >= kUseHugePagesFrom;

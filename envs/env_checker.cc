@@ -216,8 +216,8 @@ absl::Status EnvChecker::CheckSaveAndLoad() {
 
 absl::Status EnvChecker::Check() {
   if (options_.steps < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("CheckEnv: steps: got ", options_.steps, ", want >= 1"));
+    return InvalidArgument("CheckEnv: steps: got ", options_.steps,
+                           ", want >= 1");
   }
   EnvStepChecker step_checker(&env_, options_.seed, options_.steps);
   RILL_RETURN_IF_ERROR(step_checker.CheckSpecs());

@@ -17,9 +17,8 @@ constexpr absl::string_view kFlags[] = {"done", "terminated", "truncated"};
 
 absl::Status Refuse(const EnvSpec& spec, absl::string_view what,
                     absl::string_view got, absl::string_view want) {
-  return absl::InvalidArgumentError(absl::StrCat("EnvSpec of \"", spec.name,
-                                                 "\": ", what, ": got ", got,
-                                                 ", want ", want));
+  return InvalidArgument("EnvSpec of \"", spec.name, "\": ", what, ": got ",
+                         got, ", want ", want);
 }
 
 // Adds the leaves of `from` below `prefix`; none may be there.
@@ -130,8 +129,8 @@ absl::Status CheckActions(absl::string_view caller, const EnvSpec& spec,
   for (const TensorDictSpec::Leaf& leaf : spec.action.leaves()) {
     const Tensor* action = step.Find(leaf.key);
     if (action == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": leaf \"", leaf.key, "\" of the action is missing"));
+      return InvalidArgument(caller, ": leaf \"", leaf.key,
+                             "\" of the action is missing");
     }
     // One pass over all lanes; rows are looked at only to name the lane.
     const absl::Status all =

@@ -20,13 +20,12 @@ struct Lane {
 
 absl::Status CheckOptions(const EvaluateOptions& options) {
   if (options.episodes < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "EvaluatePolicy: episodes: got ", options.episodes, ", want >= 1"));
+    return InvalidArgument("EvaluatePolicy: episodes: got ", options.episodes,
+                           ", want >= 1");
   }
   if (options.max_steps_per_episode < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("EvaluatePolicy: max_steps_per_episode: got ",
-                     options.max_steps_per_episode, ", want >= 1"));
+    return InvalidArgument("EvaluatePolicy: max_steps_per_episode: got ",
+                           options.max_steps_per_episode, ", want >= 1");
   }
   return absl::OkStatus();
 }

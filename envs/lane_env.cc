@@ -107,8 +107,8 @@ absl::Status LaneEnv::Bind(const LaneFactory& make_lane) {
     RILL_RETURN_IF_ERROR(simulator.status())
         << "while lane " << lane << " of " << name() << " was made";
     if (*simulator == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "MakeLaneEnv: lane ", lane, ": got null, want a simulator"));
+      return InvalidArgument("MakeLaneEnv: lane ", lane,
+                             ": got null, want a simulator");
     }
     simulators_.push_back(*std::move(simulator));
   }
@@ -189,8 +189,8 @@ void LaneEnv::StepLane(int64_t lane) {
   }
   // A NaN in a replay spoils every batch that has it.
   if (!std::isfinite(result->reward)) {
-    status_[lane] = absl::InternalError(
-        absl::StrCat("reward: got ", result->reward, ", want a finite number"));
+    status_[lane] =
+        Internal("reward: got ", result->reward, ", want a finite number");
     return;
   }
   reward_[lane] = result->reward;
@@ -274,8 +274,8 @@ absl::Status LaneEnv::LoadState(const TensorDict& dict) {
 absl::Status CheckSpec(const EnvSpec& spec) {
   const auto refuse = [](absl::string_view what, absl::string_view got,
                          absl::string_view want) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MakeLaneEnv: ", what, ": got ", got, ", want ", want));
+    return InvalidArgument("MakeLaneEnv: ", what, ": got ", got, ", want ",
+                           want);
   };
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec reward, RewardSpec(spec));
   const LeafSpec* const leaf = reward.Find("reward");
@@ -300,9 +300,9 @@ absl::StatusOr<std::unique_ptr<Env>> MakeLaneEnv(
     EnvSpec spec, const LaneFactory& make_lane, const LaneEnvOptions& options) {
   RILL_RETURN_IF_ERROR(CheckSpec(spec));
   if (options.threads < 1 || options.max_episode_steps < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "MakeLaneEnv: threads, max_episode_steps: got ", options.threads, ", ",
-        options.max_episode_steps, ", want >= 1, >= 0"));
+    return InvalidArgument("MakeLaneEnv: threads, max_episode_steps: got ",
+                           options.threads, ", ", options.max_episode_steps,
+                           ", want >= 1, >= 0");
   }
   return LaneEnv::Create(std::move(spec), make_lane, options);
 }

@@ -27,34 +27,32 @@ absl::Status CheckMask(absl::string_view caller, const EnvSpec& spec,
                        const ResetMask& mask) {
   const auto lanes = static_cast<size_t>(spec.lanes);
   if (mask.lanes.size() != lanes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": mask has ", mask.lanes.size(),
-                     " entries, want one a lane: ", lanes));
+    return InvalidArgument(caller, ": mask has ", mask.lanes.size(),
+                           " entries, want one a lane: ", lanes);
   }
   const size_t groups = lanes * spec.own_episodes.size();
   if (mask.groups.empty() || mask.groups.size() == groups) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": mask of groups has ", mask.groups.size(), " entries, want ",
-      groups, ": one a lane for each of ", spec.own_episodes.size(),
-      " groups with episodes of their own"));
+  return InvalidArgument(caller, ": mask of groups has ", mask.groups.size(),
+                         " entries, want ", groups, ": one a lane for each of ",
+                         spec.own_episodes.size(),
+                         " groups with episodes of their own");
 }
 
 absl::Status CheckRunning(absl::string_view caller,
                           absl::Span<const uint8_t> running) {
   const auto idle = std::find(running.begin(), running.end(), 0);
   if (idle == running.end()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(caller, ": lane ", idle - running.begin(),
-                   " is done or was never reset; call Reset first"));
+  return FailedPrecondition(caller, ": lane ", idle - running.begin(),
+                            " is done or was never reset; call Reset first");
 }
 
 absl::Status CheckIdle(absl::string_view env, absl::string_view function,
                        bool is_stepping) {
   if (!is_stepping) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      env, "::", function, ": a step has begun; call EndStep first"));
+  return FailedPrecondition(env, "::", function,
+                            ": a step has begun; call EndStep first");
 }
 
 absl::Status CutOffLane(const EnvSpec& spec, const TensorDict& step,

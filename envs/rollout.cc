@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/steps/step_driver.h"
@@ -59,8 +58,8 @@ absl::Status TruncateLast(TensorDict& batch) {
 absl::StatusOr<TensorDict> Rollout(Env& env, Policy& policy,
                                    const RolloutOptions& options) {
   if (options.max_steps < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Rollout: max_steps: got ", options.max_steps, ", want >= 1"));
+    return InvalidArgument("Rollout: max_steps: got ", options.max_steps,
+                           ", want >= 1");
   }
   RILL_ASSIGN_OR_RETURN(StepDriver driver, StepDriver::Create(&env, &policy));
   if (options.auto_reset) {

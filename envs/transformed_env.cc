@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
@@ -94,14 +93,13 @@ bool CopyTensor(const std::string& key, const TensorDict& from,
 absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
     std::unique_ptr<Env> env, Transforms transforms) {
   if (env == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": env: got null, want an environment"));
+    return InvalidArgument(kCreate, ": env: got null, want an environment");
   }
   States states;
   for (size_t i = 0; i < transforms.size(); ++i) {
     if (transforms[i] == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kCreate, ": transforms[", i, "]: got null, want a transform"));
+      return InvalidArgument(kCreate, ": transforms[", i,
+                             "]: got null, want a transform");
     }
     RILL_ASSIGN_OR_RETURN(const TensorDict initial,
                           transforms[i]->InitialState(env->lanes()));
@@ -111,10 +109,10 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
     }
   }
   if (!transforms.empty() && !env->spec().device.is_cpu()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCreate, ": env: got ", env->name(), " on ",
         env->spec().device.ToString(),
-        ", want one in host memory; transform its batches instead"));
+        ", want one in host memory; transform its batches instead");
   }
   RILL_ASSIGN_OR_RETURN(Steps steps, envs_internal::PlanTransformedSteps(
                                          kCreate, *env, transforms));
@@ -221,9 +219,9 @@ absl::Status TransformedEnv::CheckStep() const {
   if (done == nullptr && !steps_.replaces_action) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(CheckActions(kCaller, spec(), step()));
   if (done == nullptr) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      kCaller, ": lane ", static_cast<const uint8_t*>(done) - done_.data(),
-      " of ", env_->name(), " is done; reset it first"));
+  return FailedPrecondition(kCaller, ": lane ",
+                            static_cast<const uint8_t*>(done) - done_.data(),
+                            " of ", env_->name(), " is done; reset it first");
 }
 
 absl::Status TransformedEnv::BeginStep() {

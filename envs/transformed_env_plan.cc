@@ -76,8 +76,8 @@ class Planner {
 
   absl::Status Misfit(absl::string_view key, absl::string_view got,
                       absl::string_view want) const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller_, ": leaf \"", key, "\": got ", got, ", want ", want));
+    return InvalidArgument(caller_, ": leaf \"", key, "\": got ", got,
+                           ", want ", want);
   }
   absl::Status CheckIs(const TensorDictSpec& spec, absl::string_view key,
                        const LeafSpec& want) const {

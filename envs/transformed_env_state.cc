@@ -32,10 +32,10 @@ absl::Status CheckName(const TensorDict& state, absl::string_view key,
   absl::StatusOr<NonTensor> found = state.GetNonTensor(key);
   const NonTensor want = JsonString(name);
   if (found.ok() && *found == want) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(kLoad, ": \"", key, "\": got ",
-                   found.ok() ? found->json : "none", ", want ", want.json,
-                   "; load into an environment that was made the same way"));
+  return FailedPrecondition(
+      kLoad, ": \"", key, "\": got ", found.ok() ? found->json : "none",
+      ", want ", want.json,
+      "; load into an environment that was made the same way");
 }
 
 // A dictionary without leaves may have been lost in a file.
@@ -134,14 +134,14 @@ absl::Status TransformedEnv::AdoptTransforms(const TensorDict& state) {
 absl::Status TransformedEnv::LoadState(const TensorDict& state) {
   RILL_RETURN_IF_ERROR(CheckState(state));
   if (state.FindDict("env/state") == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        kLoad, ": \"env/state\": got none, want the state of ", env_->name()));
+    return FailedPrecondition(
+        kLoad, ": \"env/state\": got none, want the state of ", env_->name());
   }
   // The last that can refuse, and before anything of the transforms changes.
   const absl::Status loaded = env_->LoadState(FindState(state, "env/state"));
   if (!loaded.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kLoad, ": ", env_->name(), ": ", loaded.message()));
+    return FailedPrecondition(kLoad, ": ", env_->name(), ": ",
+                              loaded.message());
   }
   return AdoptTransforms(state);
 }

@@ -111,8 +111,7 @@ class RewardsToGo final : public BatchTransform {
 // NaN is refused too: no comparison with it holds.
 absl::Status CheckFactor(absl::string_view option, double got) {
   if (got >= 0 && got <= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(option, ": got ", got, ", want [0, 1]"));
+  return InvalidArgument(option, ": got ", got, ", want [0, 1]");
 }
 
 }  // namespace
@@ -124,10 +123,10 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> Reward2Go::Create(
   if (options.in_keys.empty() ||
       (!options.out_keys.empty() &&
        options.out_keys.size() != options.in_keys.size())) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCreate, ": in_keys, out_keys: got ", options.in_keys.size(), " and ",
         options.out_keys.size(),
-        ", want at least one in_key, and none or as many out_keys"));
+        ", want at least one in_key, and none or as many out_keys");
   }
   // An out key may be an in key (in place), but no key may be written twice,
   // nor the flags.
@@ -163,9 +162,8 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> DensifyReward::Create(
     RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": keys";
   }
   if (options.done_key == options.reward_key || options.done_key == out_key) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": done_key: got \"", options.done_key,
-                     "\", want another key than the rewards'"));
+    return InvalidArgument(kCreate, ": done_key: got \"", options.done_key,
+                           "\", want another key than the rewards'");
   }
   return std::make_unique<RewardsToGo>(RewardsToGo::Parts{
       .name = "DensifyReward",

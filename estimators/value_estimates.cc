@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/estimators/recursion_kernels.h"
@@ -35,9 +34,9 @@ class Inputs {
     const bool is_float =
         reward.dtype() == DType::kFloat32 || reward.dtype() == DType::kFloat64;
     if (!is_float || shape.rank() == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": reward: got ", DTypeName(reward.dtype()), shape.ToString(),
-          ", want float32 or float64[*B, T, 1]"));
+      return InvalidArgument(caller, ": reward: got ",
+                             DTypeName(reward.dtype()), shape.ToString(),
+                             ", want float32 or float64[*B, T, 1]");
     }
     // [*B, T, 1] or [*B, T]: the last dimension that is not the 1 is time.
     const bool has_one = shape.rank() > 1 && shape[shape.rank() - 1] == 1;
@@ -98,15 +97,15 @@ class Inputs {
   absl::StatusOr<Tensor> Read(absl::string_view name, DType dtype,
                               const Tensor& tensor) const {
     if (tensor.dtype() != dtype || tensor.shape() != shape_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(caller_, ": ", name, ": got ", DTypeName(tensor.dtype()),
-                       tensor.shape().ToString(), ", want ", DTypeName(dtype),
-                       shape_.ToString(), ", as the reward says"));
+      return InvalidArgument(
+          caller_, ": ", name, ": got ", DTypeName(tensor.dtype()),
+          tensor.shape().ToString(), ", want ", DTypeName(dtype),
+          shape_.ToString(), ", as the reward says");
     }
     if (!tensor.is_host()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(caller_, ": ", name, ": lies on ",
-                       tensor.device().ToString(), ", want host memory"));
+      return FailedPrecondition(caller_, ": ", name, ": lies on ",
+                                tensor.device().ToString(),
+                                ", want host memory");
     }
     return tensor.Contiguous();
   }
@@ -138,15 +137,13 @@ class Inputs {
 absl::Status CheckFraction(absl::string_view caller, absl::string_view name,
                            double got) {
   if (got >= 0 && got <= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": ", name, ": got ", got, ", want [0, 1]"));
+  return InvalidArgument(caller, ": ", name, ": got ", got, ", want [0, 1]");
 }
 
 absl::Status CheckThreshold(absl::string_view caller, absl::string_view name,
                             double got) {
   if (got > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": ", name, ": got ", got, ", want > 0"));
+  return InvalidArgument(caller, ": ", name, ": got ", got, ", want > 0");
 }
 
 // The value of the state behind step i.
@@ -307,8 +304,7 @@ absl::Status NStepReturn(const EstimatorSteps& steps, int64_t n_steps,
                          double gamma, Tensor* returns) {
   constexpr absl::string_view kCaller = "NStepReturn";
   if (n_steps < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": n_steps: got ", n_steps, ", want > 0"));
+    return InvalidArgument(kCaller, ": n_steps: got ", n_steps, ", want > 0");
   }
   RILL_RETURN_IF_ERROR(CheckFraction(kCaller, "gamma", gamma));
   RILL_ASSIGN_OR_RETURN(Inputs inputs, Inputs::Create(kCaller, steps.reward));

@@ -25,9 +25,9 @@ absl::Status ExactlyOnceSink::Write(const TensorDict& batch,
   const absl::MutexLock lock(&mu_);
   if (info.sequence == 0) return target_->Write(batch, info);
   if (info.sequence < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ExactlyOnceSink::Write: sequence of producer ",
-                     info.producer, ": got ", info.sequence, ", want >= 0"));
+    return InvalidArgument("ExactlyOnceSink::Write: sequence of producer ",
+                           info.producer, ": got ", info.sequence,
+                           ", want >= 0");
   }
   const auto found = newest_.find(info.producer);
   if (found != newest_.end()) {
@@ -35,10 +35,10 @@ absl::Status ExactlyOnceSink::Write(const TensorDict& batch,
     // A gap is refused: the batches between would be dropped as repeats when
     // they come. The sum found->second + 1 may overflow.
     if (info.sequence - 1 > found->second) {
-      return absl::FailedPreconditionError(absl::StrCat(
+      return FailedPrecondition(
           "ExactlyOnceSink::Write: sequence of producer ", info.producer,
           ": got ", info.sequence, ", want ", found->second + 1,
-          "; offer the batches between again, or Forget the producer"));
+          "; offer the batches between again, or Forget the producer");
     }
   }
   // Under the lock: of two offers of one batch at once, the second must find

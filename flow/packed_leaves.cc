@@ -27,10 +27,9 @@ absl::Status CheckKinds(absl::string_view caller, const TensorDict& dict,
     const std::string full = absl::StrCat(path, key);
     status = kind == EntryKind::kDict
                  ? CheckKinds(caller, *dict.FindDict(key), full + "/")
-                 : absl::InvalidArgumentError(
-                       absl::StrCat(caller, ": \"", full,
-                                    "\": got an entry of another kind, want "
-                                    "tensors; Exclude it"));
+                 : InvalidArgument(caller, ": \"", full,
+                                   "\": got an entry of another kind, want "
+                                   "tensors; Exclude it");
   });
   return status;
 }
@@ -90,10 +89,10 @@ absl::Status PackLeaves(absl::string_view caller, const TensorDictSpec& spec,
     if (!lies_here) {
       RILL_RETURN_IF_ERROR(CopyTo(tensor, to));
     } else if (tensor.raw_data() != to || !tensor.is_contiguous()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(caller, ": leaf \"", leaf.key,
-                       "\": got a part of a batch from Reserve, want all of "
-                       "it"));
+      return InvalidArgument(
+          caller, ": leaf \"", leaf.key,
+          "\": got a part of a batch from Reserve, want all of "
+          "it");
     }
     to += RoundUp(tensor.size_bytes());
   }

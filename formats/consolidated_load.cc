@@ -79,17 +79,15 @@ absl::StatusOr<NonTensorStack> Loader::LoadValues(
     RILL_RETURN_IF_ERROR(part.status());
     if (__builtin_add_overflow(total, part->size(), &total) ||
         total > kMaxValues) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where_, ": values of one stack: got more than ",
-                       kMaxValues, ", want at most that"));
+      return InvalidArgument(where_, ": values of one stack: got more than ",
+                             kMaxValues, ", want at most that");
     }
     parts.push_back(*std::move(part));
   }
   auto stack = parts.empty() ? NonTensorStack::Create({0}, {})
                              : NonTensorStack::Stack(parts, meta.stack_dim);
   if (stack.ok()) return stack;
-  return absl::DataLossError(
-      absl::StrCat(where_, ": ", stack.status().message()));
+  return DataLoss(where_, ": ", stack.status().message());
 }
 
 // Offsets and lengths are copied in any mode, as they are checked once and must
@@ -113,16 +111,15 @@ absl::StatusOr<RaggedTensor> Loader::LoadJagged(const std::string& where,
   auto rows = formats_internal::FromJagged(values, numbers[0], numbers[1],
                                            entry.ragged_dim);
   if (!rows.ok()) {
-    return absl::DataLossError(
-        absl::StrCat(where, ": ", rows.status().message()));
+    return DataLoss(where, ": ", rows.status().message());
   }
   // Rows that had to be copied would take writes that never reach the file.
   if (options_.mode == Mode::kMapShared && values.num_elements() > 0 &&
       rows->values().raw_data() != values.raw_data()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         where,
         ": got jagged rows that do not lie one behind the other, want that to "
-        "map them writable; load it read-only and save it again"));
+        "map them writable; load it read-only and save it again");
   }
   return rows;
 }
@@ -168,7 +165,7 @@ absl::Status Loader::LoadEntry(const Entry& entry, absl::string_view prefix,
   // Tensors, values and dictionaries are in objects of their own, so a name may
   // come twice.
   if (dict->Contains(key)) {
-    return absl::DataLossError(absl::StrCat(where, ": got it twice"));
+    return DataLoss(where, ": got it twice");
   }
   if (entry.kind == Kind::kValue) {
     return dict->Set(key, NonTensor{entry.json});
@@ -205,8 +202,7 @@ absl::StatusOr<LazyStack> Loader::LoadStack(const ConsolidatedMeta& meta,
   }
   auto stack = LazyStack::Create(std::move(members), meta.stack_dim);
   if (!stack.ok()) {
-    return absl::DataLossError(
-        absl::StrCat(where_, ": ", stack.status().message()));
+    return DataLoss(where_, ": ", stack.status().message());
   }
   if (meta.is_locked) stack->Lock();
   return stack;
@@ -222,8 +218,7 @@ absl::StatusOr<TensorDict> Loader::LoadDict(const ConsolidatedMeta& meta,
   if (!meta.dim_names.empty()) {
     if (const absl::Status status = dict.SetDimNames(meta.dim_names);
         !status.ok()) {
-      return absl::DataLossError(
-          absl::StrCat(where_, ": names: ", status.message()));
+      return DataLoss(where_, ": names: ", status.message());
     }
   }
   // Last, as a locked dictionary takes no entries.
@@ -235,21 +230,19 @@ absl::StatusOr<ConsolidatedMeta> Loader::ReadMeta() const {
   const int64_t size = file_->size_bytes();
   const char* const bytes = reinterpret_cast<const char*>(file_->data());
   if (size < kLengthBytes) {
-    return absl::DataLossError(absl::StrCat(
-        where_, ": got ", size, " bytes, want at least ", kLengthBytes));
+    return DataLoss(where_, ": got ", size, " bytes, want at least ",
+                    kLengthBytes);
   }
   const int64_t json_bytes =
       formats_internal::LoadLittle<int64_t>(bytes + size - kLengthBytes);
   if (json_bytes <= 0 || json_bytes > size - kLengthBytes) {
-    return absl::DataLossError(
-        absl::StrCat(where_, ": length of the JSON at the end: got ",
-                     json_bytes, ", want one in [1, ", size - kLengthBytes,
-                     "]; it is no consolidated file or was cut short"));
+    return DataLoss(where_, ": length of the JSON at the end: got ", json_bytes,
+                    ", want one in [1, ", size - kLengthBytes,
+                    "]; it is no consolidated file or was cut short");
   }
   if (json_bytes > kMaxConsolidatedJsonBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where_, ": length of the JSON at the end: got ",
-                     json_bytes, ", want <= ", kMaxConsolidatedJsonBytes));
+    return InvalidArgument(where_, ": length of the JSON at the end: got ",
+                           json_bytes, ", want <= ", kMaxConsolidatedJsonBytes);
   }
   // From the end: length, JSON, and what is before them are the tensors. So the
   // file can be written in one pass, and read with one look at its end.
@@ -271,8 +264,8 @@ absl::StatusOr<Loader> Open(absl::string_view caller, const std::string& path,
 
 absl::Status WrongType(absl::string_view caller, const std::string& path,
                        absl::string_view got, absl::string_view want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": \"", path, "\": got ", got, ", want ", want));
+  return InvalidArgument(caller, ": \"", path, "\": got ", got, ", want ",
+                         want);
 }
 
 }  // namespace

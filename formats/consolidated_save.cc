@@ -88,9 +88,9 @@ absl::Status Layout::PlaceJagged(const TensorDict& dict, const std::string& key,
   RILL_ASSIGN_OR_RETURN(const RaggedTensor rows, dict.GetRagged(key));
   const absl::StatusOr<Jagged> jagged = formats_internal::ToJagged(rows);
   if (!jagged.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "SaveConsolidated: ragged tensor \"", key, "\": ",
-        jagged.status().message(), "; use SaveTdz or SaveMemmapDirectory"));
+    return InvalidArgument("SaveConsolidated: ragged tensor \"", key,
+                           "\": ", jagged.status().message(),
+                           "; use SaveTdz or SaveMemmapDirectory");
   }
   entry->kind = Kind::kJagged;
   entry->ragged_dim = jagged->ragged_dim;
@@ -226,9 +226,9 @@ absl::Status Save(absl::string_view caller, const T& saved,
   RILL_ASSIGN_OR_RETURN(const std::string json,
                         formats_internal::FormatConsolidatedMeta(caller, meta));
   if (static_cast<int64_t>(json.size()) > kMaxConsolidatedJsonBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": keys and values: got ", json.size(),
-                     " bytes of JSON, want <= ", kMaxConsolidatedJsonBytes));
+    return InvalidArgument(
+        caller, ": keys and values: got ", json.size(),
+        " bytes of JSON, want <= ", kMaxConsolidatedJsonBytes);
   }
   return ReplaceFile(path, [&](const std::string& fresh) {
     return WriteAll(layout, json, fresh);

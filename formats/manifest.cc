@@ -48,9 +48,8 @@ absl::Status ListTree(const std::string& root, const std::string& below,
                       int depth, const FileSums& known,
                       std::vector<ManifestFile>* files) {
   if (depth > kMaxDepth) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("WriteManifest: \"", JoinPath(root, below),
-                     "\": depth: want at most ", kMaxDepth));
+    return InvalidArgument("WriteManifest: \"", JoinPath(root, below),
+                           "\": depth: want at most ", kMaxDepth);
   }
   RILL_ASSIGN_OR_RETURN(
       const std::vector<std::string> names,
@@ -60,8 +59,8 @@ absl::Status ListTree(const std::string& root, const std::string& below,
     const std::string path = below.empty() ? name : JoinPath(below, name);
     const std::string full = JoinPath(root, path);
     if (!formats_internal::IsUtf8(name)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("WriteManifest: name of \"", full, "\": want UTF-8"));
+      return InvalidArgument("WriteManifest: name of \"", full,
+                             "\": want UTF-8");
     }
     RILL_ASSIGN_OR_RETURN(const PathKind kind, LookAt("WriteManifest", full));
     if (kind == PathKind::kDirectory) {
@@ -92,16 +91,15 @@ absl::Status CheckTexts(const Manifest& manifest) {
   if (is_utf8 && !manifest.kind.empty() && manifest.version >= 1) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "WriteManifest: got kind \"", manifest.kind, "\" version ",
-      manifest.version, ", want a kind, a version >= 1 and texts in UTF-8"));
+  return InvalidArgument("WriteManifest: got kind \"", manifest.kind,
+                         "\" version ", manifest.version,
+                         ", want a kind, a version >= 1 and texts in UTF-8");
 }
 
 // --- Reading -----------------------------------------------------------------
 
 absl::Status Broken(const std::string& path, absl::string_view what) {
-  return absl::DataLossError(
-      absl::StrCat("ReadManifest: \"", path, "\": ", what));
+  return DataLoss("ReadManifest: \"", path, "\": ", what);
 }
 
 std::string Hex(uint32_t crc) { return absl::StrFormat("%08x", crc); }
@@ -150,9 +148,8 @@ absl::StatusOr<ManifestText> ReadText(const std::string& directory,
   const std::string path = JoinPath(directory, kManifestFile);
   RILL_ASSIGN_OR_RETURN(const PathKind found, LookAt("ReadManifest", path));
   if (found != PathKind::kFile) {
-    return absl::NotFoundError(
-        absl::StrCat("ReadManifest: \"", path, "\": got none, want that of ",
-                     kind ? absl::StrCat("a ", *kind) : "any kind"));
+    return NotFound("ReadManifest: \"", path, "\": got none, want that of ",
+                    kind ? absl::StrCat("a ", *kind) : "any kind");
   }
   RILL_ASSIGN_OR_RETURN(const std::string text,
                         ReadFile(path, kMaxManifestBytes));
@@ -184,18 +181,16 @@ absl::StatusOr<Manifest> Read(const std::string& directory,
 absl::StatusOr<std::string> Manifest::Text(const std::string& name) const {
   const auto found = fields.find(name);
   if (found != fields.end()) return found->second;
-  return absl::DataLossError(absl::StrCat("Manifest::Text: field \"", name,
-                                          "\" of a ", kind,
-                                          ": got none, want one"));
+  return DataLoss("Manifest::Text: field \"", name, "\" of a ", kind,
+                  ": got none, want one");
 }
 
 absl::StatusOr<int64_t> Manifest::Int(const std::string& name) const {
   RILL_ASSIGN_OR_RETURN(const std::string text, Text(name));
   int64_t value = 0;
   if (absl::SimpleAtoi(text, &value)) return value;
-  return absl::DataLossError(
-      absl::StrCat("Manifest::Int: field \"", name, "\" of a ", kind,
-                   ": got \"", text.substr(0, 80), "\", want an integer"));
+  return DataLoss("Manifest::Int: field \"", name, "\" of a ", kind, ": got \"",
+                  text.substr(0, 80), "\", want an integer");
 }
 
 void Manifest::SetInt(const std::string& name, int64_t value) {

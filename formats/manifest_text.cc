@@ -32,8 +32,7 @@ std::string Seal(absl::string_view text) {
 }
 
 absl::Status Broken(absl::string_view path, absl::string_view what) {
-  return absl::DataLossError(
-      absl::StrCat("ReadManifest: \"", path, "\": ", what));
+  return DataLoss("ReadManifest: \"", path, "\": ", what);
 }
 
 // A value of type T at `name`, or null.
@@ -123,10 +122,10 @@ absl::StatusOr<ManifestText> ParseManifestText(
   RILL_ASSIGN_OR_RETURN(const nlohmann::json json, ParseSealed(path, text));
   RILL_ASSIGN_OR_RETURN(ManifestText manifest, ParseHead(path, json));
   if (kind && (manifest.kind != *kind || manifest.version > max_version)) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         "ReadManifest: \"", path, "\": got a ", manifest.kind, " of version ",
         manifest.version, ", want a ", *kind, " of version at most ",
-        max_version, manifest.kind == *kind ? "; a newer Rill wrote it" : ""));
+        max_version, manifest.kind == *kind ? "; a newer Rill wrote it" : "");
   }
   RILL_ASSIGN_OR_RETURN(manifest.files, ParseFiles(path, json));
   return manifest;

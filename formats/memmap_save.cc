@@ -7,7 +7,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/file.h"
 #include "rill/base/file_writer.h"
@@ -101,9 +100,9 @@ absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,
   for (const MemmapFile& file : files) {
     const std::string path = JoinPath(directory, file.path);
     if (!PathExists(path)) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         "CreateMemmapDirectory: \"", path,
-        "\": got a file, want none; remove it or name another directory"));
+        "\": got a file, want none; remove it or name another directory");
   }
   for (const MemmapFile& file : files) {
     RILL_RETURN_IF_ERROR(CreateDirectories(JoinPath(directory, file.folder())));

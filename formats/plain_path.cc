@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "rill/base/status_macros.h"
 
 namespace rill::formats_internal {
 
@@ -26,10 +26,10 @@ absl::StatusOr<PathKind> LookAt(absl::string_view caller,
   }
   if (S_ISREG(info.st_mode)) return PathKind::kFile;
   if (S_ISDIR(info.st_mode)) return PathKind::kDirectory;
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": \"", path, "\": got ",
-                   S_ISLNK(info.st_mode) ? "a symbolic link" : "a special file",
-                   ", want a file or a directory"));
+  return InvalidArgument(
+      caller, ": \"", path, "\": got ",
+      S_ISLNK(info.st_mode) ? "a symbolic link" : "a special file",
+      ", want a file or a directory");
 }
 
 bool IsPlainRelativePath(absl::string_view path) {

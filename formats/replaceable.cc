@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/file.h"
 #include "rill/base/new_directory.h"
 #include "rill/base/status_macros.h"
@@ -18,28 +17,28 @@ absl::Status CheckReplaceable(absl::string_view caller,
     return CheckNewDirectory(caller, "directory", directory);
   }
   if (!IsDirectory(directory)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(caller, ": \"", directory,
-                     "\": got a file, want nothing or a saved directory; name "
-                     "another"));
+    return FailedPrecondition(
+        caller, ": \"", directory,
+        "\": got a file, want nothing or a saved directory; name "
+        "another");
   }
   // Its files go on changing, and who has it open would lose them.
   constexpr absl::string_view kLive = "rill.commit";
   if (PathExists(JoinPath(directory, kLive))) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(caller, ": \"", directory, "\": got \"", kLive,
-                     "\" there, so a storage lives in it, want nothing or a "
-                     "saved directory; name another"));
+    return FailedPrecondition(
+        caller, ": \"", directory, "\": got \"", kLive,
+        "\" there, so a storage lives in it, want nothing or a "
+        "saved directory; name another");
   }
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                         ListDirectory(directory));
   if (names.empty() || PathExists(JoinPath(directory, marker))) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(absl::StrCat(
+  return FailedPrecondition(
       caller, ": \"", directory, "\": got ", names.size(), " files without \"",
       marker, "\" (\"", names.front(),
-      "\" among them), want nothing or what was saved before; name another"));
+      "\" among them), want nothing or what was saved before; name another");
 }
 
 }  // namespace rill

@@ -56,8 +56,7 @@ absl::StatusOr<std::string> Quoted(absl::string_view text) {
                                  .dump(-1, ' ', /*ensure_ascii=*/false,
                                        Json::error_handler_t::replace);
   if (formats_internal::IsUtf8(text)) return quoted;
-  return absl::InvalidArgumentError(
-      absl::StrCat("SpecToJson: text: got ", quoted, ", want UTF-8"));
+  return InvalidArgument("SpecToJson: text: got ", quoted, ", want UTF-8");
 }
 
 // The shortest text that reads back as the same value.
@@ -128,7 +127,7 @@ absl::Status AppendLeaf(const TensorDictSpec::Leaf& leaf, std::string* out) {
 // --- Reading -----------------------------------------------------------------
 
 absl::Status Broken(absl::string_view what) {
-  return absl::DataLossError(absl::StrCat("SpecFromJson: ", what));
+  return DataLoss("SpecFromJson: ", what);
 }
 
 absl::Status Unfit(absl::string_view where, const Json& got,
@@ -141,15 +140,14 @@ absl::Status Unfit(absl::string_view where, const Json& got,
 // as each is compared with all before it.
 absl::StatusOr<Json> Parse(absl::string_view text) {
   if (static_cast<int64_t>(text.size()) > kMaxSpecJsonBytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("SpecFromJson: text: got ", text.size(),
-                     " bytes, want at most ", kMaxSpecJsonBytes));
+    return ResourceExhausted("SpecFromJson: text: got ", text.size(),
+                             " bytes, want at most ", kMaxSpecJsonBytes);
   }
   const int depth = formats_internal::JsonDepth(text);
   if (depth > formats_internal::kMaxJsonDepth) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("SpecFromJson: brackets: got a depth of ", depth,
-                     ", want at most ", formats_internal::kMaxJsonDepth));
+    return ResourceExhausted("SpecFromJson: brackets: got a depth of ", depth,
+                             ", want at most ",
+                             formats_internal::kMaxJsonDepth);
   }
   constexpr size_t kMaxMembers = 16;
   std::vector<std::vector<std::string>> open(static_cast<size_t>(depth) +
@@ -393,9 +391,9 @@ absl::Status CheckHead(const Json& json) {
                         Int("\"version\"", json["version"]));
   if (version < 1) return Unfit("\"version\"", json["version"], "at least 1");
   if (version > kSpecJsonVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("SpecFromJson: version: got ", version, ", want at most ",
-                     kSpecJsonVersion, "; a newer program wrote it"));
+    return FailedPrecondition("SpecFromJson: version: got ", version,
+                              ", want at most ", kSpecJsonVersion,
+                              "; a newer program wrote it");
   }
   RILL_RETURN_IF_ERROR(CheckMembers(
       "the text", json, {"format", "version", "leaves", "non_tensors"}));
@@ -404,9 +402,8 @@ absl::Status CheckHead(const Json& json) {
   }
   const size_t leaves = json["leaves"].size() + json["non_tensors"].size();
   if (leaves <= kMaxSpecJsonLeaves) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("SpecFromJson: leaves: got ",
-                                                   leaves, ", want at most ",
-                                                   kMaxSpecJsonLeaves));
+  return ResourceExhausted("SpecFromJson: leaves: got ", leaves,
+                           ", want at most ", kMaxSpecJsonLeaves);
 }
 
 }  // namespace
@@ -433,9 +430,9 @@ absl::StatusOr<std::string> SpecToJson(const TensorDictSpec& spec) {
       static_cast<int64_t>(text.size()) <= kMaxSpecJsonBytes) {
     return text;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "SpecToJson: spec: got ", leaves, " leaves and ", text.size(),
-      " bytes, want at most ", kMaxSpecJsonLeaves, " and ", kMaxSpecJsonBytes));
+  return InvalidArgument("SpecToJson: spec: got ", leaves, " leaves and ",
+                         text.size(), " bytes, want at most ",
+                         kMaxSpecJsonLeaves, " and ", kMaxSpecJsonBytes);
 }
 
 absl::StatusOr<TensorDictSpec> SpecFromJson(absl::string_view text) {

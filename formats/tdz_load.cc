@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -75,9 +74,8 @@ class ArchiveSource : public MemmapSource {
     const ZipEntry& entry = entries_.at(path);
     // Before memory is taken: the size is what the archive says.
     if (entry.size > max_bytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Where(path), ": size: got ", entry.size,
-                       " bytes, want <= ", max_bytes));
+      return InvalidArgument(Where(path), ": size: got ", entry.size,
+                             " bytes, want <= ", max_bytes);
     }
     std::string text;
     if (entry.is_deflated) {
@@ -88,9 +86,8 @@ class ArchiveSource : public MemmapSource {
     }
     text = Bytes().substr(entry.offset, entry.size);
     if (const uint32_t crc = ExtendCrc32(0, text); crc != entry.crc) {
-      return absl::DataLossError(absl::StrCat(Where(path), ": CRC: got ",
-                                              absl::Hex(crc), ", want ",
-                                              absl::Hex(entry.crc)));
+      return DataLoss(Where(path), ": CRC: got ", absl::Hex(crc), ", want ",
+                      absl::Hex(entry.crc));
     }
     return text;
   }
@@ -100,8 +97,8 @@ class ArchiveSource : public MemmapSource {
                                   int64_t bytes) const override {
     const ZipEntry& entry = entries_.at(path);
     if (entry.size < bytes) {
-      return absl::DataLossError(absl::StrCat(Where(path), ": got ", entry.size,
-                                              " bytes, want ", bytes));
+      return DataLoss(Where(path), ": got ", entry.size, " bytes, want ",
+                      bytes);
     }
     // The checksum of a stored tensor is not looked at: that would read all of
     // it, and writes through a shared mapping leave it out of date.
@@ -124,10 +121,9 @@ class ArchiveSource : public MemmapSource {
                                       const ZipEntry& entry, DType dtype,
                                       const Shape& shape) const {
     if (mode_ == Mode::kMapShared) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Where(path),
-                       ": got it compressed, want it stored to map it "
-                       "writable; load it read-only and save it again"));
+      return InvalidArgument(Where(path),
+                             ": got it compressed, want it stored to map it "
+                             "writable; load it read-only and save it again");
     }
     RILL_ASSIGN_OR_RETURN(Tensor leaf, Tensor::Empty(dtype, shape));
     const int64_t bytes = shape.num_elements() * DTypeSize(dtype);

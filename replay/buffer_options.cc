@@ -12,8 +12,8 @@ namespace {
 
 absl::Status BadOption(absl::string_view option, absl::string_view got,
                        absl::string_view want) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "ReplayBuffer::Create: ", option, ": got ", got, ", want ", want));
+  return InvalidArgument("ReplayBuffer::Create: ", option, ": got ", got,
+                         ", want ", want);
 }
 
 absl::Status CheckPrefetch(const BufferOptions& options) {

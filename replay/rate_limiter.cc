@@ -21,8 +21,7 @@ constexpr int64_t kStateVersion = 1;
 
 absl::Status Bad(absl::string_view what, const absl::AlphaNum& got,
                  const absl::AlphaNum& want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("RateLimiter::", what, ": got ", got, ", want ", want));
+  return InvalidArgument("RateLimiter::", what, ": got ", got, ", want ", want);
 }
 
 bool IsWhole(double value) { return std::floor(value) == value; }
@@ -189,8 +188,8 @@ absl::StatusOr<RateLimiter::Permit> RateLimiter::Await(bool is_insert,
         std::max(clock_.Now() - start, absl::ZeroDuration());
   }
   if (!is_in_range()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": n: got ", n, ", want [1, ", MostOf(count), "]"));
+    return InvalidArgument(caller, ": n: got ", n, ", want [1, ", MostOf(count),
+                           "]");
   }
   if (is_closed_) {
     return absl::CancelledError(absl::StrCat(
@@ -202,11 +201,11 @@ absl::StatusOr<RateLimiter::Permit> RateLimiter::Await(bool is_insert,
   }
   const absl::string_view what = is_insert ? " inserts" : " samples";
   if (CanNever(is_insert, n)) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         caller, ": n: got ", n, what,
         ", want fewer, as so many cannot go however long they wait; ask for "
         "smaller batches or set a wider range of diff; ",
-        StateString()));
+        StateString());
   }
   return absl::DeadlineExceededError(absl::StrCat(
       caller, ": ", n, what, " could not go in time; ", StateString()));

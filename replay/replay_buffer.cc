@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/replay_buffer_state.h"
 #include "rill/replay/rows/trajectory_walk.h"
@@ -82,8 +81,8 @@ absl::StatusOr<std::vector<StoredTrajectory>> ReplayBuffer::Query(
     absl::FunctionRef<absl::StatusOr<bool>(const StoredTrajectory&)> where,
     int64_t limit) {
   if (limit < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ReplayBuffer::Query: limit: got ", limit, ", want >= 0"));
+    return InvalidArgument("ReplayBuffer::Query: limit: got ", limit,
+                           ", want >= 0");
   }
   std::vector<StoredTrajectory> found;
   if (limit == 0) return found;

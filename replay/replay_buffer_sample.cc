@@ -15,7 +15,7 @@ namespace rill {
 
 absl::Status ReplayBuffer::State::CheckBatchSize() const {
   if (parts->samples->batch_size() > 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
+  return FailedPrecondition(
       "ReplayBuffer::Sample: Options::batch_size: got 0, want > 0; set it, or "
       "call Sample(batch_size)");
 }
@@ -78,7 +78,7 @@ absl::Status ReplayBuffer::SampleInto(TensorDict* out) {
 
 absl::Status ReplayBuffer::SampleInto(int64_t batch_size, TensorDict* out) {
   if (out == nullptr) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "ReplayBuffer::SampleInto: out: got null, want a TensorDict");
   }
   return state_->SampleAndWait(batch_size, out);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/transition_unit.h"
@@ -29,9 +28,9 @@ RowWindows WindowsOf(const RowArithmetic::Options& options) {
 absl::Status CheckNoWindows(absl::string_view caller,
                             const RowWindows& windows) {
   if (windows.is_empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       caller, ": windows: got ", windows.frames, " frames and ", windows.steps,
-      " steps, want none: they are made of frames and n_step"));
+      " steps, want none: they are made of frames and n_step");
 }
 
 absl::StatusOr<SampleUnit> Join(absl::StatusOr<std::unique_ptr<Unit>> rows,

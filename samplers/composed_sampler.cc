@@ -63,11 +63,11 @@ SamplerTraits TraitsOf(const Selector& selector, const SampleUnit& unit,
 // The table in composed_sampler.h.
 absl::Status CheckFit(const SelectorTraits& selector, const UnitTraits& unit) {
   if (!unit.picks_by_rule || selector.picks_by_unit) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "MakeSampler: selector: got ", selector.name, ", which picks ",
       "anchors itself, want one that leaves it to the unit, as uniform does, "
       "where ",
-      unit.name, " has a rule of its own for that (starts)"));
+      unit.name, " has a rule of its own for that (starts)");
 }
 
 class ComposedSampler final : public Sampler {
@@ -313,11 +313,11 @@ absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(
     std::unique_ptr<Selector> selector, SampleUnit unit,
     absl::string_view name) {
   if (selector == nullptr || unit.rows == nullptr || name.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "MakeSampler: ",
         selector == nullptr    ? "selector: got null, want a selector"
         : unit.rows == nullptr ? "unit: got null, want a unit"
-                               : "name: got an empty one, want one"));
+                               : "name: got an empty one, want one");
   }
   RILL_RETURN_IF_ERROR(CheckFit(selector->traits(), unit.rows->traits()));
   return std::make_unique<ComposedSampler>(std::move(selector), std::move(unit),

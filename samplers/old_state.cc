@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/crc/crc32c.h"
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
@@ -205,8 +204,7 @@ bool IsOldState(absl::string_view bytes) {
 absl::StatusOr<SavedState> FromOldState(absl::string_view bytes,
                                         PartKind kind) {
   const auto damaged = [](absl::string_view what) {
-    return absl::DataLossError(
-        absl::StrCat("Sampler::LoadState: a state of version 1: ", what));
+    return DataLoss("Sampler::LoadState: a state of version 1: ", what);
   };
   if (bytes.size() < kHeaderBytes + kChecksumBytes || !IsOldState(bytes)) {
     return damaged("got too few bytes");

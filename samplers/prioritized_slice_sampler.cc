@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "absl/status/status.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/unit.h"
@@ -17,7 +16,7 @@ absl::StatusOr<std::unique_ptr<Sampler>> MakePrioritizedSliceSampler(
   // would have no effect.
   if (slices.starts != SliceStarts::kTrajectories &&
       slices.starts != SliceStarts::kEpisodeStarts) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "MakePrioritizedSliceSampler: starts: got another rule, want "
         "kTrajectories or kEpisodeStarts; priorities pick the starts");
   }

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
 
 namespace rill {
 namespace {
@@ -47,9 +47,9 @@ absl::Status ReducePriorities(absl::Span<const float> priorities,
                         ? priorities.empty()
                         : !priorities.empty() && priorities.size() % items == 0;
   if (!fits) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ReducePriorities: priorities: got ", priorities.size(),
-                     ", want a multiple of the ", items, " items"));
+    return InvalidArgument("ReducePriorities: priorities: got ",
+                           priorities.size(), ", want a multiple of the ",
+                           items, " items");
   }
   if (items == 0) return absl::OkStatus();
   const size_t rows = priorities.size() / items;

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
 #include "rill/samplers/arguments.h"
 
 namespace rill {
@@ -39,25 +39,25 @@ absl::Status Sampler::UpdatePriorities(absl::Span<const Draw> draws,
 
 absl::StatusOr<Sampler::EpochRest> Sampler::RestOfEpoch(
     const Request& /*request*/) const {
-  return absl::FailedPreconditionError(absl::StrCat(
+  return FailedPrecondition(
       name(),
       "::RestOfEpoch: sampler: got one without epochs, want one that "
-      "goes through its items, as SamplerWithoutReplacement"));
+      "goes through its items, as SamplerWithoutReplacement");
 }
 
 absl::Status Sampler::LoadState(absl::string_view state,
                                 const LoadOptions& options) {
   if (!options.changed.empty() && !traits_.loads_changed_options) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         name(), "::LoadState: other options: got ",
         absl::StrJoin(options.changed, ", "),
-        ", want none: this sampler cannot take over its state with others"));
+        ", want none: this sampler cannot take over its state with others");
   }
   if (options.moved != nullptr && !traits_.loads_moved_rows) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         name(),
         "::LoadState: moved rows: got the state of other slots, want that of "
-        "these; load into a storage of the same capacity"));
+        "these; load into a storage of the same capacity");
   }
   return DoLoadState(state, options);
 }

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
 
 namespace rill {
 
@@ -25,9 +24,9 @@ double Power(double base, int64_t exponent) {
 absl::StatusOr<Schedule> LinearSchedule(double first, double last,
                                         int64_t steps) {
   if (steps < 1 || !std::isfinite(first) || !std::isfinite(last)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("LinearSchedule: first, last, steps: got ", first, ", ",
-                     last, ", ", steps, ", want finite ones and >= 1 step"));
+    return InvalidArgument("LinearSchedule: first, last, steps: got ", first,
+                           ", ", last, ", ", steps,
+                           ", want finite ones and >= 1 step");
   }
   return [first, last, steps](int64_t step) {
     if (step >= steps) return last;
@@ -43,11 +42,11 @@ absl::StatusOr<Schedule> StepSchedule(const StepScheduleOptions& options) {
   if (options.every < 1 || !(options.min <= options.max) ||
       !(options.factor >= 0) || !std::isfinite(options.first) ||
       !std::isfinite(options.factor) || !std::isfinite(options.summand)) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "StepSchedule: first, factor, summand, every, min, max: got ",
         options.first, ", ", options.factor, ", ", options.summand, ", ",
         options.every, ", ", options.min, ", ", options.max,
-        ", want the first three finite, factor >= 0, every >= 1, min <= max"));
+        ", want the first three finite, factor >= 0, every >= 1, min <= max");
   }
   return [options](int64_t step) {
     const int64_t times = std::max<int64_t>(step, 0) / options.every;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "rill/base/state/saved_state.h"
+#include "rill/base/status_macros.h"
 #include "rill/samplers/changed_options.h"
 #include "rill/slots/live_slots.h"
 
@@ -47,7 +48,7 @@ class TransitionUnit final : public Unit {
 
   absl::Status CheckAnchors() const override {
     if (anchors_.size() > 0) return absl::OkStatus();
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "live rows: got 0, want >= 1; write more rows first");
   }
 

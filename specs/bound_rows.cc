@@ -156,8 +156,7 @@ absl::StatusOr<BoundRows> BoundRows::Create(std::string caller,
   }
   const std::set<std::string> distinct(keys.begin(), keys.end());
   if (distinct.size() != keys.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": leaves: got a key twice, want each once"));
+    return InvalidArgument(caller, ": leaves: got a key twice, want each once");
   }
   rows.caller_ = std::move(caller);
   rows.leaves_ = std::move(leaves);
@@ -184,19 +183,18 @@ absl::Status BoundRows::CheckLeaf(size_t i, const Tensor* found,
                         absl::StrCat(caller_, ": ", status.message()));
   }
   if (!HasLayout(*found, leaf.dtype, batch_shape_, leaf.shape)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller_, ": \"", leaf.key, "\": got ", DTypeName(found->dtype()),
-        found->shape().ToString(), ", want ", DTypeName(leaf.dtype),
-        batch_shape_.Concat(leaf.shape).ToString()));
+    return InvalidArgument(caller_, ": \"", leaf.key, "\": got ",
+                           DTypeName(found->dtype()), found->shape().ToString(),
+                           ", want ", DTypeName(leaf.dtype),
+                           batch_shape_.Concat(leaf.shape).ToString());
   }
   const Tensor::Options& memory = RulesOf(i).memory;
   if (IsReached(*found, memory)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(caller_, ": \"", leaf.key, "\" lies on ",
-                   found->device().ToString(), ", want ",
-                   memory.memory_kind == MemoryKind::kDevice
-                       ? memory.device.ToString()
-                       : "host memory; copy it there first"));
+  return FailedPrecondition(caller_, ": \"", leaf.key, "\" lies on ",
+                            found->device().ToString(), ", want ",
+                            memory.memory_kind == MemoryKind::kDevice
+                                ? memory.device.ToString()
+                                : "host memory; copy it there first");
 }
 
 // Finds the leaves whose bytes are another leaf's too: writing one would change
@@ -321,8 +319,8 @@ absl::Status BoundRows::Resolve(const TensorDict& batch) {
 
 absl::Status BoundRows::Bind(const TensorDict& batch) {
   if (writes_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        caller_, ": batch: got one that may only be read, want one to write"));
+    return FailedPrecondition(
+        caller_, ": batch: got one that may only be read, want one to write");
   }
   return Resolve(batch);
 }

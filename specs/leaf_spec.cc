@@ -43,9 +43,8 @@ Shape BatchOf(const LeafSpec& spec, const Tensor& tensor) {
 absl::Status CheckCanMake(absl::string_view caller, const LeafSpec& spec,
                           const Shape& batch_shape) {
   if (!tensor_internal::HasArithmetic(spec.dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": dtype: got ", DTypeName(spec.dtype),
-                     ", want one with arithmetic"));
+    return InvalidArgument(caller, ": dtype: got ", DTypeName(spec.dtype),
+                           ", want one with arithmetic");
   }
   RILL_RETURN_IF_ERROR(CheckMaskFits(spec, batch_shape)) << "in " << caller;
   return absl::OkStatus();
@@ -65,14 +64,14 @@ absl::StatusOr<Tensor> EncodeAll(const LeafSpec& spec,
   RILL_RETURN_IF_ERROR(CheckCanMake("LeafSpec::Encode", spec, batch_shape));
   RILL_ASSIGN_OR_RETURN(const Shape full, spec.FullShape(batch_shape));
   const bool one_hot = tensor_internal::IsOneHot(spec.domain);
-  const int64_t want =
-      one_hot ? tensor_internal::Choices(spec, batch_shape).size()
-              : full.num_elements();
+  const int64_t want = one_hot
+                           ? tensor_internal::Choices(spec, batch_shape).size()
+                           : full.num_elements();
   if (static_cast<int64_t>(numbers.size()) != want) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "LeafSpec::Encode: number of values: got ", numbers.size(), ", want ",
         want, one_hot ? ", an option each choice" : ", a value each element",
-        " of ", full.ToString()));
+        " of ", full.ToString());
   }
   RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(spec.dtype, full));
   RILL_RETURN_IF_ERROR(
@@ -135,11 +134,9 @@ const Tensor* LeafSpec::highs() const {
 }
 
 absl::Status LeafSpec::CheckDomain() const {
-  if (domain != Domain::kUnbounded &&
-      !tensor_internal::HasArithmetic(dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dtype: got ", DTypeName(dtype),
-                     ", want one with arithmetic for a domain"));
+  if (domain != Domain::kUnbounded && !tensor_internal::HasArithmetic(dtype)) {
+    return InvalidArgument("dtype: got ", DTypeName(dtype),
+                           ", want one with arithmetic for a domain");
   }
   return DomainOf(*this).CheckDomain(*this);
 }
@@ -153,10 +150,9 @@ absl::Status LeafSpec::CheckLayout(absl::string_view key,
       tensor.shape().Suffix(batch_shape.rank()) == shape) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", key, "\": got ", DTypeName(tensor.dtype()),
-                   tensor.shape().ToString(), ", want ", DTypeName(dtype),
-                   batch_shape.Concat(shape).ToString()));
+  return InvalidArgument("\"", key, "\": got ", DTypeName(tensor.dtype()),
+                         tensor.shape().ToString(), ", want ", DTypeName(dtype),
+                         batch_shape.Concat(shape).ToString());
 }
 
 absl::Status LeafSpec::CheckValues(absl::string_view key,
@@ -180,10 +176,9 @@ bool LeafSpec::Contains(const Tensor& tensor) const {
 absl::StatusOr<Shape> LeafSpec::FullShape(const Shape& batch_shape) const {
   const int rank = batch_shape.rank() + shape.rank();
   if (rank > Shape::kMaxRank) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rank of batch shape ", batch_shape.ToString(),
-                     " and shape ", shape.ToString(), " joined: got ", rank,
-                     ", want at most ", Shape::kMaxRank));
+    return InvalidArgument("rank of batch shape ", batch_shape.ToString(),
+                           " and shape ", shape.ToString(), " joined: got ",
+                           rank, ", want at most ", Shape::kMaxRank);
   }
   // Create refuses products that overflow.
   return Shape::Create(batch_shape.Concat(shape).sizes());
@@ -197,9 +192,9 @@ absl::Status LeafSpec::RandomInto(const Shape& batch_shape, const Rng& rng,
   // A draw's number has 32 bits.
   constexpr int64_t kMaxDraws = int64_t{1} << 32;
   if (full.num_elements() > kMaxDraws) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "LeafSpec::Random: number of elements of shape ", full.ToString(),
-        ": got ", full.num_elements(), ", want at most ", kMaxDraws));
+    return InvalidArgument("LeafSpec::Random: number of elements of shape ",
+                           full.ToString(), ": got ", full.num_elements(),
+                           ", want at most ", kMaxDraws);
   }
   // The tensor is used again where it fits, so that a loop allocates nothing.
   if (!CanHold(*out, dtype, full)) {
@@ -277,10 +272,10 @@ std::optional<int64_t> LeafSpec::Cardinality() const {
 absl::StatusOr<Tensor> LeafSpec::Enumerate(int64_t max_members) const {
   const std::optional<int64_t> members = Cardinality();
   if (!members.has_value() || *members > max_members) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "LeafSpec::Enumerate: members of ", ToString(), ": got ",
         members.has_value() ? absl::StrCat(*members) : "no finite number",
-        ", want at most ", max_members));
+        ", want at most ", max_members);
   }
   RILL_ASSIGN_OR_RETURN(const Shape full, FullShape({*members}));
   RILL_ASSIGN_OR_RETURN(Tensor all, Tensor::Empty(dtype, full));

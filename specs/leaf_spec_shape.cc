@@ -73,10 +73,10 @@ absl::Status CheckDim(absl::string_view caller, const LeafSpec& spec, int dim,
                       int end) {
   RILL_RETURN_IF_ERROR(spec.CheckDomain());
   if (dim >= 0 && dim < end) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       caller, ": dimension of ", spec.ToString(), ": got ", dim,
       ", want one of ", end,
-      HasRowDim(spec.domain) ? " (the last one holds choices)" : ""));
+      HasRowDim(spec.domain) ? " (the last one holds choices)" : "");
 }
 
 // The lead of a wanted trailing shape.
@@ -88,17 +88,15 @@ absl::StatusOr<Shape> LeadFrom(absl::string_view caller, const LeafSpec& spec,
   const int rank = to.rank();
   const int64_t width = spec.shape[spec.shape.rank() - 1];
   if (rank > 0 && to[rank - 1] == width) return to.Prefix(rank - 1);
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": shape of ", spec.ToString(), ": got ",
-                   to.ToString(), ", want a last size of ", width));
+  return InvalidArgument(caller, ": shape of ", spec.ToString(), ": got ",
+                         to.ToString(), ", want a last size of ", width);
 }
 
 // Specs may differ in bounds and masks, which become tensors; not in the rest.
 absl::Status CheckAlike(absl::Span<const LeafSpec> specs, int dim) {
   constexpr absl::string_view kCaller = "LeafSpec::Stack";
   if (specs.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": number of specs: got 0, want some"));
+    return InvalidArgument(kCaller, ": number of specs: got 0, want some");
   }
   const LeafSpec& first = specs[0];
   RILL_RETURN_IF_ERROR(CheckDim(kCaller, first, dim, LeadOf(first).rank() + 1));
@@ -110,9 +108,9 @@ absl::Status CheckAlike(absl::Span<const LeafSpec> specs, int dim) {
         (!HasChoices(spec.domain) || ChoiceSizes(spec) == ChoiceSizes(first))) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": got ", spec.ToString(), " beside ", first.ToString(),
-        ", want specs that differ in bounds and masks only"));
+    return InvalidArgument(kCaller, ": got ", spec.ToString(), " beside ",
+                           first.ToString(),
+                           ", want specs that differ in bounds and masks only");
   }
   return absl::OkStatus();
 }
@@ -124,9 +122,8 @@ absl::StatusOr<LeafSpec> LeafSpec::Index(int64_t index) const {
   const Shape lead = LeadOf(*this);
   RILL_RETURN_IF_ERROR(CheckDim(kCaller, *this, 0, lead.rank()));
   if (index < 0 || index >= lead[0]) {
-    return absl::OutOfRangeError(
-        absl::StrCat(kCaller, ": index of ", ToString(), ": got ", index,
-                     ", want one in [0, ", lead[0], ")"));
+    return OutOfRange(kCaller, ": index of ", ToString(), ": got ", index,
+                      ", want one in [0, ", lead[0], ")");
   }
   return WithLead(*this, lead.Suffix(1),
                   [&](const Tensor& t, int at) { return t.Select(at, index); });
@@ -145,9 +142,9 @@ absl::StatusOr<LeafSpec> LeafSpec::Expand(const Shape& to) const {
   RILL_ASSIGN_OR_RETURN(const Shape lead, LeadFrom(kCaller, *this, to));
   const Shape from = LeadOf(*this);
   if (!ExpandsTo(from, lead)) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCaller, ": shape of ", ToString(), ": got ", to.ToString(),
-        ", want one whose last sizes are the same where not 1"));
+        ", want one whose last sizes are the same where not 1");
   }
   return WithLead(
       *this, lead, [&](const Tensor& t, int at) -> absl::StatusOr<Tensor> {
@@ -167,9 +164,9 @@ absl::StatusOr<LeafSpec> LeafSpec::Reshape(const Shape& to) const {
   RILL_ASSIGN_OR_RETURN(const Shape lead, LeadFrom(kCaller, *this, to));
   const Shape from = LeadOf(*this);
   if (lead.num_elements() != from.num_elements()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": shape of ", ToString(), ": got ", to.ToString(),
-        ", want one of ", shape.num_elements(), " elements"));
+    return InvalidArgument(kCaller, ": shape of ", ToString(), ": got ",
+                           to.ToString(), ", want one of ",
+                           shape.num_elements(), " elements");
   }
   // By views where strides allow it; a mask that repeats is copied.
   return WithLead(*this, lead, [&](const Tensor& t, int at) {

@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/field.h"
 #include "rill/specs/spec.h"
@@ -99,10 +97,10 @@ class Typed {
     for (const TensorDictSpec::Leaf& leaf : S::Spec().leaves()) {
       const Tensor& tensor = *dict.Find(leaf.key);
       if (!tensor.is_host() || !tensor.is_contiguous()) {
-        return absl::FailedPreconditionError(absl::StrCat(
+        return FailedPrecondition(
             "Typed::Bind: \"", leaf.key, "\" is ",
             tensor.is_host() ? "not contiguous" : "not in host memory",
-            ", want contiguous host memory; use Clone or To first"));
+            ", want contiguous host memory; use Clone or To first");
       }
     }
     return Typed(std::move(dict));

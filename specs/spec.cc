@@ -52,10 +52,9 @@ absl::Status CheckKeys(absl::string_view caller, const TensorDictSpec& spec,
   for (const TensorDictSpec::NonTensorLeaf& leaf : spec.non_tensors()) {
     want.push_back(absl::StrCat(leaf.key, " (not a tensor)"));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": keys: missing ", ListKeys(missing), ", too many ",
-                   ListKeys(extra), "; got ", ListKeys(dict.LeafKeys()),
-                   ", want ", ListKeys(want)));
+  return InvalidArgument(caller, ": keys: missing ", ListKeys(missing),
+                         ", too many ", ListKeys(extra), "; got ",
+                         ListKeys(dict.LeafKeys()), ", want ", ListKeys(want));
 }
 
 absl::Status WithCaller(absl::string_view caller, const absl::Status& status) {
@@ -83,9 +82,9 @@ absl::Status TensorDictSpec::CheckKeyIsFree(absl::string_view caller,
   RILL_RETURN_IF_ERROR(CheckKey(key));
   for (const std::string& other : AllKeys()) {
     if (!IsBelow(other, key) && !IsBelow(key, other)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         caller, ": key: got \"", key, "\" beside \"", other,
-        "\", want each key to be a leaf or a dictionary, not both"));
+        "\", want each key to be a leaf or a dictionary, not both");
   }
   return absl::OkStatus();
 }
@@ -150,9 +149,8 @@ absl::Status TensorDictSpec::SetMask(absl::string_view key,
     leaf.spec = *std::move(masked);
     return absl::OkStatus();
   }
-  return absl::NotFoundError(
-      absl::StrCat("TensorDictSpec::SetMask: key: got \"", key,
-                   "\", want one of ", ListKeys(AllKeys())));
+  return NotFound("TensorDictSpec::SetMask: key: got \"", key,
+                  "\", want one of ", ListKeys(AllKeys()));
 }
 
 std::vector<std::string> TensorDictSpec::LeafKeys() const {
@@ -183,9 +181,8 @@ absl::StatusOr<TensorDictSpec> TensorDictSpec::Nested(
         {leaf.key.substr(start.size()), leaf.example});
   }
   if (!nested.empty()) return nested;
-  return absl::NotFoundError(absl::StrCat("TensorDictSpec::Nested: key: got \"",
-                                          key, "\", want a dictionary of ",
-                                          ListKeys(AllKeys())));
+  return NotFound("TensorDictSpec::Nested: key: got \"", key,
+                  "\", want a dictionary of ", ListKeys(AllKeys()));
 }
 
 void TensorDictSpec::Erase(absl::string_view key) {

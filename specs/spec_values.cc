@@ -34,9 +34,9 @@ absl::Status TensorDictSpec::RandomInto(const Shape& batch_shape,
                                         const Rng& rng, uint64_t batch,
                                         TensorDict* out) const {
   if (out->batch_shape() != batch_shape) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "TensorDictSpec::RandomInto: batch shape of out: got ",
-        out->batch_shape().ToString(), ", want ", batch_shape.ToString()));
+        out->batch_shape().ToString(), ", want ", batch_shape.ToString());
   }
   for (size_t i = 0; i < leaves_.size(); ++i) {
     // A key of its own for each leaf, so that no two see the same numbers.
@@ -133,10 +133,10 @@ absl::StatusOr<TensorDict> TensorDictSpec::Enumerate(
     int64_t max_members) const {
   const std::optional<int64_t> members = Cardinality();
   if (!members.has_value() || *members > max_members) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "TensorDictSpec::Enumerate: members of ", ToString(), ": got ",
         members.has_value() ? absl::StrCat(*members) : "no finite number",
-        ", want at most ", max_members));
+        ", want at most ", max_members);
   }
   TensorDict all({*members});
   // Members are counted as LeafSpec::Enumerate does: the last leaf changes

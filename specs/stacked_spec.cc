@@ -37,7 +37,7 @@ bool SameLayout(const TensorDictSpec& a, const TensorDictSpec& b) {
 absl::StatusOr<StackedSpec> StackedSpec::Create(
     absl::Span<const TensorDictSpec> specs, int dim) {
   if (specs.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "StackedSpec::Create: number of specs: got 0, want at least 1");
   }
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -70,33 +70,32 @@ bool StackedSpec::has_one_layout() const {
 
 absl::Status StackedSpec::CheckOneLayout(absl::string_view caller) const {
   if (has_one_layout()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(caller, ": got ", ToString(),
-                   ", want specs of equal keys, dtypes and shapes; use lists"));
+  return FailedPrecondition(
+      caller, ": got ", ToString(),
+      ", want specs of equal keys, dtypes and shapes; use lists");
 }
 
 absl::Status StackedSpec::CheckSize(absl::string_view caller,
                                     size_t size) const {
   if (static_cast<int64_t>(size) == size_) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": number of dictionaries: got ", size, ", want ", size_));
+  return InvalidArgument(caller, ": number of dictionaries: got ", size,
+                         ", want ", size_);
 }
 
 absl::StatusOr<TensorDictSpec> StackedSpec::Index(int64_t index) const {
   if (index >= 0 && index < size_) return At(index);
-  return absl::OutOfRangeError(absl::StrCat("StackedSpec::Index: index: got ",
-                                            index, ", want one in [0, ", size_,
-                                            ")"));
+  return OutOfRange("StackedSpec::Index: index: got ", index,
+                    ", want one in [0, ", size_, ")");
 }
 
 absl::StatusOr<TensorDictSpec> StackedSpec::Uniform() const {
   constexpr absl::string_view kCaller = "StackedSpec::Uniform";
   for (const TensorDictSpec& spec : specs_) {
     if (SameLayout(specs_[0], spec)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": got ", spec.ToString(), " beside ", specs_[0].ToString(),
-        ", want equal keys, dtypes and "
-        "shapes"));
+    return InvalidArgument(kCaller, ": got ", spec.ToString(), " beside ",
+                           specs_[0].ToString(),
+                           ", want equal keys, dtypes and "
+                           "shapes");
   }
   // Each leaf's specs of all places, stacked.
   return specs_[0].MapLeaves([&](absl::string_view key, const LeafSpec&) {
@@ -190,9 +189,9 @@ absl::StatusOr<std::vector<TensorDict>> StackedSpec::Unstack(
   absl::Status status;
   dict.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
     if (at < leaf.rank() && leaf.shape()[at] == size_) return;
-    status.Update(absl::InvalidArgumentError(absl::StrCat(
-        "StackedSpec::Unstack: \"", key, "\": got shape ",
-        leaf.shape().ToString(), ", want ", size_, " at dimension ", at)));
+    status.Update(InvalidArgument("StackedSpec::Unstack: \"", key,
+                                  "\": got shape ", leaf.shape().ToString(),
+                                  ", want ", size_, " at dimension ", at));
   });
   RILL_RETURN_IF_ERROR(status);
   std::vector<TensorDict> dicts;
@@ -218,9 +217,9 @@ absl::StatusOr<TensorDict> StackedSpec::StackValues(
       dicts[0].batch_shape(),
       [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
         if (batch_rank + dim_ >= leaf.rank()) {
-          return absl::InvalidArgumentError(
-              absl::StrCat(kCaller, ": got shape ", leaf.shape().ToString(),
-                           ", want room for dimension ", batch_rank + dim_));
+          return InvalidArgument(
+              kCaller, ": got shape ", leaf.shape().ToString(),
+              ", want room for dimension ", batch_rank + dim_);
         }
         std::vector<int> order;
         for (int d = 0; d < leaf.rank(); ++d) order.push_back(d);

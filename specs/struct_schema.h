@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/schema.h"
 #include "rill/specs/spec.h"
@@ -144,9 +143,8 @@ absl::Status StructsInto(
     const Typed<Schema>& batch,
     std::span<std::type_identity_t<typename Schema::Struct>> out) {
   if (static_cast<int64_t>(out.size()) != batch.num_rows()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("StructsInto: number of structs: got ", out.size(),
-                     ", want ", batch.num_rows()));
+    return InvalidArgument("StructsInto: number of structs: got ", out.size(),
+                           ", want ", batch.num_rows());
   }
   Schema::Load(batch, 0, out);
   return absl::OkStatus();

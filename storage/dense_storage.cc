@@ -246,8 +246,8 @@ absl::Status CheckOptions(absl::string_view caller,
       CheckRingOptions(caller, options.capacity, options.lanes));
   const auto refuse = [&](absl::string_view option, const auto& got,
                           absl::string_view want) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": Options::", option, ": got ", got, ", want ", want));
+    return InvalidArgument(caller, ": Options::", option, ": got ", got,
+                           ", want ", want);
   };
   const bool is_cpu = options.device.is_cpu();
   if (options.dedup_next && KindOf(options) == MemoryKind::kDevice) {

@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/chunks/stored_rows.h"
 #include "rill/storage/dense_storage_impl.h"
@@ -100,8 +99,7 @@ absl::Status DenseStorageImpl::Sync() {
 absl::Status DenseStorageImpl::CheckHasRows(absl::string_view caller,
                                             absl::string_view want) const {
   if (HeldRows() != nullptr) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(caller, ": rows: got none yet, want ", want));
+  return FailedPrecondition(caller, ": rows: got none yet, want ", want);
 }
 
 absl::StatusOr<std::string> DenseStorageImpl::SavePosition() {
@@ -129,11 +127,11 @@ absl::Status DenseStorageImpl::LoadPosition(absl::string_view position,
                         directory_->FindPosition(position, HeldRings()));
   PositionRows rows = {.missing = found.missing, .kept = std::move(found.kept)};
   if (rows.missing > 0 && !accept_newer) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         "Storage::LoadPosition: rows of the position that were overwritten or "
         "discarded since: got ",
         rows.missing, " of ", found.rings.size(),
-        ", want 0; accept_newer goes on from the newest rows"));
+        ", want 0; accept_newer goes on from the newest rows");
   }
   if (rows.missing > 0 || found.is_here) return accept(rows);
   WriteScratch scratch;  // As large as all rows, so not the thread's.

@@ -9,8 +9,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
 #include "rill/slots/slot.h"
 
 namespace rill {
@@ -80,10 +80,10 @@ class Durable {
 
  private:
   static absl::Status HasNoPosition(absl::string_view call) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         "Storage::", call,
         ": storage: got one whose rows do not lie in files that outlive the "
-        "process, want a MemmapStorage; or Save and Load the rows"));
+        "process, want a MemmapStorage; or Save and Load the rows");
   }
 };
 

@@ -9,7 +9,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
@@ -105,10 +104,10 @@ class MemmapReader final : public RowReader {
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override {
     RILL_RETURN_IF_ERROR(RingsOf(lanes(), Seen().state.marks)
                              .CheckLive("Storage::Lease", range));
-    return absl::FailedPreconditionError(
-        absl::StrCat("Storage::Lease: got a reader of \"", directory_->path(),
-                     "\", want its owner, ", OwnerOf(directory_->path()),
-                     ", which knows when a lease ends; Read the rows"));
+    return FailedPrecondition("Storage::Lease: got a reader of \"",
+                              directory_->path(), "\", want its owner, ",
+                              OwnerOf(directory_->path()),
+                              ", which knows when a lease ends; Read the rows");
   }
 
  private:
@@ -249,12 +248,12 @@ absl::Status MemmapReader::ReadRows(absl::Span<const Slot> slots,
   for (size_t i = 0; i < slots.size(); ++i) scratch.pending[i] = i;
   for (int round = 0; !scratch.pending.empty(); ++round) {
     if (round == kMaxRounds) {
-      return absl::UnavailableError(absl::StrCat(
+      return Unavailable(
           request.caller, ": slot: got ", slots[scratch.pending[0]], " and ",
           scratch.pending.size() - 1, " others, which ",
           OwnerOf(directory_->path()),
           " is writing over, or was when it died, want rows that are whole; "
-          "draw again"));
+          "draw again");
     }
     RILL_RETURN_IF_ERROR(Turn(request.caller, slots, places.leaves, &scratch));
     if (!scratch.pending.empty()) EpochSync::Wait(round);

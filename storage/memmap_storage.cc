@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/layout_difference.h"
@@ -23,15 +22,14 @@ using storage_internal::StorageDirectory;
 absl::Status CheckPlace(absl::string_view caller,
                         const MemmapStorage::Options& options) {
   if (!options.device.is_cpu()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         caller, ": Options::device: got ", options.device.ToString(),
         ", want cpu, as files are mapped for the CPU; for rows on a device use "
         "DenseStorage there, for batches on a device a ToDevice transform "
-        "behind this storage, for both TieredStorage"));
+        "behind this storage, for both TieredStorage");
   }
   if (!options.directory.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": Options::directory: got \"\", want a path"));
+  return InvalidArgument(caller, ": Options::directory: got \"\", want a path");
 }
 
 absl::StatusOr<std::unique_ptr<Storage>> Make(
@@ -50,9 +48,9 @@ absl::Status CheckAgrees(absl::string_view caller,
                          const StorageDescription& found) {
   const auto other = [&](absl::string_view what, int64_t got, int64_t want,
                          absl::string_view advice) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        caller, ": Options::", what, ": got ", want, ", want that of \"",
-        options.directory, "\", ", got, advice));
+    return FailedPrecondition(caller, ": Options::", what, ": got ", want,
+                              ", want that of \"", options.directory, "\", ",
+                              got, advice);
   };
   if (options.capacity != 0) {
     if (options.lanes != found.lanes.count) {
@@ -66,9 +64,8 @@ absl::Status CheckAgrees(absl::string_view caller,
   if (options.spec.empty()) return absl::OkStatus();
   const std::string difference = LayoutDifference(options.spec, found.spec);
   if (difference.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(caller, ": Options::spec: ", difference, ", as in \"",
-                   options.directory, "\""));
+  return FailedPrecondition(caller, ": Options::spec: ", difference,
+                            ", as in \"", options.directory, "\"");
 }
 
 }  // namespace

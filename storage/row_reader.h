@@ -11,7 +11,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
@@ -134,15 +133,14 @@ class RowReader {
   static absl::Status CheckOut(absl::string_view caller,
                                const TensorDict* out) {
     if (out != nullptr) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": out: got null, want a TensorDict"));
+    return InvalidArgument(caller, ": out: got null, want a TensorDict");
   }
   // INVALID_ARGUMENT unless it is of the rows' device.
   absl::Status CheckStream(const Stream& stream) const {
     if (stream.device() == device()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Storage::EnqueueRead: stream: got one of ", stream.device().ToString(),
-        ", want one of ", device().ToString(), ", where the rows lie"));
+    return InvalidArgument("Storage::EnqueueRead: stream: got one of ",
+                           stream.device().ToString(), ", want one of ",
+                           device().ToString(), ", where the rows lie");
   }
 
  private:

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
 
 namespace rill::telemetry_internal {
 
@@ -39,8 +40,8 @@ absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Create(
       new AppendFile(who, path, fd, /*size_bytes=*/0));
   if (fd >= 0) return file;
   if (errno == EEXIST) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(who, "::Create: \"", path, "\" exists, want a new file"));
+    return FailedPrecondition(who, "::Create: \"", path,
+                              "\" exists, want a new file");
   }
   return file->ErrnoStatus("create");
 }
@@ -55,9 +56,8 @@ absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Reopen(
   if (fstat(fd, &info) != 0) return file->ErrnoStatus("examine");
   // Checked before anything is cut: a file that is too short is left as it is.
   if (info.st_size < size_bytes) {
-    return absl::DataLossError(
-        absl::StrCat(who, "::Reopen: \"", path, "\" has ", info.st_size,
-                     " bytes, want at least ", size_bytes));
+    return DataLoss(who, "::Reopen: \"", path, "\" has ", info.st_size,
+                    " bytes, want at least ", size_bytes);
   }
   if (ftruncate(fd, size_bytes) != 0) return file->ErrnoStatus("shorten");
   return file;

@@ -59,7 +59,7 @@ CsvWriter::~CsvWriter() = default;
 absl::StatusOr<std::unique_ptr<CsvWriter>> CsvWriter::Create(
     const std::string& path, absl::Span<const absl::string_view> columns) {
   if (columns.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "CsvWriter::Create: columns: got none, want at least one");
   }
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file,
@@ -80,9 +80,8 @@ absl::StatusOr<std::unique_ptr<CsvWriter>> CsvWriter::Reopen(
 
 absl::Status CsvWriter::WriteRow(absl::Span<const double> values) {
   if (static_cast<int64_t>(values.size()) != columns_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("CsvWriter::WriteRow: values: got ", values.size(),
-                     ", want one for each of ", columns_, " columns"));
+    return InvalidArgument("CsvWriter::WriteRow: values: got ", values.size(),
+                           ", want one for each of ", columns_, " columns");
   }
   std::string row;
   AppendCsvRow(values, &row);

@@ -12,7 +12,6 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -25,9 +24,8 @@ namespace rill {
 absl::StatusOr<std::unique_ptr<RunFiles>> RunFiles::Create(
     const std::string& directory, std::vector<Column> columns, absl::Time now) {
   if (PathExists(directory)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("RunFiles::Create: directory: \"", directory,
-                     "\" exists, want a new folder"));
+    return FailedPrecondition("RunFiles::Create: directory: \"", directory,
+                              "\" exists, want a new folder");
   }
   RILL_RETURN_IF_ERROR(CreateDirectories(directory));
   auto files = absl::WrapUnique(new RunFiles(directory, std::move(columns)));

@@ -49,10 +49,10 @@ class JsonEntry final : public NonTensorEntry {
     if (!column_.has_value() || column_->shape() == batch_shape) {
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat("TensorDict::Set: shape of \"", key, "\": got ",
-                     column_->shape().ToString(), ", want the batch shape ",
-                     batch_shape.ToString(), " for a value a row"));
+    return InvalidArgument("TensorDict::Set: shape of \"", key, "\": got ",
+                           column_->shape().ToString(),
+                           ", want the batch shape ", batch_shape.ToString(),
+                           " for a value a row");
   }
 
   void VisitTensors(absl::FunctionRef<void(const Tensor&)>) const override {}
@@ -67,11 +67,11 @@ class JsonEntry final : public NonTensorEntry {
     if (!mapped.ok()) return WithKey(mapped.status(), path);
     const Shape batch_shape = op.Of(column_->shape());
     if (!(mapped->shape() == batch_shape)) {
-      return WithKey(absl::InvalidArgumentError(absl::StrCat(
-                         "TensorDict::MapShape: shape of the indices: got ",
-                         mapped->shape().ToString(), ", want the batch shape ",
-                         batch_shape.ToString())),
-                     path);
+      return WithKey(
+          InvalidArgument("TensorDict::MapShape: shape of the indices: got ",
+                          mapped->shape().ToString(), ", want the batch shape ",
+                          batch_shape.ToString()),
+          path);
     }
     // Without dimensions a column is a single value.
     if (batch_shape.rank() > 0) {
@@ -114,11 +114,10 @@ class JsonEntry final : public NonTensorEntry {
                                 const EntryPath& path) const override {
     const std::optional<NonTensorStack>& column = Of(from).column_;
     if (!column.has_value() || column->shape() == batch_shape) return true;
-    return WithKey(
-        absl::InvalidArgumentError(absl::StrCat(
-            "TensorDict::CopyFrom: shape: got ", column->shape().ToString(),
-            ", want ", batch_shape.ToString())),
-        path);
+    return WithKey(InvalidArgument("TensorDict::CopyFrom: shape: got ",
+                                   column->shape().ToString(), ", want ",
+                                   batch_shape.ToString()),
+                   path);
   }
 
   absl::Status Compare(const NonTensorEntry& want, const Comparison& comparison,

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/status_macros.h"
 
 namespace rill {
 namespace {
@@ -70,7 +71,7 @@ void SplitKeyHead(absl::string_view key, absl::string_view* head,
 
 absl::Status CheckKey(absl::string_view key) {
   if (key.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "Key: got an empty text, want components joined by \"/\"");
   }
   // One pass checks both rules: no empty component, and each "\" before "/" or
@@ -86,16 +87,15 @@ absl::Status CheckKey(absl::string_view key) {
     if (key[i] != '\\') continue;
     ++i;
     if (i == key.size() || (key[i] != '/' && key[i] != '\\')) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           "Key: broken escape in \"", key, "\": got \"\\",
           i == key.size() ? absl::string_view() : key.substr(i, 1),
-          "\", want \"\\/\" or \"\\\\\"; write a literal \"\\\" as \"\\\\\""));
+          "\", want \"\\/\" or \"\\\\\"; write a literal \"\\\" as \"\\\\\"");
     }
   }
   if (component_is_empty) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Key: empty component in \"", key,
-                     "\"; write a literal \"/\" as \"\\/\""));
+    return InvalidArgument("Key: empty component in \"", key,
+                           "\"; write a literal \"/\" as \"\\/\"");
   }
   return absl::OkStatus();
 }

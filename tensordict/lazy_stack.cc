@@ -87,23 +87,23 @@ absl::StatusOr<LazyStack> LazyStack::Create(std::vector<TensorDict> members,
                                             int stack_dim) {
   constexpr absl::string_view kCaller = "LazyStack::Create";
   if (members.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": number of members: got 0, want at least 1"));
+    return InvalidArgument(kCaller,
+                           ": number of members: got 0, want at least 1");
   }
   const Shape shape = members[0].batch_shape();
   for (size_t i = 0; i < members.size(); ++i) {
     if (members[i].batch_shape().rank() == shape.rank()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": batch shape of member ", i, ": got ",
-        members[i].batch_shape().ToString(), ", want rank ", shape.rank(),
-        " as that of member 0, ", shape.ToString(), "; sizes may differ"));
+    return InvalidArgument(kCaller, ": batch shape of member ", i, ": got ",
+                           members[i].batch_shape().ToString(), ", want rank ",
+                           shape.rank(), " as that of member 0, ",
+                           shape.ToString(), "; sizes may differ");
   }
   if (stack_dim < 0 || stack_dim > shape.rank() ||
       shape.rank() == Shape::kMaxRank) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": dimension for members of batch shape ", shape.ToString(),
-        ": got ", stack_dim, ", want one in [0, ", shape.rank(),
-        "] and a rank below ", Shape::kMaxRank));
+    return InvalidArgument(kCaller, ": dimension for members of batch shape ",
+                           shape.ToString(), ": got ", stack_dim,
+                           ", want one in [0, ", shape.rank(),
+                           "] and a rank below ", Shape::kMaxRank);
   }
   return LazyStack(std::move(members), shape, stack_dim);
 }
@@ -121,8 +121,8 @@ Shape LazyStack::member_shape() const {
 
 absl::StatusOr<TensorDict> LazyStack::Member(int64_t index) const {
   if (index < 0 || index >= size()) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "LazyStack::Member: index ", index, " is outside [0, ", size(), ")"));
+    return OutOfRange("LazyStack::Member: index ", index, " is outside [0, ",
+                      size(), ")");
   }
   return members()[static_cast<size_t>(index)];
 }
@@ -164,11 +164,11 @@ absl::Status LazyStack::MissingKey(absl::string_view caller,
   // look.
   int64_t having = 0;
   for (const TensorDict& member : members()) having += member.Contains(key);
-  return absl::NotFoundError(absl::StrCat(
+  return NotFound(
       caller, ": no key \"", key, "\" in ", size() - having, " of ", size(),
       " members, common ones are: ", ListKeys(Keys()),
       having > 0 ? absl::StrCat("; ", having, " of them have it: use Member")
-                 : ""));
+                 : "");
 }
 
 absl::StatusOr<Tensor> LazyStack::Get(absl::string_view key) const {
@@ -187,17 +187,16 @@ absl::StatusOr<Tensor> LazyStack::Get(absl::string_view key) const {
         parts[i].shape() == first.shape()) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCaller, ": \"", key, "\": got ", LeafText(parts[i]), " in member ", i,
         ", want ", LeafText(first), " as in member 0",
         parts[i].shape() == first.shape()
             ? ""
-            : "; a ragged leaf is read by Member(i) or ToPadded"));
+            : "; a ragged leaf is read by Member(i) or ToPadded");
   }
   if (first.rank() == Shape::kMaxRank) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": rank of \"", key, "\": got ", first.rank(),
-                     ", want less than ", Shape::kMaxRank));
+    return InvalidArgument(kCaller, ": rank of \"", key, "\": got ",
+                           first.rank(), ", want less than ", Shape::kMaxRank);
   }
   // After all parts have been compared: nothing is allocated for others.
   return StackLeaves(parts, stack_dim_);
@@ -230,8 +229,8 @@ absl::Status LazyStack::ChangeMembers(
     absl::string_view caller,
     absl::FunctionRef<absl::Status(int64_t index, TensorDict* member)> fn) {
   if (locked_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        caller, ": the lazy stack is locked; Unlock it, or change a copy"));
+    return FailedPrecondition(
+        caller, ": the lazy stack is locked; Unlock it, or change a copy");
   }
   // The members' structures are copied, their tensors shared.
   Members changed = *members_;
@@ -247,10 +246,10 @@ absl::Status LazyStack::CheckTensor(absl::string_view caller,
                                     absl::string_view key,
                                     const Tensor& tensor) const {
   if (batch_shape_.IsPrefixOf(tensor.shape())) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       caller, ": shape of \"", key, "\": got ", tensor.shape().ToString(),
       ", want one that starts with the batch shape ", batch_shape_.ToString(),
-      batch_shape_.is_ragged() ? ", which none does: change each Member" : ""));
+      batch_shape_.is_ragged() ? ", which none does: change each Member" : "");
 }
 
 absl::Status LazyStack::Set(absl::string_view key, const Tensor& tensor) {
@@ -290,9 +289,8 @@ absl::Status LazyStack::SetInPlace(absl::string_view key,
     for (size_t i = 0; i < members().size(); ++i) {
       const Tensor* to = members()[i].Find(key);
       if (to == nullptr) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(kCaller, ": entry \"", key, "\" of member ", i,
-                         ": got no tensor, want one"));
+        return InvalidArgument(kCaller, ": entry \"", key, "\" of member ", i,
+                               ": got no tensor, want one");
       }
       RILL_ASSIGN_OR_RETURN(const Tensor part,
                             tensor.Select(stack_dim_, static_cast<int64_t>(i)));
@@ -326,11 +324,11 @@ absl::StatusOr<LazyStack> LazyStack::MapMembers(
 
 absl::StatusOr<LazyStack> LazyStack::SelectDim(int dim, int64_t index) const {
   if (dim < 0 || dim >= batch_shape_.rank() || dim == stack_dim_) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "LazyStack::SelectDim: batch dimension of batch shape ",
         batch_shape_.ToString(), ": got ", dim, ", want one in [0, ",
         batch_shape_.rank(), ") but ", stack_dim_,
-        ", the dimension of the stack; use Member for that"));
+        ", the dimension of the stack; use Member for that");
   }
   // The members lack the stack's dimension, so theirs behind it are one less.
   // Taking out a dimension before the stack's moves that one to the front.
@@ -344,18 +342,17 @@ absl::StatusOr<LazyStack> LazyStack::SelectDim(int dim, int64_t index) const {
 absl::StatusOr<LazyStack> LazyStack::Slice(int dim, int64_t begin,
                                            int64_t end) const {
   if (dim < 0 || dim >= batch_shape_.rank()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("LazyStack::Slice: batch dimension of batch shape ",
-                     batch_shape_.ToString(), ": got ", dim,
-                     ", want one in [0, ", batch_shape_.rank(), ")"));
+    return InvalidArgument("LazyStack::Slice: batch dimension of batch shape ",
+                           batch_shape_.ToString(), ": got ", dim,
+                           ", want one in [0, ", batch_shape_.rank(), ")");
   }
   // In a ragged dimension each member checks the end against its own size.
   const bool is_ragged = batch_shape_[dim] == RaggedShape::kRagged;
   if (begin < 0 || begin > end || (!is_ragged && end > batch_shape_[dim])) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "LazyStack::Slice: [", begin, ", ", end, ") is not inside [0, ",
-        batch_shape_[dim], ") in dimension ", dim, " of batch shape ",
-        batch_shape_.ToString()));
+    return OutOfRange("LazyStack::Slice: [", begin, ", ", end,
+                      ") is not inside [0, ", batch_shape_[dim],
+                      ") in dimension ", dim, " of batch shape ",
+                      batch_shape_.ToString());
   }
   // Along the stack only the list is cut.
   if (dim == stack_dim_) {
@@ -372,10 +369,10 @@ absl::StatusOr<LazyStack> LazyStack::Slice(int dim, int64_t begin,
 absl::StatusOr<LazyStack> LazyStack::Unsqueeze(int dim) const {
   if (dim < 0 || dim > batch_shape_.rank() ||
       batch_shape_.rank() == Shape::kMaxRank) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "LazyStack::Unsqueeze: new dimension of batch shape ",
         batch_shape_.ToString(), ": got ", dim, ", want one in [0, ",
-        batch_shape_.rank(), "] and a rank below ", Shape::kMaxRank));
+        batch_shape_.rank(), "] and a rank below ", Shape::kMaxRank);
   }
   // A new dimension at the stack's place comes before it.
   const bool before = dim <= stack_dim_;
@@ -426,15 +423,15 @@ absl::StatusOr<TensorDict> LazyStack::ToPadded(
   RILL_RETURN_IF_ERROR(CheckKey(mask_key));
   const Differences differences = FindDifferences(members());
   if (!differences.missing.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": keys: got ", ListKeys(differences.missing),
-                     " in only some members, want all in all"));
+    return InvalidArgument(kCaller, ": keys: got ",
+                           ListKeys(differences.missing),
+                           " in only some members, want all in all");
   }
   // Members of different batch shapes have to be padded as a whole, level by
   // level.
   if (batch_shape_.is_ragged()) {
     return tensor_internal::PadMembers(members(), stack_dim_, pad_value,
-                                           mask_key);
+                                       mask_key);
   }
   if (differences.ragged.empty()) return ToDense();
   // Batch shapes are equal, so only some leaves are ragged: these are padded by
@@ -447,9 +444,8 @@ absl::StatusOr<TensorDict> LazyStack::ToPadded(
                         }));
   RILL_ASSIGN_OR_RETURN(TensorDict padded, even.ToDense());
   if (members()[0].Contains(mask_key)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": mask_key: got \"", mask_key,
-                     "\", want a key where nothing stands"));
+    return InvalidArgument(kCaller, ": mask_key: got \"", mask_key,
+                           "\", want a key where nothing stands");
   }
   for (const absl::string_view key : ragged) {
     std::vector<Tensor> parts;

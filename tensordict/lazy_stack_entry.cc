@@ -55,7 +55,7 @@ class LazyStackEntry final : public NonTensorEntry {
   absl::StatusOr<EntryValue> Map(const ShapeOp& op, LeafFn fn,
                                  const EntryPath& path) const override {
     const int stack_dim = stack_.stack_dim();
-    absl::StatusOr<LazyStack> mapped = absl::InternalError("");
+    absl::StatusOr<LazyStack> mapped = Internal("");
     if (stack_dim >= op.old_rank) {
       // Behind the dimensions that change, which are the members' first ones.
       mapped = stack_.MapMembers(stack_dim - op.old_rank + op.prefix.rank(),
@@ -103,10 +103,10 @@ class LazyStackEntry final : public NonTensorEntry {
       const LazyStack& stack = Of(*part.entry);
       if (stack.stack_dim() != stack_dim ||
           (!in_a_row && stack.size() != stack_.size())) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            op.caller, ": lazy stack: got ", stack.size(), " members along ",
-            stack.stack_dim(), ", want ", stack_.size(), " along ", stack_dim,
-            " as in dictionary 0"));
+        return InvalidArgument(op.caller, ": lazy stack: got ", stack.size(),
+                               " members along ", stack.stack_dim(), ", want ",
+                               stack_.size(), " along ", stack_dim,
+                               " as in dictionary 0");
       }
       if (!in_a_row) continue;
       RILL_ASSIGN_OR_RETURN(const LazyStack copy, stack.Clone());
@@ -127,10 +127,9 @@ class LazyStackEntry final : public NonTensorEntry {
     const LazyStack& source = Of(from);
     if (source.size() != stack_.size() ||
         source.stack_dim() != stack_.stack_dim()) {
-      return WithKey(absl::InvalidArgumentError(absl::StrCat(
-                         "TensorDict::CopyFrom: lazy stack: got ",
-                         source.batch_shape().ToString(), ", want ",
-                         stack_.batch_shape().ToString())),
+      return WithKey(InvalidArgument("TensorDict::CopyFrom: lazy stack: got ",
+                                     source.batch_shape().ToString(), ", want ",
+                                     stack_.batch_shape().ToString()),
                      path);
     }
     for (size_t i = 0; i < source.members().size(); ++i) {

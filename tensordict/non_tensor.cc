@@ -52,17 +52,15 @@ absl::Status CheckParts(absl::string_view caller,
                         absl::Span<const NonTensorStack> parts, int dim,
                         bool new_dim) {
   if (parts.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": number of parts: got 0, want at least 1"));
+    return InvalidArgument(caller, ": number of parts: got 0, want at least 1");
   }
   const Shape& want = parts[0].shape();
   const int limit =
       new_dim ? std::min(want.rank() + 1, Shape::kMaxRank) : want.rank();
   if (dim < 0 || dim >= limit) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": dimension for shape ", want.ToString(),
-                     ": got ", dim, ", want one in [0, ", limit,
-                     ") and a rank of at most ", Shape::kMaxRank));
+    return InvalidArgument(caller, ": dimension for shape ", want.ToString(),
+                           ": got ", dim, ", want one in [0, ", limit,
+                           ") and a rank of at most ", Shape::kMaxRank);
   }
   for (const NonTensorStack& part : parts) {
     const Shape& got = part.shape();
@@ -71,9 +69,9 @@ absl::Status CheckParts(absl::string_view caller,
       same = got[d] == want[d] || (!new_dim && d == dim);
     }
     if (same) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         caller, ": shape: got ", got.ToString(), ", want ", want.ToString(),
-        new_dim ? "" : absl::StrCat(" but for dimension ", dim)));
+        new_dim ? "" : absl::StrCat(" but for dimension ", dim));
   }
   return absl::OkStatus();
 }
@@ -86,9 +84,9 @@ NonTensorStack::NonTensorStack(Tensor index, std::shared_ptr<const Texts> texts)
 absl::StatusOr<NonTensorStack> NonTensorStack::Create(
     const Shape& shape, absl::Span<const std::string> values) {
   if (static_cast<int64_t>(values.size()) != shape.num_elements()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "NonTensorStack::Create: number of values: got ", values.size(),
-        ", want ", shape.num_elements(), " of shape ", shape.ToString()));
+    return InvalidArgument("NonTensorStack::Create: number of values: got ",
+                           values.size(), ", want ", shape.num_elements(),
+                           " of shape ", shape.ToString());
   }
   RILL_ASSIGN_OR_RETURN(Tensor index, Tensor::Empty(DType::kInt64, shape));
   Interner interner;
@@ -108,9 +106,8 @@ absl::StatusOr<NonTensorStack> NonTensorStack::Filled(const Shape& shape,
 
 absl::StatusOr<NonTensor> NonTensorStack::At(int64_t flat) const {
   if (flat < 0 || flat >= size()) {
-    return absl::OutOfRangeError(
-        absl::StrCat("NonTensorStack::At: index ", flat, " is outside [0, ",
-                     size(), ") of shape ", shape().ToString()));
+    return OutOfRange("NonTensorStack::At: index ", flat, " is outside [0, ",
+                      size(), ") of shape ", shape().ToString());
   }
   // The index may be strided: the offset is computed dimension by dimension.
   int64_t offset = 0;
@@ -133,9 +130,9 @@ absl::StatusOr<NonTensorStack> NonTensorStack::MapIndex(
     absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor& index)> fn) const {
   RILL_ASSIGN_OR_RETURN(Tensor index, fn(index_));
   if (index.dtype() != DType::kInt64 || !index.is_host()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "NonTensorStack::MapIndex: result: got ", DTypeName(index.dtype()),
-        " on ", index.device().ToString(), ", want int64 on the host"));
+        " on ", index.device().ToString(), ", want int64 on the host");
   }
   // A view shows indices that were there; a tensor of other bytes may hold any
   // number and is looked through.
@@ -146,9 +143,9 @@ absl::StatusOr<NonTensorStack> NonTensorStack::MapIndex(
   RILL_ASSIGN_OR_RETURN(index, index.Contiguous());
   for (const int64_t i : Elements(index)) {
     if (i >= 0 && i < static_cast<int64_t>(texts_->size())) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("NonTensorStack::MapIndex: an index of the result: got ",
-                     i, ", want one that was there, or 0 for null"));
+    return InvalidArgument(
+        "NonTensorStack::MapIndex: an index of the result: got ", i,
+        ", want one that was there, or 0 for null");
   }
   return NonTensorStack(std::move(index), texts_);
 }
@@ -156,7 +153,7 @@ absl::StatusOr<NonTensorStack> NonTensorStack::MapIndex(
 absl::StatusOr<NonTensorStack> NonTensorStack::Gather(
     absl::Span<const int64_t> rows) const {
   if (shape().rank() == 0) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "NonTensorStack::Gather: rank: got 0, want at least 1");
   }
   const Shape result =
@@ -220,7 +217,7 @@ absl::StatusOr<NonTensorStack> NonTensorStack::Cat(
   int64_t size = 0;
   for (const NonTensorStack& part : parts) {
     if (__builtin_add_overflow(size, part.shape()[dim], &size)) {
-      return absl::InvalidArgumentError(
+      return InvalidArgument(
           "NonTensorStack::Cat: the sum of the sizes does not fit in int64");
     }
   }

@@ -58,9 +58,9 @@ class Padder {
     for (const TensorDict& dict : level) {
       const Shape& shape = dict.batch_shape();
       if (shape.rank() != largest.rank()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            kCaller, ": batch shape: got ", shape.ToString(), " and ",
-            largest.ToString(), ", want shapes of one rank"));
+        return InvalidArgument(kCaller, ": batch shape: got ", shape.ToString(),
+                               " and ", largest.ToString(),
+                               ", want shapes of one rank");
       }
       for (int d = 0; d < shape.rank(); ++d) {
         largest = largest.WithSize(d, std::max(largest[d], shape[d]));
@@ -97,9 +97,9 @@ class Padder {
     const std::optional<EntryKind> kind = kind_of(level[0]);
     for (const TensorDict& dict : level) {
       if (kind_of(dict) == kind) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           kCaller, ": entries at \"", key,
-          "\": got different kinds, or none in some members, want one kind"));
+          "\": got different kinds, or none in some members, want one kind");
     }
     return *kind;
   }
@@ -132,10 +132,10 @@ class Padder {
       case EntryKind::kNonTensor:
         return Values(level, largest, name, padded);
       default:
-        return absl::InvalidArgumentError(absl::StrCat(
+        return InvalidArgument(
             kCaller, ": entry \"", key, "\" of members of different batch ",
             "shapes: got a lazy stack or a ragged tensor, want a tensor, a "
-            "dictionary or a value; Exclude or pad it first"));
+            "dictionary or a value; Exclude or pad it first");
     }
   }
 
@@ -187,9 +187,8 @@ absl::StatusOr<TensorDict> PadMembers(absl::Span<const TensorDict> members,
                                       int stack_dim, double pad_value,
                                       absl::string_view mask_key) {
   if (members[0].Contains(mask_key)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": mask_key: got \"", mask_key,
-                     "\", want a key where nothing stands"));
+    return InvalidArgument(kCaller, ": mask_key: got \"", mask_key,
+                           "\", want a key where nothing stands");
   }
   return Padder(stack_dim, pad_value, mask_key).Pad(members);
 }

@@ -36,10 +36,9 @@ class RaggedEntry final : public NonTensorEntry {
   absl::Status CheckFits(absl::string_view key,
                          const Shape& batch_shape) const override {
     if (batch_shape == Shape({rows_.num_rows()})) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "TensorDict::Set: rows of \"", key, "\": got ", rows_.num_rows(),
-        ", want a batch shape of just that size, not ",
-        batch_shape.ToString()));
+        ", want a batch shape of just that size, not ", batch_shape.ToString());
   }
 
   void VisitTensors(absl::FunctionRef<void(const Tensor&)> fn) const override {
@@ -53,7 +52,7 @@ class RaggedEntry final : public NonTensorEntry {
       if (!row.ok()) return WithKey(row.status(), path);
       return EntryValue(*std::move(row));
     }
-    absl::StatusOr<RaggedTensor> mapped = absl::InvalidArgumentError(
+    absl::StatusOr<RaggedTensor> mapped = InvalidArgument(
         "TensorDict: a ragged tensor: got an operation that changes its shape, "
         "want Index, Slice, Gather or Cat of dimension 0; pad it first "
         "(RaggedTensor::ToPadded)");
@@ -77,10 +76,10 @@ class RaggedEntry final : public NonTensorEntry {
   absl::StatusOr<NonTensorPointer> Join(
       const JoinOp& op, absl::Span<const JoinPart> parts) const override {
     if (op.new_dim) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           op.caller,
           ": a ragged tensor: got a new dimension, want none; use Cat, "
-          "or pad it first (RaggedTensor::ToPadded)"));
+          "or pad it first (RaggedTensor::ToPadded)");
     }
     std::vector<RaggedTensor> rows;
     for (const JoinPart& part : parts) rows.push_back(Of(*part.entry));
@@ -95,9 +94,9 @@ class RaggedEntry final : public NonTensorEntry {
     absl::StatusOr<bool> same = source.shapes().BitEquals(rows_.shapes());
     absl::Status status = same.status();
     if (status.ok() && !*same) {
-      status = absl::InvalidArgumentError(
-          absl::StrCat("TensorDict::CopyFrom: shapes of rows: got ",
-                       source.DebugString(), ", want ", rows_.DebugString()));
+      status =
+          InvalidArgument("TensorDict::CopyFrom: shapes of rows: got ",
+                          source.DebugString(), ", want ", rows_.DebugString());
     } else if (status.ok()) {
       status = copies ? rows_.values().CopyFrom(source.values())
                       : rows_.values().CheckCopyFrom(source.values());

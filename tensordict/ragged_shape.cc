@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <ostream>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
 
 namespace rill {
 
@@ -20,9 +20,8 @@ bool RaggedShape::is_ragged() const {
 
 absl::StatusOr<Shape> RaggedShape::ToShape() const {
   if (!is_ragged()) return Shape::Create(sizes());
-  return absl::InvalidArgumentError(
-      absl::StrCat("RaggedShape::ToShape: got ", ToString(),
-                   ", want a shape of one size in each dimension"));
+  return InvalidArgument("RaggedShape::ToShape: got ", ToString(),
+                         ", want a shape of one size in each dimension");
 }
 
 // A size that differs anywhere is ragged from then on: kRagged equals no size.

@@ -29,8 +29,7 @@ namespace {
 absl::Status CheckAlike(absl::string_view caller,
                         absl::Span<const Tensor> rows) {
   if (rows.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": number of rows: got 0, want at least 1"));
+    return InvalidArgument(caller, ": number of rows: got 0, want at least 1");
   }
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].dtype() == rows[0].dtype() &&
@@ -42,9 +41,9 @@ absl::Status CheckAlike(absl::string_view caller,
       return absl::StrCat(DTypeName(row.dtype()), row.shape().ToString(),
                           " on ", row.device().ToString());
     };
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": row ", i, ": got ", text(rows[i]),
-        ", want the dtype, rank and device of row 0, ", text(rows[0])));
+    return InvalidArgument(caller, ": row ", i, ": got ", text(rows[i]),
+                           ", want the dtype, rank and device of row 0, ",
+                           text(rows[0]));
   }
   return absl::OkStatus();
 }
@@ -76,11 +75,11 @@ absl::StatusOr<Padded> StackPadded(absl::Span<const Tensor> rows, int dim,
   RILL_RETURN_IF_ERROR(CheckAlike(kCaller, rows));
   const int rank = rows[0].rank();
   if (dim < 0 || dim > rank || rank == Shape::kMaxRank || !rows[0].is_host()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": dimension for rows of shape ", rows[0].shape().ToString(),
-        " on ", rows[0].device().ToString(), ": got ", dim,
-        ", want one in [0, ", rank, "], a rank below ", Shape::kMaxRank,
-        " and host memory"));
+    return InvalidArgument(kCaller, ": dimension for rows of shape ",
+                           rows[0].shape().ToString(), " on ",
+                           rows[0].device().ToString(), ": got ", dim,
+                           ", want one in [0, ", rank, "], a rank below ",
+                           Shape::kMaxRank, " and host memory");
   }
   std::vector<int64_t> sizes(static_cast<size_t>(rank));
   // The mask repeats nothing: it ends with the last dimension in which rows
@@ -126,16 +125,15 @@ absl::StatusOr<RaggedTensor> RaggedTensor::Create(const Tensor& values,
   constexpr absl::string_view kCaller = "RaggedTensor::Create";
   if (shapes.dtype() != DType::kInt64 || shapes.rank() != 2 ||
       !shapes.is_host() || shapes.shape()[1] > Shape::kMaxRank) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCaller, ": shapes: got ", DTypeName(shapes.dtype()),
         shapes.shape().ToString(), " on ", shapes.device().ToString(),
-        ", want int64[rows, rank] on the host, rank at most ",
-        Shape::kMaxRank));
+        ", want int64[rows, rank] on the host, rank at most ", Shape::kMaxRank);
   }
   if (values.rank() != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": values: got shape ", values.shape().ToString(),
-                     ", want [elements of all rows]"));
+    return InvalidArgument(kCaller, ": values: got shape ",
+                           values.shape().ToString(),
+                           ", want [elements of all rows]");
   }
   // An own copy: the table decides where rows lie, and nobody may change it.
   RILL_ASSIGN_OR_RETURN(Tensor table, shapes.Clone());
@@ -150,24 +148,24 @@ absl::StatusOr<RaggedTensor> RaggedTensor::Create(const Tensor& values,
     int64_t end;
     if (!shape.ok() ||
         __builtin_add_overflow(offsets->back(), shape->num_elements(), &end)) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           kCaller, ": shape of row ", i, ": ",
           shape.ok() ? "the sum of all elements does not fit in int64"
-                     : shape.status().message()));
+                     : shape.status().message());
     }
     // Checked row by row, so that the message names the first row that is too
     // long.
     if (end > values.num_elements()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kCaller, ": number of values: got ", values.num_elements(),
-          ", want at least ", end, " for rows 0 to ", i));
+      return InvalidArgument(kCaller, ": number of values: got ",
+                             values.num_elements(), ", want at least ", end,
+                             " for rows 0 to ", i);
     }
     offsets->push_back(end);
   }
   if (offsets->back() != values.num_elements()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": number of values: got ", values.num_elements(), ", want ",
-        offsets->back(), ", the elements of all ", rows, " rows"));
+    return InvalidArgument(kCaller, ": number of values: got ",
+                           values.num_elements(), ", want ", offsets->back(),
+                           ", the elements of all ", rows, " rows");
   }
   // Rows are views of one run of elements.
   RILL_ASSIGN_OR_RETURN(Tensor contiguous, values.Contiguous());
@@ -188,8 +186,8 @@ absl::StatusOr<RaggedTensor> RaggedTensor::FromRows(
   for (const Tensor& row : rows) {
     size = std::copy_n(row.shape().sizes().begin(), rank, size);
     if (__builtin_add_overflow(total, row.num_elements(), &total)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kCaller, ": the sum of all elements does not fit in int64"));
+      return InvalidArgument(kCaller,
+                             ": the sum of all elements does not fit in int64");
     }
   }
   RILL_ASSIGN_OR_RETURN(
@@ -209,9 +207,8 @@ absl::StatusOr<RaggedTensor> RaggedTensor::FromRows(
 
 absl::StatusOr<Tensor> RaggedTensor::Row(int64_t index) const {
   if (index < 0 || index >= num_rows()) {
-    return absl::OutOfRangeError(absl::StrCat("RaggedTensor::Row: index ",
-                                              index, " is outside [0, ",
-                                              num_rows(), ")"));
+    return OutOfRange("RaggedTensor::Row: index ", index, " is outside [0, ",
+                      num_rows(), ")");
   }
   const auto rank = static_cast<size_t>(row_rank());
   const auto row = static_cast<size_t>(index);
@@ -226,9 +223,8 @@ absl::StatusOr<Tensor> RaggedTensor::Row(int64_t index) const {
 absl::StatusOr<RaggedTensor> RaggedTensor::Slice(int64_t begin,
                                                  int64_t end) const {
   if (begin < 0 || begin > end || end > num_rows()) {
-    return absl::OutOfRangeError(absl::StrCat("RaggedTensor::Slice: [", begin,
-                                              ", ", end, ") is not inside [0, ",
-                                              num_rows(), ")"));
+    return OutOfRange("RaggedTensor::Slice: [", begin, ", ", end,
+                      ") is not inside [0, ", num_rows(), ")");
   }
   // A slice is a run of rows and of their elements: views, but for the table.
   RILL_ASSIGN_OR_RETURN(const Tensor shapes, shapes_.Slice(0, begin, end));
@@ -259,7 +255,7 @@ absl::StatusOr<RaggedTensor> RaggedTensor::Gather(
 absl::StatusOr<RaggedTensor> RaggedTensor::Cat(
     absl::Span<const RaggedTensor> parts) {
   if (parts.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "RaggedTensor::Cat: number of parts: got 0, want at least 1");
   }
   // Values of a part are joined like one row each, so that FromRows does the
@@ -269,9 +265,9 @@ absl::StatusOr<RaggedTensor> RaggedTensor::Cat(
     if (part.dtype() != parts[0].dtype() ||
         part.row_rank() != parts[0].row_rank() ||
         part.values_.device() != parts[0].values_.device()) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           "RaggedTensor::Cat: dtype, rank of a row, device: got ",
-          part.DebugString(), ", want those of ", parts[0].DebugString()));
+          part.DebugString(), ", want those of ", parts[0].DebugString());
     }
     RILL_ASSIGN_OR_RETURN(
         Tensor flat, part.shapes_.ViewAs({part.num_rows() * part.row_rank()}));
@@ -290,9 +286,9 @@ absl::StatusOr<RaggedTensor> RaggedTensor::Cat(
 absl::StatusOr<RaggedTensor> RaggedTensor::WithValues(
     const Tensor& values) const {
   if (!(values.shape() == values_.shape())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "RaggedTensor::WithValues: shape of values: got ",
-        values.shape().ToString(), ", want ", values_.shape().ToString()));
+    return InvalidArgument("RaggedTensor::WithValues: shape of values: got ",
+                           values.shape().ToString(), ", want ",
+                           values_.shape().ToString());
   }
   RILL_ASSIGN_OR_RETURN(Tensor contiguous, values.Contiguous());
   // The shapes stay, so the offsets do.

@@ -129,15 +129,15 @@ absl::Status TensorDict::Internal::MissingKey(const TensorDict& dict,
                                               absl::string_view caller,
                                               absl::string_view key) {
   RILL_RETURN_IF_ERROR(CheckKey(key));
-  return absl::NotFoundError(absl::StrCat(caller, ": no key \"", key,
-                                          "\", there are: ", KeysText(dict)));
+  return NotFound(caller, ": no key \"", key,
+                  "\", there are: ", KeysText(dict));
 }
 
 absl::Status TensorDict::Internal::CheckUnlocked(const TensorDict& dict,
                                                  absl::string_view caller) {
   if (!dict.locked_) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      caller, ": the dictionary is locked; Unlock it, or change a copy"));
+  return FailedPrecondition(
+      caller, ": the dictionary is locked; Unlock it, or change a copy");
 }
 
 TensorDict::Spare TensorDict::Internal::TakeSpare(TensorDict* dict,
@@ -216,10 +216,10 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
         entry->value = ValueOf(std::move(changed));
         return absl::OkStatus();
       }
-      return absl::InvalidArgumentError(
-          absl::StrCat("TensorDict::Set: key \"", whole, "\": \"", entry->name,
-                       "\" is ", Entry::KindText(entry->kind()),
-                       ", want a dictionary; Delete it first"));
+      return InvalidArgument("TensorDict::Set: key \"", whole, "\": \"",
+                             entry->name, "\" is ",
+                             Entry::KindText(entry->kind()),
+                             ", want a dictionary; Delete it first");
     }
     dict = entry->dict();
     key = rest;
@@ -262,10 +262,10 @@ absl::Status TensorDict::Internal::CheckStart(const Shape& batch_shape,
                                               absl::string_view key,
                                               const RaggedShape& shape) {
   if (shape.StartsWith(batch_shape)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("TensorDict::Set: ", what, " of \"", key, "\": got ",
-                   shape.ToString(), ", want one that starts with the batch ",
-                   "shape ", batch_shape.ToString()));
+  return InvalidArgument("TensorDict::Set: ", what, " of \"", key, "\": got ",
+                         shape.ToString(),
+                         ", want one that starts with the batch ", "shape ",
+                         batch_shape.ToString());
 }
 
 absl::Status TensorDict::Internal::CheckFits(
@@ -283,10 +283,10 @@ absl::Status TensorDict::Internal::CheckFits(
   if (!device.has_value()) return status;
   VisitTensors(value, [&](const Tensor& tensor) {
     if (!status.ok() || tensor.device() == *device) return;
-    status = absl::InvalidArgumentError(
-        absl::StrCat("TensorDict::Set: device of \"", key, "\": got ",
-                     tensor.device().ToString(), ", want ", device->ToString(),
-                     " as the dictionary's; use Tensor::To, or ClearDevice"));
+    status = InvalidArgument(
+        "TensorDict::Set: device of \"", key, "\": got ",
+        tensor.device().ToString(), ", want ", device->ToString(),
+        " as the dictionary's; use Tensor::To, or ClearDevice");
   });
   return status;
 }

@@ -39,8 +39,8 @@ void SplitKeyTail(absl::string_view key, absl::string_view* parent,
 
 absl::Status Differs(absl::string_view what, absl::string_view got,
                      absl::string_view want) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "TensorDict::CopyFrom: ", what, ": got ", got, ", want ", want));
+  return InvalidArgument("TensorDict::CopyFrom: ", what, ": got ", got,
+                         ", want ", want);
 }
 
 }  // namespace
@@ -78,10 +78,10 @@ absl::StatusOr<const TensorDict::Entry*> TensorDict::Internal::FindKind(
                                 entry->kind() == EntryKind::kNonTensor)) {
     return entry;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": entry \"", key, "\": got ", Entry::KindText(entry->kind()),
-      ", want ", Entry::KindText(kind),
-      "; use Get, GetDict, GetNonTensor ... after its Kind"));
+  return InvalidArgument(caller, ": entry \"", key, "\": got ",
+                         Entry::KindText(entry->kind()), ", want ",
+                         Entry::KindText(kind),
+                         "; use Get, GetDict, GetNonTensor ... after its Kind");
 }
 
 // The dictionary that holds the entry of `key`, which is there.
@@ -328,10 +328,10 @@ absl::Status TensorDict::Internal::CopyElements(const TensorDict& from,
     const Path path = {up, entry.name};
     Entry* const target = const_cast<Entry*>(FindHere(to, entry.name, i));
     if (target == nullptr) {
-      return absl::NotFoundError(absl::StrCat(
+      return NotFound(
           "TensorDict::CopyFrom: no key \"", path.ToString(), "\", ",
           up == nullptr ? "" : absl::StrCat("in \"", up->ToString(), "\" "),
-          "there are: ", KeysText(to)));
+          "there are: ", KeysText(to));
     }
     absl::Status status;
     if (entry.family() != target->family()) {
@@ -388,7 +388,7 @@ absl::Status TensorDict::SetInPlace(absl::string_view key,
 absl::Status TensorDict::SetAt(absl::string_view key, int64_t row,
                                const Tensor& tensor) const {
   if (batch_shape_.rank() == 0) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "TensorDict::SetAt: rank of the batch shape: got 0, want at least 1");
   }
   absl::string_view rest;

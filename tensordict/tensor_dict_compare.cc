@@ -70,22 +70,21 @@ absl::StatusOr<Comparison> Comparison::Close(absl::string_view caller,
   if (absolute >= 0 && relative >= 0) {
     return Comparison{caller, Tolerance{absolute, relative}};
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": tolerances: got absolute ", absolute,
-                   " and relative ", relative, ", want both >= 0"));
+  return InvalidArgument(caller, ": tolerances: got absolute ", absolute,
+                         " and relative ", relative, ", want both >= 0");
 }
 
 absl::Status Comparison::Differs(const EntryPath& path, absl::string_view got,
                                  absl::string_view want) const {
-  return absl::FailedPreconditionError(absl::StrCat(
-      caller, ": \"", path.ToString(), "\": got ", got, ", want ", want));
+  return FailedPrecondition(caller, ": \"", path.ToString(), "\": got ", got,
+                            ", want ", want);
 }
 
 absl::Status Comparison::DiffersAt(const EntryPath& path, const Shape& shape,
                                    int64_t flat, absl::string_view text) const {
-  return absl::FailedPreconditionError(
-      absl::StrCat(caller, ": \"", path.ToString(), "\" differs first at ",
-                   IndexText(shape, flat), ": ", text));
+  return FailedPrecondition(caller, ": \"", path.ToString(),
+                            "\" differs first at ", IndexText(shape, flat),
+                            ": ", text);
 }
 
 absl::Status Comparison::Tensors(const Tensor& got, const Tensor& want,
@@ -135,10 +134,10 @@ absl::Status TensorDict::Internal::CompareDicts(const TensorDict& got,
                                                 const Comparison& comparison) {
   const auto differs = [&](absl::string_view what, absl::string_view text,
                            absl::string_view want_text) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         comparison.caller, ": ", what,
         up == nullptr ? "" : absl::StrCat(" of \"", up->ToString(), "\""),
-        ": got ", text, ", want ", want_text));
+        ": got ", text, ", want ", want_text);
   };
   if (!(got.batch_shape_ == want.batch_shape_)) {
     return differs("batch shape", got.batch_shape_.ToString(),

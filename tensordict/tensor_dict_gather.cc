@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
@@ -36,8 +35,8 @@ class GatherPlan {
   absl::Status Add(const Tensor& table, const Tensor& batch) {
     if (batch.num_elements() == 0) return absl::OkStatus();
     const int64_t item = DTypeSize(table.dtype());
-    if (!tensor_internal::IsRowMajor(table.shape(), table.strides_bytes(),
-                                         1, item)) {
+    if (!tensor_internal::IsRowMajor(table.shape(), table.strides_bytes(), 1,
+                                     item)) {
       return AddStrided(table, batch);
     }
     if (count_ == columns_.size() || device_ != table.device()) {
@@ -128,19 +127,19 @@ absl::StatusOr<TensorDict> TensorDict::Internal::MakeLike(
     if (!leaf.is_host()) return;
     allocator.Plan(leaf.dtype(), op.Of(leaf.shape()));
   });
-  return Map(
-      like, op, [&](const Tensor& leaf, auto&) -> absl::StatusOr<Tensor> {
-        const int rank = op.prefix.rank() + leaf.rank() - op.old_rank;
-        if (rank > Shape::kMaxRank) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("TensorDict: rank of a leaf of the result: got ",
-                           rank, ", want at most ", Shape::kMaxRank));
-        }
-        const Shape shape = op.Of(leaf.shape());
-        if (leaf.is_host()) return allocator.Make(leaf.dtype(), shape);
-        return Tensor::Empty(leaf.dtype(), shape,
-                             {leaf.device(), MemoryKind::kDevice});
-      });
+  return Map(like, op,
+             [&](const Tensor& leaf, auto&) -> absl::StatusOr<Tensor> {
+               const int rank = op.prefix.rank() + leaf.rank() - op.old_rank;
+               if (rank > Shape::kMaxRank) {
+                 return InvalidArgument(
+                     "TensorDict: rank of a leaf of the result: got ", rank,
+                     ", want at most ", Shape::kMaxRank);
+               }
+               const Shape shape = op.Of(leaf.shape());
+               if (leaf.is_host()) return allocator.Make(leaf.dtype(), shape);
+               return Tensor::Empty(leaf.dtype(), shape,
+                                    {leaf.device(), MemoryKind::kDevice});
+             });
 }
 
 // Pointers in `changes` are into the dictionary that was walked, which nobody
@@ -176,18 +175,18 @@ absl::Status TensorDict::Internal::GatherOthers(const TensorDict& from,
 absl::Status TensorDict::GatherInto(absl::Span<const int64_t> rows,
                                     TensorDict* out) const {
   if (out == nullptr) {
-    return absl::InvalidArgumentError("TensorDict::GatherInto: out is null");
+    return InvalidArgument("TensorDict::GatherInto: out is null");
   }
   if (batch_shape_.rank() == 0) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "TensorDict::Gather: rank of the batch shape: got 0, want at least 1");
   }
   // All rows are checked before a byte moves, so kernels need not check.
   for (const int64_t row : rows) {
     if (row < 0 || row >= batch_shape_[0]) {
-      return absl::OutOfRangeError(absl::StrCat(
-          "TensorDict::Gather: row ", row, " is outside [0, ", batch_shape_[0],
-          ") of batch shape ", batch_shape_.ToString()));
+      return OutOfRange("TensorDict::Gather: row ", row, " is outside [0, ",
+                        batch_shape_[0], ") of batch shape ",
+                        batch_shape_.ToString());
     }
   }
   const Internal::ShapeOp op = {

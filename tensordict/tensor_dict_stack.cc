@@ -40,16 +40,16 @@ absl::Status CheckDim(absl::string_view caller,
                       absl::Span<const TensorDict> dicts, int dim, int limit,
                       const TensorDict* out) {
   if (out == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(caller, ": out is null"));
+    return InvalidArgument(caller, ": out is null");
   }
   if (dicts.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": number of dictionaries: got 0, want at least 1"));
+    return InvalidArgument(caller,
+                           ": number of dictionaries: got 0, want at least 1");
   }
   if (dim >= 0 && dim < limit) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": dimension for batch shape ", dicts[0].batch_shape().ToString(),
-      ": got ", dim, ", want one in [0, ", limit, ")"));
+  return InvalidArgument(caller, ": dimension for batch shape ",
+                         dicts[0].batch_shape().ToString(), ": got ", dim,
+                         ", want one in [0, ", limit, ")");
 }
 
 // Copies `part` to its place: number `index` of dimension `dim`, or from there
@@ -87,9 +87,9 @@ struct TensorDict::Internal::Joiner {
                        absl::string_view got, absl::string_view want) const {
     const std::string at =
         up == nullptr ? "" : absl::StrCat(" of \"", up->ToString(), "\"");
-    return absl::InvalidArgumentError(absl::StrCat(
-        join.caller, ": ", what, at, ": got ", got, " in dictionary ", number,
-        ", want ", want, " as in dictionary 0"));
+    return InvalidArgument(join.caller, ": ", what, at, ": got ", got,
+                           " in dictionary ", number, ", want ", want,
+                           " as in dictionary 0");
   }
 
   // Results of the check for the copy, so that entries are walked once.
@@ -278,9 +278,9 @@ absl::Status StackInto(absl::Span<const TensorDict> dicts, int dim,
   RILL_RETURN_IF_ERROR(CheckDim("Stack", dicts, dim, limit, out));
   const Shape& batch = dicts[0].batch_shape();
   if (batch.rank() == Shape::kMaxRank) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Stack: rank of batch shape ", batch.ToString(), ": got ",
-                     batch.rank(), ", want less than ", Shape::kMaxRank));
+    return InvalidArgument("Stack: rank of batch shape ", batch.ToString(),
+                           ": got ", batch.rank(), ", want less than ",
+                           Shape::kMaxRank);
   }
   const Shape shape = batch.WithDim(dim, static_cast<int64_t>(dicts.size()));
   return TensorDict::Internal::Joiner{{"Stack", dim, true}, dicts}.Join(shape,

@@ -7,7 +7,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
@@ -27,9 +26,9 @@ using tensor_internal::ShapeOp;
 absl::Status CheckBatchDim(absl::string_view caller, const Shape& batch_shape,
                            int dim) {
   if (dim >= 0 && dim < batch_shape.rank()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": batch dimension of batch shape ", batch_shape.ToString(),
-      ": got ", dim, ", want one in [0, ", batch_shape.rank(), ")"));
+  return InvalidArgument(caller, ": batch dimension of batch shape ",
+                         batch_shape.ToString(), ": got ", dim,
+                         ", want one in [0, ", batch_shape.rank(), ")");
 }
 
 }  // namespace
@@ -107,10 +106,9 @@ absl::StatusOr<TensorDict> TensorDict::SelectDim(int dim, int64_t index) const {
   RILL_RETURN_IF_ERROR(
       CheckBatchDim("TensorDict::SelectDim", batch_shape_, dim));
   if (index < 0 || index >= batch_shape_[dim]) {
-    return absl::OutOfRangeError(
-        absl::StrCat("TensorDict::SelectDim: index ", index, " is outside [0, ",
-                     batch_shape_[dim], ") in dimension ", dim,
-                     " of batch shape ", batch_shape_.ToString()));
+    return OutOfRange("TensorDict::SelectDim: index ", index,
+                      " is outside [0, ", batch_shape_[dim], ") in dimension ",
+                      dim, " of batch shape ", batch_shape_.ToString());
   }
   return Internal::Map(
       *this,
@@ -123,10 +121,10 @@ absl::StatusOr<TensorDict> TensorDict::Slice(int dim, int64_t begin,
                                              int64_t end) const {
   RILL_RETURN_IF_ERROR(CheckBatchDim("TensorDict::Slice", batch_shape_, dim));
   if (begin < 0 || begin > end || end > batch_shape_[dim]) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "TensorDict::Slice: [", begin, ", ", end, ") is not inside [0, ",
-        batch_shape_[dim], ") in dimension ", dim, " of batch shape ",
-        batch_shape_.ToString()));
+    return OutOfRange("TensorDict::Slice: [", begin, ", ", end,
+                      ") is not inside [0, ", batch_shape_[dim],
+                      ") in dimension ", dim, " of batch shape ",
+                      batch_shape_.ToString());
   }
   return Internal::Map(
       *this,
@@ -138,9 +136,9 @@ absl::StatusOr<TensorDict> TensorDict::Slice(int dim, int64_t begin,
 absl::StatusOr<TensorDict> TensorDict::Squeeze(int dim) const {
   RILL_RETURN_IF_ERROR(CheckBatchDim("TensorDict::Squeeze", batch_shape_, dim));
   if (batch_shape_[dim] != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "TensorDict::Squeeze: size of dimension ", dim, " of batch shape ",
-        batch_shape_.ToString(), ": got ", batch_shape_[dim], ", want 1"));
+    return InvalidArgument("TensorDict::Squeeze: size of dimension ", dim,
+                           " of batch shape ", batch_shape_.ToString(),
+                           ": got ", batch_shape_[dim], ", want 1");
   }
   return SelectDim(dim, 0);
 }
@@ -148,10 +146,10 @@ absl::StatusOr<TensorDict> TensorDict::Squeeze(int dim) const {
 absl::StatusOr<TensorDict> TensorDict::Unsqueeze(int dim) const {
   if (dim < 0 || dim > batch_shape_.rank() ||
       batch_shape_.rank() == Shape::kMaxRank) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "TensorDict::Unsqueeze: new dimension of batch shape ",
         batch_shape_.ToString(), ": got ", dim, ", want one in [0, ",
-        batch_shape_.rank(), "] and a rank of at most ", Shape::kMaxRank));
+        batch_shape_.rank(), "] and a rank of at most ", Shape::kMaxRank);
   }
   return Internal::Map(
       *this,
@@ -162,11 +160,11 @@ absl::StatusOr<TensorDict> TensorDict::Unsqueeze(int dim) const {
 
 absl::StatusOr<TensorDict> TensorDict::Reshape(const Shape& batch_shape) const {
   if (batch_shape.num_elements() != batch_shape_.num_elements()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "TensorDict::Reshape: number of rows: got ", batch_shape.num_elements(),
-        " of batch shape ", batch_shape.ToString(), ", want ",
-        batch_shape_.num_elements(), " of batch shape ",
-        batch_shape_.ToString()));
+    return InvalidArgument("TensorDict::Reshape: number of rows: got ",
+                           batch_shape.num_elements(), " of batch shape ",
+                           batch_shape.ToString(), ", want ",
+                           batch_shape_.num_elements(), " of batch shape ",
+                           batch_shape_.ToString());
   }
   if (batch_shape == batch_shape_) return *this;
   const int old_rank = batch_shape_.rank();
@@ -175,11 +173,11 @@ absl::StatusOr<TensorDict> TensorDict::Reshape(const Shape& batch_shape) const {
       [&](const Tensor& leaf, auto&) -> absl::StatusOr<Tensor> {
         const Shape tail = leaf.shape().Suffix(old_rank);
         if (batch_shape.rank() + tail.rank() > Shape::kMaxRank) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("TensorDict::Reshape: rank of ",
-                           batch_shape.ToString(), " and ", tail.ToString(),
-                           " joined: got ", batch_shape.rank() + tail.rank(),
-                           ", want at most ", Shape::kMaxRank));
+          return InvalidArgument("TensorDict::Reshape: rank of ",
+                                 batch_shape.ToString(), " and ",
+                                 tail.ToString(), " joined: got ",
+                                 batch_shape.rank() + tail.rank(),
+                                 ", want at most ", Shape::kMaxRank);
         }
         // A view where strides allow it, else a copy of the leaf.
         return leaf.Reshape(batch_shape.Concat(tail));
@@ -190,12 +188,11 @@ absl::Status TensorDict::Internal::CheckMapped(const TensorDict& result,
                                                const Tensor& leaf,
                                                const Path& path) {
   if (leaf.shape().StartsWith(result.batch_shape_)) return absl::OkStatus();
-  return WithKey(
-      absl::InvalidArgumentError(absl::StrCat(
-          "TensorDict: shape of a result: got ", leaf.shape().ToString(),
-          ", want one that starts with the batch shape ",
-          result.batch_shape_.ToString())),
-      path);
+  return WithKey(InvalidArgument("TensorDict: shape of a result: got ",
+                                 leaf.shape().ToString(),
+                                 ", want one that starts with the batch shape ",
+                                 result.batch_shape_.ToString()),
+                 path);
 }
 
 absl::StatusOr<TensorDict> TensorDict::MapShape(

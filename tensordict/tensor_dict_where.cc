@@ -13,7 +13,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
@@ -174,9 +173,8 @@ absl::StatusOr<TensorDict> TensorDict::ToDType(DType dtype) const {
            type == DType::kFloat32 || type == DType::kFloat64;
   };
   if (!is_floating(dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("TensorDict::ToDType: dtype: got ", DTypeName(dtype),
-                     ", want a real floating one"));
+    return InvalidArgument("TensorDict::ToDType: dtype: got ", DTypeName(dtype),
+                           ", want a real floating one");
   }
   return Internal::Map(
       *this, {}, [&](const Tensor& leaf, auto&) -> absl::StatusOr<Tensor> {
@@ -249,17 +247,15 @@ void TensorDict::Internal::CopyLabels(const TensorDict& from, const ShapeOp& op,
 
 absl::Status TensorDict::SetDimNames(std::vector<std::string> names) {
   if (static_cast<int>(names.size()) != batch_shape_.rank()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("TensorDict::SetDimNames: number of names: got ",
-                     names.size(), ", want ", batch_shape_.rank(),
-                     " of batch shape ", batch_shape_.ToString()));
+    return InvalidArgument("TensorDict::SetDimNames: number of names: got ",
+                           names.size(), ", want ", batch_shape_.rank(),
+                           " of batch shape ", batch_shape_.ToString());
   }
   for (size_t i = 0; i < names.size(); ++i) {
     if (!names[i].empty() && std::find(names.begin() + i + 1, names.end(),
                                        names[i]) != names.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("TensorDict::SetDimNames: name: got \"", names[i],
-                       "\" twice, want it once"));
+      return InvalidArgument("TensorDict::SetDimNames: name: got \"", names[i],
+                             "\" twice, want it once");
     }
   }
   dim_names_ = Internal::ChangedNames(std::move(names), {});
@@ -277,9 +273,9 @@ absl::StatusOr<int> TensorDict::DimNamed(absl::string_view name) const {
   if (found != names.end() && !name.empty()) {
     return static_cast<int>(found - names.begin());
   }
-  return absl::NotFoundError(absl::StrCat(
+  return NotFound(
       "TensorDict::DimNamed: no dimension \"", name,
-      "\", there are: ", names.empty() ? "none" : absl::StrJoin(names, ", ")));
+      "\", there are: ", names.empty() ? "none" : absl::StrJoin(names, ", "));
 }
 
 }  // namespace rill

@@ -4,11 +4,11 @@
 #include <ostream>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
 
 namespace rill {
 namespace {
@@ -59,13 +59,13 @@ absl::StatusOr<DType> DTypeFromName(absl::string_view name) {
     absl::StrAppend(&known, i == 0 ? "" : ", ", kRows[i].name);
   }
   if (IsKnownElsewhere(name)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "DTypeFromName: dtype \"", name, "\" is not supported, want one of: ",
-        known, "; convert the data to one of them where they were written"));
+    return InvalidArgument(
+        "DTypeFromName: dtype \"", name,
+        "\" is not supported, want one of: ", known,
+        "; convert the data to one of them where they were written");
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("DTypeFromName: unknown dtype: got \"", name,
-                   "\", want one of: ", known));
+  return InvalidArgument("DTypeFromName: unknown dtype: got \"", name,
+                         "\", want one of: ", known);
 }
 
 bool IsFloatingPoint(DType dtype) { return RowOf(dtype).is_float; }

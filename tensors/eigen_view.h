@@ -5,9 +5,7 @@
 #include <cstdint>
 
 #include "Eigen/Core"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/dtype.h"
@@ -52,9 +50,9 @@ template <typename T>
 absl::StatusOr<EigenMatrixMap<T>> EigenMatrix(const Tensor& tensor) {
   RILL_ASSIGN_OR_RETURN(const absl::Span<T> flat, tensor.Flat<T>());
   if (tensor.rank() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "EigenMatrix: rank of shape ", tensor.shape().ToString(),
-        ": got 0, want at least 1; use EigenVector or Tensor::Item"));
+        ": got 0, want at least 1; use EigenVector or Tensor::Item");
   }
   const int last = tensor.rank() - 1;
   return EigenMatrixMap<T>(reinterpret_cast<EigenType<T>*>(flat.data()),

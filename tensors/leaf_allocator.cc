@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
 #include "rill/tensors/dtype.h"
@@ -48,10 +46,10 @@ absl::StatusOr<Tensor> LeafAllocator::Make(DType dtype, const Shape& shape) {
   // Too large to share, or without elements.
   if (bytes == 0) return Tensor::Empty(dtype, shape, options_);
   if (planned_bytes_ == kMaxBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "LeafAllocator::Make: the bytes of all leaves, among them ",
         DTypeName(dtype), shape.ToString(),
-        ", do not fit in int64, want at most ", kMaxBytes));
+        ", do not fit in int64, want at most ", kMaxBytes);
   }
   // At the first leaf, when all have been planned.
   if (buffer_ == nullptr) {

@@ -35,10 +35,10 @@ absl::StatusOr<int64_t> BytesOf(absl::string_view caller, DType dtype,
   int64_t bytes = DTypeSize(dtype);
   for (const int64_t size : shape.sizes()) {
     if (size > 0 && __builtin_mul_overflow(bytes, size, &bytes)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(caller, ": bytes of ", DTypeName(dtype),
-                       shape.ToString(), " do not fit in int64, want at most ",
-                       std::numeric_limits<int64_t>::max()));
+      return InvalidArgument(caller, ": bytes of ", DTypeName(dtype),
+                             shape.ToString(),
+                             " do not fit in int64, want at most ",
+                             std::numeric_limits<int64_t>::max());
     }
   }
   return shape.num_elements() == 0 ? 0 : bytes;
@@ -116,9 +116,9 @@ absl::StatusOr<Tensor> Tensor::FromFlags(const std::vector<bool>& flags,
 absl::StatusOr<Tensor> Tensor::FromBytes(DType dtype, const Shape& shape,
                                          const void* values, int64_t count) {
   if (count != shape.num_elements()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Tensor::From: number of values for shape ", shape.ToString(), ": got ",
-        count, ", want ", shape.num_elements()));
+    return InvalidArgument("Tensor::From: number of values for shape ",
+                           shape.ToString(), ": got ", count, ", want ",
+                           shape.num_elements());
   }
   RILL_ASSIGN_OR_RETURN(Tensor copy, Empty(dtype, shape));
   if (count > 0) {
@@ -132,12 +132,12 @@ absl::StatusOr<Tensor> Tensor::View(std::shared_ptr<Buffer> buffer, DType dtype,
                                     const Shape& shape, int64_t offset_bytes,
                                     absl::Span<const int64_t> strides_bytes) {
   if (buffer == nullptr) {
-    return absl::InvalidArgumentError("Tensor::View: buffer is null");
+    return InvalidArgument("Tensor::View: buffer is null");
   }
   if (static_cast<int>(strides_bytes.size()) != shape.rank()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Tensor::View: number of strides for shape ", shape.ToString(),
-        ": got ", strides_bytes.size(), ", want ", shape.rank()));
+    return InvalidArgument("Tensor::View: number of strides for shape ",
+                           shape.ToString(), ": got ", strides_bytes.size(),
+                           ", want ", shape.rank());
   }
   RILL_RETURN_IF_ERROR(BytesOf("Tensor::View", dtype, shape).status());
   const int64_t size = buffer->size_bytes();
@@ -150,22 +150,22 @@ absl::StatusOr<Tensor> Tensor::View(std::shared_ptr<Buffer> buffer, DType dtype,
       is_empty || ReachOf(shape, strides_bytes, DTypeSize(dtype), &low, &high);
   if (!fits || offset_bytes < 0 || offset_bytes > size ||
       offset_bytes + low < 0 || high > size - offset_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "Tensor::View: elements of ", DTypeName(dtype), shape.ToString(),
         " with strides [", absl::StrJoin(strides_bytes, ", "), "] from offset ",
         offset_bytes, ": got ",
         fits ? absl::StrCat("bytes [offset + ", low, ", offset + ", high, ")")
              : "bytes past int64",
-        ", want them inside the buffer's [0, ", size, ")"));
+        ", want them inside the buffer's [0, ", size, ")");
   }
   std::byte* data = buffer->data() + offset_bytes;
   // Unaligned elements would be undefined behaviour in every loop over them.
   if (!is_empty && !IsAligned(data, shape, strides_bytes, dtype)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Tensor::View: offset ", offset_bytes, " and strides [",
-        absl::StrJoin(strides_bytes, ", "), "] of ", DTypeName(dtype),
-        shape.ToString(), " must be multiples of ", AlignmentOf(dtype),
-        " bytes; copy the bytes to an aligned place"));
+    return InvalidArgument("Tensor::View: offset ", offset_bytes,
+                           " and strides [", absl::StrJoin(strides_bytes, ", "),
+                           "] of ", DTypeName(dtype), shape.ToString(),
+                           " must be multiples of ", AlignmentOf(dtype),
+                           " bytes; copy the bytes to an aligned place");
   }
   Tensor view(std::move(buffer), data, dtype, shape);
   for (int d = 0; d < shape.rank(); ++d) view.strides_[d] = strides_bytes[d];
@@ -181,28 +181,28 @@ absl::StatusOr<Tensor> Tensor::View(std::shared_ptr<Buffer> buffer, DType dtype,
 
 absl::Status Tensor::CheckFlat(DType dtype) const {
   if (dtype != dtype_) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Tensor::Flat: dtype: got ", DTypeName(dtype), ", want ",
-        DTypeName(dtype_), " as the tensor's; use Cast for another dtype"));
+    return InvalidArgument("Tensor::Flat: dtype: got ", DTypeName(dtype),
+                           ", want ", DTypeName(dtype_),
+                           " as the tensor's; use Cast for another dtype");
   }
   if (!is_host()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("Tensor::Flat: the CPU cannot read a tensor on ",
-                     device().ToString(), "; use To(Device::Cpu()) first"));
+    return FailedPrecondition("Tensor::Flat: the CPU cannot read a tensor on ",
+                              device().ToString(),
+                              "; use To(Device::Cpu()) first");
   }
   if (!is_contiguous()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("Tensor::Flat: ", DTypeName(dtype_), shape_.ToString(),
-                     " with strides [", absl::StrJoin(strides_bytes(), ", "),
-                     "] is not contiguous; use Contiguous() first"));
+    return FailedPrecondition("Tensor::Flat: ", DTypeName(dtype_),
+                              shape_.ToString(), " with strides [",
+                              absl::StrJoin(strides_bytes(), ", "),
+                              "] is not contiguous; use Contiguous() first");
   }
   return absl::OkStatus();
 }
 
 absl::Status Tensor::ItemError() const {
-  return absl::InvalidArgumentError(
-      absl::StrCat("Tensor::Item: number of elements of shape ",
-                   shape_.ToString(), ": got ", num_elements(), ", want 1"));
+  return InvalidArgument("Tensor::Item: number of elements of shape ",
+                         shape_.ToString(), ": got ", num_elements(),
+                         ", want 1");
 }
 
 }  // namespace rill

@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
@@ -52,32 +51,31 @@ bool SameLayout(const Tensor& a, const Tensor& b) {
 
 absl::Status Tensor::CheckCopyFrom(const Tensor& from) const {
   if (dtype_ != from.dtype_ || !(shape_ == from.shape_)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Tensor::CopyFrom: got ", DTypeName(from.dtype_),
-                     from.shape_.ToString(), ", want ", DTypeName(dtype_),
-                     shape_.ToString(), " as the destination"));
+    return InvalidArgument("Tensor::CopyFrom: got ", DTypeName(from.dtype_),
+                           from.shape_.ToString(), ", want ", DTypeName(dtype_),
+                           shape_.ToString(), " as the destination");
   }
   if (num_elements() == 0) return absl::OkStatus();
   if (!is_writable()) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "Tensor::CopyFrom: the destination is read-only; Clone it first");
   }
   for (int d = 0; d < rank(); ++d) {
     // Writing to repeated elements would leave the last one that came.
     if (shape_[d] > 1 && strides_[d] == 0) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("Tensor::CopyFrom: the destination of shape ",
-                       shape_.ToString(), " repeats its elements in dimension ",
-                       d, "; Clone it before writing"));
+      return FailedPrecondition("Tensor::CopyFrom: the destination of shape ",
+                                shape_.ToString(),
+                                " repeats its elements in dimension ", d,
+                                "; Clone it before writing");
     }
   }
   // Copies between devices are of one run of bytes.
   if (device() != from.device() &&
       (!is_contiguous() || !from.is_contiguous())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Tensor::CopyFrom: between ", from.device().ToString(),
-                     " and ", device().ToString(),
-                     " both sides must be contiguous; use Contiguous() first"));
+    return InvalidArgument(
+        "Tensor::CopyFrom: between ", from.device().ToString(), " and ",
+        device().ToString(),
+        " both sides must be contiguous; use Contiguous() first");
   }
   return absl::OkStatus();
 }
@@ -89,7 +87,7 @@ absl::Status Tensor::CopyWithinDevice(const Tensor& from) const {
     ForEachRun(shape_, strides_bytes(), from.strides_bytes(), item,
                [&](int64_t to_offset, int64_t from_offset, int64_t bytes) {
                  tensor_internal::CopyRun(data_ + to_offset,
-                                              from.data_ + from_offset, bytes);
+                                          from.data_ + from_offset, bytes);
                });
     return absl::OkStatus();
   }
@@ -132,16 +130,16 @@ absl::Status Tensor::CopyFromAsync(const Tensor& from,
   RILL_RETURN_IF_ERROR(CheckCopyFrom(from));
   if (num_elements() == 0) return absl::OkStatus();
   if (!is_contiguous() || !from.is_contiguous()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "Tensor::CopyFromAsync: both sides must be contiguous; use "
         "Contiguous() first");
   }
   // The caller's stream has to be of the device that is copied from or to.
   for (const Device& side : {device(), from.device()}) {
     if (side.is_cpu() || side == stream.device()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Tensor::CopyFromAsync: got a stream of ", stream.device().ToString(),
-        ", want one of ", side.ToString(), " as the tensor's"));
+    return InvalidArgument("Tensor::CopyFromAsync: got a stream of ",
+                           stream.device().ToString(), ", want one of ",
+                           side.ToString(), " as the tensor's");
   }
   return CopyAsync(data_, from.data_, size_bytes(), stream);
 }
@@ -191,9 +189,9 @@ absl::StatusOr<Tensor> Tensor::Pin(Device device) const {
   // Memory of a device's backend, so that its copies need not wait.
   if (!is_valid() || is_pinned()) return *this;
   if (!is_host()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Tensor::Pin: the tensor is on ", this->device().ToString(),
-        ", want host memory; use To(Device::Cpu()) first"));
+    return InvalidArgument("Tensor::Pin: the tensor is on ",
+                           this->device().ToString(),
+                           ", want host memory; use To(Device::Cpu()) first");
   }
   RILL_ASSIGN_OR_RETURN(Tensor copy,
                         Empty(dtype_, shape_, {device, MemoryKind::kPinned}));

@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -68,19 +67,18 @@ std::optional<Strides> StridesAs(const Shape& from,
 absl::Status CheckSameCount(absl::string_view caller, const Shape& from,
                             const Shape& to) {
   if (from.num_elements() == to.num_elements()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": number of elements: got ", to.num_elements(),
-                   " of shape ", to.ToString(), ", want ", from.num_elements(),
-                   " of shape ", from.ToString()));
+  return InvalidArgument(caller, ": number of elements: got ",
+                         to.num_elements(), " of shape ", to.ToString(),
+                         ", want ", from.num_elements(), " of shape ",
+                         from.ToString());
 }
 
 }  // namespace
 
 absl::Status Tensor::CheckDim(absl::string_view caller, int dim) const {
   if (dim >= 0 && dim < rank()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": dimension of shape ", shape_.ToString(), ": got ",
-                   dim, ", want one in [0, ", rank(), ")"));
+  return InvalidArgument(caller, ": dimension of shape ", shape_.ToString(),
+                         ": got ", dim, ", want one in [0, ", rank(), ")");
 }
 
 absl::StatusOr<Tensor> Tensor::Index(int64_t index) const {
@@ -90,9 +88,9 @@ absl::StatusOr<Tensor> Tensor::Index(int64_t index) const {
 absl::StatusOr<Tensor> Tensor::Select(int dim, int64_t index) const {
   RILL_RETURN_IF_ERROR(CheckDim("Tensor::Select", dim));
   if (index < 0 || index >= shape_[dim]) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "Tensor::Select: index ", index, " is outside [0, ", shape_[dim],
-        ") in dimension ", dim, " of shape ", shape_.ToString()));
+    return OutOfRange("Tensor::Select: index ", index, " is outside [0, ",
+                      shape_[dim], ") in dimension ", dim, " of shape ",
+                      shape_.ToString());
   }
   absl::StatusOr<Tensor> view = *this;
   // Without elements the strides mean nothing, and must not move the address.
@@ -107,13 +105,12 @@ absl::StatusOr<Tensor> Tensor::Slice(int dim, int64_t begin, int64_t end,
                                      int64_t step) const {
   RILL_RETURN_IF_ERROR(CheckDim("Tensor::Slice", dim));
   if (step < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Tensor::Slice: step: got ", step, ", want >= 1"));
+    return InvalidArgument("Tensor::Slice: step: got ", step, ", want >= 1");
   }
   if (begin < 0 || begin > end || end > shape_[dim]) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "Tensor::Slice: [", begin, ", ", end, ") is not inside [0, ",
-        shape_[dim], ") in dimension ", dim, " of shape ", shape_.ToString()));
+    return OutOfRange("Tensor::Slice: [", begin, ", ", end,
+                      ") is not inside [0, ", shape_[dim], ") in dimension ",
+                      dim, " of shape ", shape_.ToString());
   }
   absl::StatusOr<Tensor> view = *this;
   const int64_t size = begin == end ? 0
@@ -132,23 +129,23 @@ absl::StatusOr<Tensor> Tensor::Slice(int dim, int64_t begin, int64_t end,
 absl::StatusOr<Tensor> Tensor::Squeeze(int dim) const {
   RILL_RETURN_IF_ERROR(CheckDim("Tensor::Squeeze", dim));
   if (shape_[dim] != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Tensor::Squeeze: size of dimension ", dim, " of shape ",
-                     shape_.ToString(), ": got ", shape_[dim], ", want 1"));
+    return InvalidArgument("Tensor::Squeeze: size of dimension ", dim,
+                           " of shape ", shape_.ToString(), ": got ",
+                           shape_[dim], ", want 1");
   }
   return Select(dim, 0);
 }
 
 absl::StatusOr<Tensor> Tensor::Unsqueeze(int dim) const {
   if (dim < 0 || dim > rank()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Tensor::Unsqueeze: dimension for shape ", shape_.ToString(), ": got ",
-        dim, ", want one in [0, ", rank(), "]"));
+    return InvalidArgument("Tensor::Unsqueeze: dimension for shape ",
+                           shape_.ToString(), ": got ", dim,
+                           ", want one in [0, ", rank(), "]");
   }
   if (rank() == Shape::kMaxRank) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Tensor::Unsqueeze: rank of shape ", shape_.ToString(),
-                     ": got ", rank(), ", want less than ", Shape::kMaxRank));
+    return InvalidArgument("Tensor::Unsqueeze: rank of shape ",
+                           shape_.ToString(), ": got ", rank(),
+                           ", want less than ", Shape::kMaxRank);
   }
   Tensor view = *this;
   view.shape_ = shape_.WithDim(dim, 1);
@@ -168,9 +165,9 @@ absl::StatusOr<Tensor> Tensor::Permute(absl::Span<const int> dims) const {
     if (dim >= 0 && dim < rank()) seen |= 1u << dim;
   }
   if (static_cast<int>(dims.size()) != rank() || seen != (1u << rank()) - 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "Tensor::Permute: dimensions of shape ", shape_.ToString(), ": got {",
-        absl::StrJoin(dims, ", "), "}, want each of [0, ", rank(), ") once"));
+        absl::StrJoin(dims, ", "), "}, want each of [0, ", rank(), ") once");
   }
   Tensor view = *this;
   view.shape_ = Shape();
@@ -191,13 +188,12 @@ absl::StatusOr<Tensor> Tensor::Expand(const Shape& shape) const {
     fits = shape_[d] == 1 || shape_[d] == shape[d + added];
   }
   if (!fits) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Tensor::Expand: got shape ", shape.ToString(),
-                     ", want one that ends "
-                     "like ",
-                     shape_.ToString(),
-                     " but for sizes of 1, whose bytes fit in "
-                     "int64"));
+    return InvalidArgument("Tensor::Expand: got shape ", shape.ToString(),
+                           ", want one that ends "
+                           "like ",
+                           shape_.ToString(),
+                           " but for sizes of 1, whose bytes fit in "
+                           "int64");
   }
   Tensor view = *this;
   view.shape_ = shape;
@@ -221,10 +217,10 @@ absl::StatusOr<Tensor> Tensor::ViewAs(const Shape& shape) const {
   const std::optional<Strides> strides =
       StridesAs(shape_, strides_bytes(), DTypeSize(dtype_), shape);
   if (!strides.has_value()) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         "Tensor::ViewAs: shape ", shape_.ToString(), " with strides [",
         absl::StrJoin(strides_bytes(), ", "), "] cannot be seen as ",
-        shape.ToString(), " without a copy; use Reshape"));
+        shape.ToString(), " without a copy; use Reshape");
   }
   view.strides_ = *strides;
   return view;

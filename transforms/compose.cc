@@ -63,8 +63,8 @@ absl::StatusOr<std::unique_ptr<Compose>> Compose::Create(
     std::vector<std::unique_ptr<BatchTransform>> transforms) {
   for (size_t i = 0; i < transforms.size(); ++i) {
     if (transforms[i] != nullptr) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Compose::Create: transform ", i, ": got null, want a transform"));
+    return InvalidArgument("Compose::Create: transform ", i,
+                           ": got null, want a transform");
   }
   return std::unique_ptr<Compose>(new Compose(std::move(transforms)));
 }
@@ -73,12 +73,12 @@ absl::Status Compose::Insert(int64_t place,
                              std::unique_ptr<BatchTransform> transform) {
   const auto count = static_cast<int64_t>(transforms_.size());
   if (transform == nullptr) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "Compose::Insert: transform: got null, want a transform");
   }
   if (place < 0 || place > count) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Compose::Insert: place: got ", place, ", want [0, ", count, "]"));
+    return InvalidArgument("Compose::Insert: place: got ", place, ", want [0, ",
+                           count, "]");
   }
   transforms_.insert(transforms_.begin() + place, std::move(transform));
   return absl::OkStatus();
@@ -87,8 +87,8 @@ absl::Status Compose::Insert(int64_t place,
 absl::StatusOr<std::unique_ptr<BatchTransform>> Compose::Remove(int64_t place) {
   const auto count = static_cast<int64_t>(transforms_.size());
   if (place < 0 || place >= count) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Compose::Remove: place: got ", place, ", want [0, ", count, ")"));
+    return InvalidArgument("Compose::Remove: place: got ", place, ", want [0, ",
+                           count, ")");
   }
   std::unique_ptr<BatchTransform> transform = std::move(transforms_[place]);
   transforms_.erase(transforms_.begin() + place);

@@ -3,8 +3,6 @@
 
 #include <cmath>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 
 namespace rill::transforms_internal {
@@ -18,9 +16,8 @@ absl::StatusOr<Tensor> FillValue(absl::string_view caller,
   const absl::StatusOr<Tensor> element =
       LeafSpec::Unbounded(dtype, {}).Encode({value});
   if (!element.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": \"", key, "\": fill value: got ", value,
-                     ", want one of ", DTypeName(dtype)));
+    return InvalidArgument(caller, ": \"", key, "\": fill value: got ", value,
+                           ", want one of ", DTypeName(dtype));
   }
   // The expanded tensor has strides of 0; callers copy its bytes as a row.
   RILL_ASSIGN_OR_RETURN(const Tensor filled, element->Expand(shape));

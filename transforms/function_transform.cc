@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
 
 namespace rill {
 namespace {
@@ -65,9 +65,8 @@ class FunctionTransformImpl final : public BatchTransform {
 absl::Status CheckPair(absl::string_view name, bool has_function,
                        bool has_spec) {
   if (has_function || !has_spec) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("FunctionTransform::Create: ", name,
-                   "_spec: got a function, want none without ", name));
+  return InvalidArgument("FunctionTransform::Create: ", name,
+                         "_spec: got a function, want none without ", name);
 }
 
 }  // namespace
@@ -77,12 +76,12 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> FunctionTransform::Create(
   const bool has_forward = options.forward != nullptr;
   const bool has_inverse = options.inverse != nullptr;
   if (!has_forward && !has_inverse) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "FunctionTransform::Create: forward, inverse: got none, want at least "
         "one");
   }
   if (options.name.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "FunctionTransform::Create: name: got an empty one, want a text");
   }
   for (const absl::Status& status :

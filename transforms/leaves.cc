@@ -28,9 +28,9 @@ absl::StatusOr<const Tensor*> FindOnHost(absl::string_view caller,
                         absl::StrCat(caller, ": ", status.message()));
   }
   if (leaf->is_host()) return leaf;
-  return absl::FailedPreconditionError(absl::StrCat(
+  return FailedPrecondition(
       caller, ": \"", key, "\" lies on ", leaf->device().ToString(),
-      ", want host memory; put ToDevice behind this transform"));
+      ", want host memory; put ToDevice behind this transform");
 }
 
 // The same, of this dtype and shape.
@@ -102,9 +102,9 @@ absl::StatusOr<Tensor> WriteLeaf(absl::string_view key, DType dtype,
 absl::Status CheckLeaf(absl::string_view caller, absl::string_view key,
                        const Tensor& leaf, DType dtype, const Shape& shape) {
   if (leaf.dtype() == dtype && leaf.shape() == shape) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": \"", key, "\": got ", DTypeName(leaf.dtype()),
-      leaf.shape().ToString(), ", want ", DTypeName(dtype), shape.ToString()));
+  return InvalidArgument(caller, ": \"", key, "\": got ",
+                         DTypeName(leaf.dtype()), leaf.shape().ToString(),
+                         ", want ", DTypeName(dtype), shape.ToString());
 }
 
 absl::Status CheckKeys(absl::string_view caller, absl::string_view option,
@@ -113,8 +113,8 @@ absl::Status CheckKeys(absl::string_view caller, absl::string_view option,
     RILL_RETURN_IF_ERROR(CheckKey(keys[i])) << caller << ": " << option;
     const auto before = keys.first(i);
     if (std::find(before.begin(), before.end(), keys[i]) != before.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": ", option, ": got \"", keys[i], "\" twice, want once"));
+      return InvalidArgument(caller, ": ", option, ": got \"", keys[i],
+                             "\" twice, want once");
     }
   }
   return absl::OkStatus();
@@ -123,8 +123,8 @@ absl::Status CheckKeys(absl::string_view caller, absl::string_view option,
 absl::Status CheckSomeKeys(absl::string_view caller, absl::string_view option,
                            absl::Span<const std::string> keys) {
   if (keys.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": ", option, ": got none, want at least one"));
+    return InvalidArgument(caller, ": ", option,
+                           ": got none, want at least one");
   }
   return CheckKeys(caller, option, keys);
 }
@@ -134,8 +134,8 @@ absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
   RILL_RETURN_IF_ERROR(CheckSomeKeys(caller, option, keys));
   for (const std::string& key : keys) {
     if (!absl::StartsWith(key, "next/")) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": ", option, ": got \"", key, "\", want keys of the root"));
+    return InvalidArgument(caller, ": ", option, ": got \"", key,
+                           "\", want keys of the root");
   }
   return absl::OkStatus();
 }
@@ -149,15 +149,14 @@ absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
   for (const TensorDictSpec::Leaf& other : spec.leaves()) {
     keys.push_back(other.key);
   }
-  return absl::NotFoundError(absl::StrCat(caller, ": no leaf \"", key,
-                                          "\", there are [",
-                                          absl::StrJoin(keys, ", "), "]"));
+  return NotFound(caller, ": no leaf \"", key, "\", there are [",
+                  absl::StrJoin(keys, ", "), "]");
 }
 
 absl::Status Misfit(absl::string_view caller, absl::string_view key,
                     const LeafSpec& got, absl::string_view want) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": \"", key, "\": got ", got.ToString(), ", want ", want));
+  return InvalidArgument(caller, ": \"", key, "\": got ", got.ToString(),
+                         ", want ", want);
 }
 
 bool IsFloat32Or64(DType dtype) {
@@ -191,8 +190,8 @@ absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
 
 absl::StatusOr<int64_t> NumSteps(absl::string_view caller, const Shape& batch) {
   if (batch.rank() > 0) return batch[batch.rank() - 1];
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": got batch shape [], want [*B, T], in order of time"));
+  return InvalidArgument(
+      caller, ": got batch shape [], want [*B, T], in order of time");
 }
 
 void AddLeaf(absl::string_view key, const LeafSpec& leaf, LeafUse use,

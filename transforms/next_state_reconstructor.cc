@@ -154,9 +154,8 @@ class NextStateReconstructorTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(Tensor leaf,
                           transforms_internal::ReadLeaf(kForward, key, batch));
     if (leaf.dtype() == DType::kBool) return leaf;
-    return absl::InvalidArgumentError(
-        absl::StrCat(kForward, ": \"", key, "\": got ", DTypeName(leaf.dtype()),
-                     ", want bool"));
+    return InvalidArgument(kForward, ": \"", key, "\": got ",
+                           DTypeName(leaf.dtype()), ", want bool");
   }
 
   // Clears the flags of rows that pad and of those before them, whose next row

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
 
@@ -13,8 +12,8 @@ namespace {
 
 absl::Status BadNumber(absl::string_view option, double got,
                        absl::string_view want) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "RewardScaling::Create: ", option, ": got ", got, ", want ", want));
+  return InvalidArgument("RewardScaling::Create: ", option, ": got ", got,
+                         ", want ", want);
 }
 
 }  // namespace

@@ -57,9 +57,9 @@ class RewardSumTransform final : public StepTransform {
     const bool is_float =
         reward.dtype == DType::kFloat32 || reward.dtype == DType::kFloat64;
     if (!is_float || reward.shape != Shape({1})) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("RewardSum::PlanSteps: \"", reward_key, "\": got ",
-                       reward.ToString(), ", want float32[1] or float64[1]"));
+      return InvalidArgument("RewardSum::PlanSteps: \"", reward_key, "\": got ",
+                             reward.ToString(),
+                             ", want float32[1] or float64[1]");
     }
     StepPlan plan = {.spec = step};
     // The root first: OnReset and OnStep find the leaves at these places.

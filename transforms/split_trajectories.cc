@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/ops/shape_ops.h"
@@ -69,9 +68,9 @@ absl::StatusOr<std::vector<Run>> FindRuns(
     return runs;
   }
   if (flat.Find(options.done_key) == nullptr) {
-    return absl::NotFoundError(absl::StrCat(
-        kCaller, ": got neither \"", options.trajectory_key, "\" nor \"",
-        options.done_key, "\" in ", flat.DebugString(), ", want one of them"));
+    return NotFound(kCaller, ": got neither \"", options.trajectory_key,
+                    "\" nor \"", options.done_key, "\" in ", flat.DebugString(),
+                    ", want one of them");
   }
   RILL_ASSIGN_OR_RETURN(
       const Tensor done,
@@ -119,19 +118,17 @@ absl::StatusOr<TensorDict> SplitTrajectories(
     const TensorDict& batch, const SplitTrajectoriesOptions& options) {
   const Shape& shape = batch.batch_shape();
   if (shape.rank() == 0 || shape.num_elements() == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": batch shape: got ", shape.ToString(),
-                     ", want [*B, time] of at least one step"));
+    return InvalidArgument(kCaller, ": batch shape: got ", shape.ToString(),
+                           ", want [*B, time] of at least one step");
   }
   // A view where the layout allows it.
   RILL_ASSIGN_OR_RETURN(TensorDict flat, batch.Reshape({shape.num_elements()}));
   RILL_ASSIGN_OR_RETURN(const std::vector<Run> runs,
                         FindRuns(flat, shape[shape.rank() - 1], options));
   if (runs.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": \"", options.trajectory_key, "\": got ",
-                     kMissing, " in all of ", shape.ToString(),
-                     ", want at least one step that is not missing"));
+    return InvalidArgument(kCaller, ": \"", options.trajectory_key, "\": got ",
+                           kMissing, " in all of ", shape.ToString(),
+                           ", want at least one step that is not missing");
   }
   RILL_RETURN_IF_ERROR(AddLeaves(runs, options, &flat));
   int64_t longest = 0;

@@ -138,9 +138,9 @@ class StepCounterTransform final : public StepTransform {
 absl::StatusOr<std::unique_ptr<StepTransform>> StepCounter::Create(
     const Options& options) {
   if (options.max_steps.has_value() && *options.max_steps < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("StepCounter::Create: max_steps: got ", *options.max_steps,
-                     ", want > 0, or none to count only"));
+    return InvalidArgument("StepCounter::Create: max_steps: got ",
+                           *options.max_steps,
+                           ", want > 0, or none to count only");
   }
   RILL_RETURN_IF_ERROR(CheckKey(options.step_count_key))
       << "StepCounter::Create: step_count_key";

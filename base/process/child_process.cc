@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/process/poll_until.h"
+#include "rill/base/status_macros.h"
 
 namespace rill {
 namespace {
@@ -24,8 +25,8 @@ namespace {
 constexpr int kFirstDescriptor = 3;
 
 absl::Status StartError(absl::string_view program, int error) {
-  return absl::UnavailableError(absl::StrCat("ChildProcess::Start: \"", program,
-                                             "\": ", std::strerror(error)));
+  return Unavailable("ChildProcess::Start: \"", program,
+                     "\": ", std::strerror(error));
 }
 
 // Copies of descriptors above those that the child gets. With the originals, a

@@ -175,9 +175,9 @@ absl::Status SavedState::CheckType(absl::string_view type,
   if (type_ == type && version_ >= 0 && version_ <= max_version) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      type, "::LoadState: got the state of ", type_, " version ", version_,
-      ", want that of ", type, " version <= ", max_version));
+  return FailedPrecondition(type, "::LoadState: got the state of ", type_,
+                            " version ", version_, ", want that of ", type,
+                            " version <= ", max_version);
 }
 
 template <typename T>
@@ -234,12 +234,11 @@ absl::StatusOr<const SavedState*> SavedState::Part(absl::string_view name,
 }
 
 absl::Status SavedState::Damaged(absl::string_view what) const {
-  return absl::DataLossError(absl::StrCat(type_, "::LoadState: ", what));
+  return DataLoss(type_, "::LoadState: ", what);
 }
 
 absl::Status SavedState::DoesNotFit(absl::string_view what) const {
-  return absl::FailedPreconditionError(
-      absl::StrCat(type_, "::LoadState: ", what));
+  return FailedPrecondition(type_, "::LoadState: ", what);
 }
 
 std::string SavedState::Encode() const {
@@ -257,7 +256,7 @@ bool SavedState::IsSavedState(absl::string_view bytes) {
 
 absl::StatusOr<SavedState> SavedState::Decode(absl::string_view bytes) {
   const auto damaged = [](const auto&... what) {
-    return absl::DataLossError(absl::StrCat("SavedState::Decode: ", what...));
+    return DataLoss("SavedState::Decode: ", what...);
   };
   if (bytes.size() < kHeaderBytes + kChecksumBytes || !IsSavedState(bytes)) {
     return damaged(
@@ -275,8 +274,8 @@ absl::StatusOr<SavedState> SavedState::Decode(absl::string_view bytes) {
   }
   Decoder decoder(content.substr(kMagic.size()));
   if (const uint64_t form = decoder.Uint(4); form != kForm) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("SavedState::Decode: form: got ", form, ", want ", kForm));
+    return FailedPrecondition("SavedState::Decode: form: got ", form, ", want ",
+                              kForm);
   }
   SavedState state;
   decoder.Take(&state);

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
@@ -69,11 +68,11 @@ absl::Status DeviceBatch::BindSteps(const Options& options,
   for (const TensorDictSpec::Leaf& leaf : options.step_spec.leaves()) {
     RILL_ASSIGN_OR_RETURN(const Tensor from, step.Get(leaf.key));
     if (from.device() != stream_.device() || !from.is_contiguous()) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           "SyncCollector::Create: leaf \"", leaf.key, "\" of the steps: got ",
           from.is_contiguous() ? "" : "one that is not contiguous ", "on ",
           from.device().ToString(), ", want a contiguous one on ",
-          stream_.device().ToString()));
+          stream_.device().ToString());
     }
     const Tensor& to = *batch_.Find(leaf.key);
     const int64_t width = to.size_bytes() / rows;

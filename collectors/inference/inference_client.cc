@@ -76,8 +76,8 @@ absl::StatusOr<int64_t> InferenceClient::Act(const TensorDict& root,
   for (const BoundRows* rows : {&asked_, &answered_}) {
     // The place of a client has room for just so many.
     if (rows->rows() == layout_.lanes()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": lanes: got ", rows->rows(), ", want ", layout_.lanes()));
+    return InvalidArgument(kCaller, ": lanes: got ", rows->rows(), ", want ",
+                           layout_.lanes());
   }
   std::byte* const question = calls_->question(client_);
   new (question) QuestionHead{.explore = context.explore};

@@ -23,9 +23,9 @@ int64_t RoundUp(int64_t bytes) {
 
 absl::Status CheckIsNew(absl::string_view key, const TensorDictSpec& in) {
   if (in.Find(key) == nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "leaf \"", key,
-      "\": got it twice, want other names in root, action and outputs"));
+      "\": got it twice, want other names in root, action and outputs");
 }
 
 }  // namespace
@@ -34,11 +34,10 @@ absl::StatusOr<InferenceLayout> InferenceLayout::Create(
     int64_t lanes, const TensorDictSpec& root, const TensorDictSpec& action,
     const TensorDictSpec& outputs) {
   if (lanes < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("lanes: got ", lanes, ", want >= 1"));
+    return InvalidArgument("lanes: got ", lanes, ", want >= 1");
   }
   if (action.leaves().empty()) {
-    return absl::InvalidArgumentError("action: got no leaf, want one or more");
+    return InvalidArgument("action: got no leaf, want one or more");
   }
   InferenceLayout layout;
   layout.lanes_ = lanes;
@@ -85,10 +84,10 @@ absl::StatusOr<std::vector<InferenceLayout::Leaf>> InferenceLayout::Place(
         __builtin_mul_overflow(lanes_, placed.bytes, &placed.bytes) ||
         __builtin_add_overflow(placed.offset, placed.bytes, bytes) ||
         *bytes > channel_internal::SharedCalls::kMaxBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           "leaf \"", leaf.key, "\": got ", lanes_, " lanes of ",
           leaf.spec.shape.ToString(), ", want at most ",
-          channel_internal::SharedCalls::kMaxBytes, " bytes in all"));
+          channel_internal::SharedCalls::kMaxBytes, " bytes in all");
     }
     leaves.push_back(std::move(placed));
   }
@@ -111,7 +110,7 @@ absl::StatusOr<InferenceLayout> InferenceLayout::FromBytes(
   int64_t lanes = 0;
   if (lines.size() != 4 || !absl::SimpleAtoi(lines[0], &lanes)) {
     // Written and read by the same program.
-    return absl::InternalError("a layout of other lines");
+    return Internal("a layout of other lines");
   }
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec root, SpecFromJson(lines[1]));
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec action, SpecFromJson(lines[2]));

@@ -37,14 +37,12 @@ constexpr char kCreate[] = "InferenceServer::Create";
 
 absl::Status Refuse(absl::string_view option, int64_t got,
                     absl::string_view want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(kCreate, ": ", option, ": got ", got, ", want ", want));
+  return InvalidArgument(kCreate, ": ", option, ": got ", got, ", want ", want);
 }
 
 absl::Status CheckOptions(const InferenceServer::Options& options) {
   if (options.policy == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": policy: got null, want a policy"));
+    return InvalidArgument(kCreate, ": policy: got null, want a policy");
   }
   if (options.clients < 1 || options.clients > SharedCalls::kMaxCallers) {
     return Refuse("clients", options.clients, "[1, 4096]");
@@ -53,9 +51,9 @@ absl::Status CheckOptions(const InferenceServer::Options& options) {
     return Refuse("min_clients", options.min_clients, ">= 1");
   }
   if (options.max_wait < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": max_wait: got ",
-                     absl::FormatDuration(options.max_wait), ", want >= 0"));
+    return InvalidArgument(kCreate, ": max_wait: got ",
+                           absl::FormatDuration(options.max_wait),
+                           ", want >= 0");
   }
   return absl::OkStatus();
 }

@@ -47,8 +47,8 @@ absl::StatusOr<std::unique_ptr<TrajectorySource>> TrajectorySource::Create(
     Options options) {
   const auto refuse = [](absl::string_view option, auto got,
                          absl::string_view want) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": ", option, ": got ", got, ", want ", want));
+    return InvalidArgument(kCreate, ": ", option, ": got ", got, ", want ",
+                           want);
   };
   if (options.source == nullptr) return refuse("source", "null", "a source");
   if (options.trajectories_per_batch < 1) {
@@ -66,12 +66,12 @@ absl::Status TrajectorySource::CheckLeaf(absl::string_view key, DType dtype,
                                          size_t* number) const {
   const LeafSpec* const leaf = options_.source->spec().Find(key);
   if (leaf == nullptr || leaf->dtype != dtype || !(leaf->shape == shape)) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCreate, ": \"", key, "\" of the source: got ",
         leaf == nullptr
             ? "none"
             : absl::StrCat(DTypeName(leaf->dtype), leaf->shape.ToString()),
-        ", want ", DTypeName(dtype), shape.ToString()));
+        ", want ", DTypeName(dtype), shape.ToString());
   }
   *number = std::find_if(leaves_.begin(), leaves_.end(),
                          [&](const Leaf& one) { return one.key == key; }) -
@@ -82,9 +82,9 @@ absl::Status TrajectorySource::CheckLeaf(absl::string_view key, DType dtype,
 absl::Status TrajectorySource::Bind() {
   spec_ = options_.source->spec();
   if (!spec_.non_tensors().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCreate, ": \"", spec_.non_tensors().front().key,
-        "\" of the source: got an entry that is no tensor, want tensors"));
+        "\" of the source: got an entry that is no tensor, want tensors");
   }
   for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
     // Bytes alone: steps are kept and joined without a look at their values,
@@ -166,9 +166,9 @@ absl::Status TrajectorySource::Take(const TensorDict& batch,
       options_.source->spec().CheckLayout("TrajectorySource::Next", batch));
   const Shape& shape = batch.batch_shape();
   if (shape.rank() != 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("TrajectorySource::Next: batch of the source: got shape ",
-                     shape.ToString(), ", want [lanes, time]"));
+    return InvalidArgument(
+        "TrajectorySource::Next: batch of the source: got shape ",
+        shape.ToString(), ", want [lanes, time]");
   }
   std::vector<Tensor> dense;
   Rows rows;
@@ -176,10 +176,9 @@ absl::Status TrajectorySource::Take(const TensorDict& batch,
     RILL_ASSIGN_OR_RETURN(dense.emplace_back(),
                           batch.Find(leaf.key)->Contiguous());
     if (!dense.back().is_host()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("TrajectorySource::Next: \"", leaf.key, "\": got ",
-                       dense.back().device().ToString(),
-                       ", want host memory; collect into that"));
+      return FailedPrecondition("TrajectorySource::Next: \"", leaf.key,
+                                "\": got ", dense.back().device().ToString(),
+                                ", want host memory; collect into that");
     }
     rows.push_back(dense.back().raw_data());
   }

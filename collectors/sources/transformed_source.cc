@@ -20,7 +20,7 @@ constexpr int64_t kVersion = 1;
 absl::StatusOr<std::unique_ptr<TransformedSource>> TransformedSource::Create(
     Options options) {
   if (options.source == nullptr) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "TransformedSource::Create: source: got null, want a source");
   }
   RILL_ASSIGN_OR_RETURN(auto transforms,

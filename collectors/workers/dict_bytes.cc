@@ -110,8 +110,7 @@ class Reader {
   bool is_at_end() const { return left_.empty(); }
 
   static absl::Status Broken(absl::string_view what) {
-    return absl::DataLossError(absl::StrCat("DictFromBytes: ", what,
-                                            " is not what DictToBytes writes"));
+    return DataLoss("DictFromBytes: ", what, " is not what DictToBytes writes");
   }
 
  private:

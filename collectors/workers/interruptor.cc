@@ -30,7 +30,7 @@ absl::StatusOr<std::unique_ptr<Interruptor>> Interruptor::Attach(int fd) {
   constexpr absl::string_view kAttach = "Interruptor::Attach";
   auto memory = AnonymousMemory::Adopt(fd);
   if (memory == nullptr || memory->size_bytes() != AddressRange::PageBytes()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "Interruptor::Attach: fd: got another file, want that of an "
         "Interruptor");
   }

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/trajectory_id.h"
@@ -43,10 +42,9 @@ absl::StatusOr<JoinedBatch> JoinedBatch::Create(const Options& options) {
   // Without that every row is always a step.
   if (made.is_padded() && (options.may_be_short || *least < *most)) {
     if (made.rows_.Contains(kMaskKey)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("JoinedBatch::Create: leaf \"", kMaskKey,
-                       "\" of the workers: want another name; what pads "
-                       "is marked there"));
+      return InvalidArgument("JoinedBatch::Create: leaf \"", kMaskKey,
+                             "\" of the workers: want another name; what pads "
+                             "is marked there");
     }
     RILL_ASSIGN_OR_RETURN(Tensor mask, Tensor::Zeros(DType::kBool, shape));
     RILL_ASSIGN_OR_RETURN(made.mask_, mask.Flat<bool>());
@@ -65,9 +63,9 @@ absl::StatusOr<TensorDict> JoinedBatch::Add(int64_t worker,
   const Shape& shape = batch.batch_shape();
   if (shape.rank() != 2 || shape[0] != lanes_ || shape[1] < 1 ||
       shape[1] > most_[worker]) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "JoinedBatch::Add: batch of worker ", worker, ": got ",
-        shape.ToString(), ", want [", lanes_, ", 1 to ", most_[worker], "]"));
+    return InvalidArgument("JoinedBatch::Add: batch of worker ", worker,
+                           ": got ", shape.ToString(), ", want [", lanes_,
+                           ", 1 to ", most_[worker], "]");
   }
   // A joined batch begins; along time its parts follow one another from 0.
   if (worker == 0) end_ = 0;

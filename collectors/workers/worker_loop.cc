@@ -14,7 +14,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rill/base/status_macros.h"
@@ -114,19 +113,18 @@ class Worker {
         return Send(MessageKind::kLoaded, "");
       }
       default:
-        return absl::InternalError("a message for the collector");
+        return Internal("a message for the collector");
     }
   }
 
   // A descriptor of its own, which outlives the message.
   static absl::StatusOr<int> Keep(const WorkerSocket::Message& message) {
     if (message.descriptor == nullptr) {
-      return absl::InternalError("a message without its descriptor");
+      return Internal("a message without its descriptor");
     }
     const int fd = fcntl(message.descriptor->get(), F_DUPFD_CLOEXEC, 0);
     if (fd < 0) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("fcntl: ", std::strerror(errno)));
+      return ResourceExhausted("fcntl: ", std::strerror(errno));
     }
     return fd;
   }
@@ -147,7 +145,7 @@ class Worker {
                                  .weights = weights_.get(),
                                  .inference = inference_.get()}));
     if (made.env == nullptr) {
-      return absl::InvalidArgumentError(
+      return InvalidArgument(
           "WorkerFunction: env: got null, want an environment");
     }
     // The environment moves to the collector below.
@@ -183,7 +181,7 @@ class Worker {
   absl::Status Attach(WorkerSocket::Message message) {
     RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
     if (collector_ == nullptr) {
-      return absl::InternalError("a channel without a collector");
+      return Internal("a channel without a collector");
     }
     RILL_ASSIGN_OR_RETURN(const int fd, Keep(message));
     RecordChannel::Options options;
@@ -198,7 +196,7 @@ class Worker {
     if (sink_ == nullptr) {
       batches_ = 0;
       return SendError(MessageKind::kFailed,
-                       absl::InternalError("no channel to collect into"));
+                       Internal("no channel to collect into"));
     }
     absl::Status collected;
     if (before_batch_ != nullptr) collected = before_batch_();

@@ -13,12 +13,12 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "rill/base/status_macros.h"
 #include "rill/collectors/workers/worker_loop.h"
 #include "rill/collectors/workers/worker_socket.h"
 
@@ -94,15 +94,14 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> StartWorkerProcess(
     Names& names = KnownNames();
     absl::MutexLock lock(&names.mutex);
     if (!names.has_called) {
-      return absl::FailedPreconditionError(
+      return FailedPrecondition(
           "worker_name: got a name in a program without WorkerMain, want the "
           "call first in main (collectors/workers/worker_main.h)");
     }
     if (names.known.count(name) == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("worker_name: got \"", name,
-                       "\", want one that WorkerMain was given: ",
-                       absl::StrJoin(names.known, ", ")));
+      return InvalidArgument("worker_name: got \"", name,
+                             "\", want one that WorkerMain was given: ",
+                             absl::StrJoin(names.known, ", "));
     }
   }
   return ChildProcess::Start(

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/process/poll_until.h"
 #include "rill/base/status_macros.h"
 
@@ -25,7 +24,7 @@ struct Header {
 };
 
 absl::Status GoneError() {
-  return absl::UnavailableError("the other end of the socket has gone");
+  return Unavailable("the other end of the socket has gone");
 }
 
 // Whether `events` are there before `deadline`.
@@ -39,8 +38,7 @@ bool WaitFor(int fd, int16_t events, absl::Time deadline) {
 absl::StatusOr<std::pair<WorkerSocket, WorkerSocket>> WorkerSocket::MakePair() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("socketpair: ", std::strerror(errno)));
+    return ResourceExhausted("socketpair: ", std::strerror(errno));
   }
   return std::make_pair(WorkerSocket(ends[0]), WorkerSocket(ends[1]));
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rill/base/file_error.h"
+#include "rill/base/status_macros.h"
 
 namespace rill::workers_internal {
 
@@ -77,7 +78,7 @@ absl::StatusOr<std::pair<T, absl::string_view>> Unpack(
     absl::string_view bytes) {
   std::pair<T, absl::string_view> parts;
   if (bytes.size() < sizeof(T)) {
-    return absl::DataLossError("a message is too short");
+    return DataLoss("a message is too short");
   }
   bytes.copy(reinterpret_cast<char*>(&parts.first), sizeof(T));
   parts.second = bytes.substr(sizeof(T));

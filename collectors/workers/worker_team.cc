@@ -90,8 +90,8 @@ WorkerTeam::~WorkerTeam() {
 absl::Status WorkerTeam::CheckOptions() const {
   const auto refuse = [&](absl::string_view option, auto got,
                           absl::string_view want) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller_, ": ", option, ": got ", got, ", want ", want));
+    return InvalidArgument(caller_, ": ", option, ": got ", got, ", want ",
+                           want);
   };
   if (options_.workers < 1 || options_.workers > 4096) {
     return refuse("workers", options_.workers, "[1, 4096]");
@@ -157,10 +157,10 @@ absl::Status WorkerTeam::CheckFrames() const {
                     frames.size() == static_cast<size_t>(options_.workers)))) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       caller_, ": frames_per_batch, frames_per_worker: got ",
       options_.frames_per_batch, ", [", absl::StrJoin(frames, ", "),
-      "], want one of them, each number > 0, and one a worker"));
+      "], want one of them, each number > 0, and one a worker");
 }
 
 int64_t WorkerTeam::AskedFrames(int64_t index) const {
@@ -182,8 +182,7 @@ int64_t WorkerTeam::frames_per_round() const {
 absl::Status WorkerTeam::StartAll() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(caller_, ": pipe: ", std::strerror(errno)));
+    return ResourceExhausted(caller_, ": pipe: ", std::strerror(errno));
   }
   for (int i = 0; i < 2; ++i) {
     life_[i] = std::make_unique<base_internal::FileDescriptor>(ends[i]);
@@ -200,7 +199,7 @@ absl::Status WorkerTeam::StartAll() {
     while (!workers_[i].is_ready) {
       RILL_RETURN_IF_ERROR(Wait());
       if (!workers_[i].socket.has_value()) {
-        return Error(i, absl::UnavailableError(workers_[i].end));
+        return Error(i, Unavailable(workers_[i].end));
       }
     }
   }
@@ -215,9 +214,9 @@ absl::Status WorkerTeam::CheckGoesOn(const Place& place) {
   if (options_.total_frames == -1 || place.frames < options_.total_frames) {
     return absl::OkStatus();
   }
-  return absl::OutOfRangeError(absl::StrCat(
-      caller_, "::Next: ", place.frames, " frames collected, total_frames = ",
-      options_.total_frames, "; raise it to go on"));
+  return OutOfRange(caller_, "::Next: ", place.frames,
+                    " frames collected, total_frames = ", options_.total_frames,
+                    "; raise it to go on");
 }
 
 int64_t WorkerTeam::ProducerOf(int64_t index) const {
@@ -311,9 +310,8 @@ void WorkerTeam::End(Worker& worker, absl::string_view why) {
 absl::Status WorkerTeam::Replace(int64_t index) {
   Worker& worker = workers_[index];
   if (restarts_ >= options_.max_restarts) {
-    return Error(index, absl::UnavailableError(absl::StrCat(
-                            worker.end, "; max_restarts = ",
-                            options_.max_restarts, " are used up")));
+    return Error(index, Unavailable(worker.end, "; max_restarts = ",
+                                    options_.max_restarts, " are used up"));
   }
   ++restarts_;
   ++worker.restarts;
@@ -344,9 +342,9 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
                  kDepth * (RowBytes(spec_) * most + kRecordBytes +
                            64 * static_cast<int64_t>(spec_.leaves().size()))}));
   } else if (spec != spec_text_ || lanes != lanes_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("got ", lanes, " lanes of ", spec,
-                     ", want those of worker 0, ", lanes_, " of ", spec_text_));
+    return InvalidArgument("got ", lanes, " lanes of ", spec,
+                           ", want those of worker 0, ", lanes_, " of ",
+                           spec_text_);
   }
   Worker& worker = workers_[index];
   worker.is_ready = true;
@@ -444,8 +442,8 @@ absl::Status WorkerTeam::Wait(absl::Time until, bool* has_failed) {
   if (entries.empty()) return absl::OkStatus();
   absl::Status first;
   if (PollUntil(absl::MakeSpan(entries), deadline) < 0) {
-    first = absl::ResourceExhaustedError(absl::StrCat(
-        "poll of ", entries.size(), " sockets: ", std::strerror(errno)));
+    first = ResourceExhausted("poll of ", entries.size(),
+                              " sockets: ", std::strerror(errno));
     if (has_failed != nullptr) *has_failed = true;
   }
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -534,7 +532,7 @@ absl::Status WorkerTeam::Read(int64_t index, WorkerSocket::Message message) {
       return why;
     }
     default:
-      return absl::InternalError("a message for a worker");
+      return Internal("a message for a worker");
   }
 }
 

@@ -46,7 +46,7 @@ absl::Status WorkerTeam::AskAll(MessageKind kind,
     Worker& worker = workers_[i];
     worker.answer.reset();
     if (!worker.socket.has_value()) {
-      return Error(i, absl::UnavailableError(worker.end));
+      return Error(i, Unavailable(worker.end));
     }
     worker.deadline = Clock::Steady().Now() + options_.batch_timeout;
     worker.socket->Send(kind, bytes[i], worker.deadline).IgnoreError();
@@ -62,7 +62,7 @@ absl::Status WorkerTeam::AskAll(MessageKind kind,
       if (has_failed) End(worker, "its answer could not be waited for");
     }
     if (!worker.socket.has_value()) {
-      first.Update(Error(i, absl::UnavailableError(worker.end)));
+      first.Update(Error(i, Unavailable(worker.end)));
     }
     // A worker drops what it has not begun when it answers.
     worker.asked = 0;
@@ -193,7 +193,8 @@ absl::Status WorkerTeam::LoadWorkers(const std::vector<int64_t>& restarts,
   for (int64_t i = 0; i < size(); ++i) {
     if (workers_[i].restarts == restarts[i]) continue;
     End(workers_[i], "a state was loaded");
-    // The trajectories that the ended process had open belong to the run that is given up.
+    // The trajectories that the ended process had open belong to the run that
+    // is given up.
     FunctionSink nothing(
         [](const TensorDict&, const WriteInfo&) { return absl::OkStatus(); });
     RILL_RETURN_IF_ERROR(channel_->CutIfDead(i, &nothing));
@@ -242,7 +243,7 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
   if (const absl::Status loaded = LoadWorkers(restarts, states); !loaded.ok()) {
     // Some workers may have loaded: all go back to where they were.
     RILL_RETURN_IF_ERROR(LoadWorkers(restarts_before, before));
-    return absl::FailedPreconditionError(loaded.message());
+    return FailedPrecondition(loaded.message());
   }
   for (int64_t i = 0; i < size(); ++i) workers_[i].held = std::move(held[i]);
   return place;

@@ -37,9 +37,8 @@ cudaEvent_t Native(EventHandle event) {
 absl::Status CheckRange(absl::string_view what, const void* a, const void* b,
                         int64_t bytes) {
   if (bytes < 0 || (bytes > 0 && (a == nullptr || b == nullptr))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("CudaBackend::", what, ": bytes: got ", bytes,
-                     bytes < 0 ? ", want >= 0" : " with a null pointer"));
+    return InvalidArgument("CudaBackend::", what, ": bytes: got ", bytes,
+                           bytes < 0 ? ", want >= 0" : " with a null pointer");
   }
   return absl::OkStatus();
 }
@@ -172,13 +171,13 @@ absl::StatusOr<void*> CudaBackend::Allocate(int index, MemoryKind kind,
   ScopedDevice device;
   RILL_RETURN_IF_ERROR(device.Enter(index));
   if (kind != MemoryKind::kDevice && kind != MemoryKind::kPinned) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Buffer::Allocate: memory kind on cuda:", index, ": got ",
-                     MemoryKindName(kind), ", want device or pinned"));
+    return InvalidArgument("Buffer::Allocate: memory kind on cuda:", index,
+                           ": got ", MemoryKindName(kind),
+                           ", want device or pinned");
   }
   if (bytes <= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Backend::Allocate: bytes: got ", bytes, ", want > 0"));
+    return InvalidArgument("Backend::Allocate: bytes: got ", bytes,
+                           ", want > 0");
   }
   void* data = nullptr;
   cudaError_t error;

@@ -5,7 +5,6 @@
 
 #include <atomic>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/cuda/cuda_status.h"
 
@@ -27,7 +26,7 @@ void AfterForkInChild() {
 
 absl::StatusOr<int> StartCuda() {
   if (forked_after_touch.load(std::memory_order_relaxed)) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "CudaBackend: this process was forked from one that had started CUDA, "
         "and a driver does not survive a fork; start workers as new processes, "
         "or before the first use of CUDA");
@@ -52,8 +51,8 @@ absl::StatusOr<int> StartCuda() {
 absl::Status ScopedDevice::Enter(int index) {
   RILL_ASSIGN_OR_RETURN(const int count, StartCuda());
   if (index < 0 || index >= count) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "CudaBackend: index: got ", index, ", want [0, ", count, ")"));
+    return InvalidArgument("CudaBackend: index: got ", index, ", want [0, ",
+                           count, ")");
   }
   int before = 0;
   RILL_CUDA_RETURN_IF_ERROR("cudaGetDevice", cudaGetDevice(&before));

@@ -66,8 +66,8 @@ absl::StatusOr<std::vector<TensorDict>> EnvTracer::RunAfter(
 
 absl::Status BrokenPromise(const Env& env, absl::string_view promise,
                            absl::string_view found) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("CheckEnv: \"", env.name(), "\": ", promise, ": ", found));
+  return FailedPrecondition("CheckEnv: \"", env.name(), "\": ", promise, ": ",
+                            found);
 }
 
 absl::Status FailedCall(const Env& env, const absl::Status& status) {

@@ -177,9 +177,8 @@ absl::Status ClassicEnv::CheckStep() const {
     if (IsAction(lane)) continue;
     const std::string got = choices_ != nullptr ? absl::StrCat(choices_[lane])
                                                 : absl::StrCat(force_[lane]);
-    return absl::InvalidArgumentError(
-        absl::StrCat(task_.name, "::Step: action of lane ", lane, ": got ", got,
-                     ", want ", task_.wanted));
+    return InvalidArgument(task_.name, "::Step: action of lane ", lane,
+                           ": got ", got, ", want ", task_.wanted);
   }
   return CheckRunning(absl::StrCat(task_.name, "::Step"), now_.running);
 }
@@ -280,8 +279,8 @@ absl::StatusOr<std::unique_ptr<Env>> MakeClassicEnv(
     const ClassicTask& task, const ClassicOptions& options) {
   const auto refuse = [&](absl::string_view option, int64_t got,
                           const auto&... want) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Make", task.name, ": ", option, ": got ", got, ", want ", want...));
+    return InvalidArgument("Make", task.name, ": ", option, ": got ", got,
+                           ", want ", want...);
   };
   if (options.lanes < 1 || options.lanes > kMaxLanes) {
     return refuse("lanes", options.lanes, "[1, ", kMaxLanes, "]");

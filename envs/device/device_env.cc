@@ -137,10 +137,10 @@ absl::StatusOr<Tensor> AdoptLent(const EnvSpec& spec, const TensorDict& lent,
   RILL_RETURN_IF_ERROR(leaf.CheckLayout(key, {spec.lanes}, array))
       << "in DeviceSimulator::Lend";
   if (array.is_writable()) return array;
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "DeviceSimulator::Lend: leaf \"", key,
       "\": got a read-only array, want one that is filled in place; or set "
-      "DeviceEnvOptions::fills_in_place to false"));
+      "DeviceEnvOptions::fills_in_place to false");
 }
 
 // The leaves of a step but for the flags below next.
@@ -263,9 +263,9 @@ absl::StatusOr<Tensor> DeviceEnv::TakeLent(const Leaf& leaf) const {
   if (options_.fills_in_place) {
     RILL_RETURN_IF_ERROR(CheckSameArray(leaf.key, array, leaf.next));
   } else if (array.dtype() != leaf.next.dtype()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "DeviceSimulator::Lend: leaf \"", leaf.key, "\": got ",
-        DTypeName(array.dtype()), ", want ", DTypeName(leaf.next.dtype())));
+    return InvalidArgument("DeviceSimulator::Lend: leaf \"", leaf.key,
+                           "\": got ", DTypeName(array.dtype()), ", want ",
+                           DTypeName(leaf.next.dtype()));
   }
   return array;
 }
@@ -394,7 +394,7 @@ absl::Status DeviceEnv::FindFailedLanes(std::vector<int64_t>* failed) const {
     }
   }
   if (failed->empty()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(Caller("Step"), ": ", reasons));
+  return Internal(Caller("Step"), ": ", reasons);
 }
 
 absl::Status DeviceEnv::WriteEnds(absl::Span<const int64_t> failed) {
@@ -419,9 +419,8 @@ absl::StatusOr<TensorDict> DeviceEnv::SaveSimulator() const {
   RILL_RETURN_IF_ERROR(stream_.Synchronize());
   const Shape want = {lanes()};
   if (state.batch_shape() == want) return state;
-  return absl::InternalError(
-      absl::StrCat("DeviceSimulator::SaveState: got batch shape ",
-                   state.batch_shape().ToString(), ", want ", want.ToString()));
+  return Internal("DeviceSimulator::SaveState: got batch shape ",
+                  state.batch_shape().ToString(), ", want ", want.ToString());
 }
 
 absl::StatusOr<TensorDict> DeviceEnv::SaveState() const {
@@ -466,11 +465,10 @@ absl::StatusOr<std::unique_ptr<Env>> MakeDeviceEnv(
     EnvSpec spec, std::unique_ptr<DeviceSimulator> simulator,
     const DeviceEnvOptions& options) {
   if (simulator == nullptr) {
-    return absl::InvalidArgumentError(
-        "MakeDeviceEnv: simulator: got null, want one");
+    return InvalidArgument("MakeDeviceEnv: simulator: got null, want one");
   }
   if (spec.device.is_cpu()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "MakeDeviceEnv: device: got cpu, want one such as cuda:0; derive from "
         "Env for simulators in host memory");
   }

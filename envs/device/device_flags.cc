@@ -98,10 +98,10 @@ absl::Status DeviceFlags::StageGroup(const TensorDict& lent,
                                    staged.size_bytes(), stream));
   }
   if (is_any_lent) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "DeviceSimulator::Lend: flags of \"", group->prefix,
-      "\": got none, want one or more of \"", group->prefix, "done\", \"",
-      group->prefix, "terminated\", \"", group->prefix, "truncated\""));
+  return InvalidArgument("DeviceSimulator::Lend: flags of \"", group->prefix,
+                         "\": got none, want one or more of \"", group->prefix,
+                         "done\", \"", group->prefix, "terminated\", \"",
+                         group->prefix, "truncated\"");
 }
 
 absl::Status DeviceFlags::Resolve() {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
 #include "rill/tensors/dtype.h"
 
 namespace rill::envs_internal {
@@ -12,8 +13,8 @@ namespace {
 
 absl::Status Refuse(absl::string_view key, absl::string_view got,
                     absl::string_view want) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "DeviceSimulator::Lend: leaf \"", key, "\": got ", got, ", want ", want));
+  return InvalidArgument("DeviceSimulator::Lend: leaf \"", key, "\": got ", got,
+                         ", want ", want);
 }
 
 std::string Address(const Tensor& tensor) {

@@ -77,9 +77,8 @@ class SharedMemory {
       if (data != MAP_FAILED) memory->data_ = static_cast<std::byte*>(data);
     }
     if (memory->data_ == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(kMake, ": cannot share ", bytes,
-                       " bytes of memory; use fewer lanes"));
+      return ResourceExhausted(kMake, ": cannot share ", bytes,
+                               " bytes of memory; use fewer lanes");
     }
     return std::shared_ptr<SharedMemory>(std::move(memory));
   }
@@ -107,8 +106,8 @@ absl::StatusOr<std::vector<int64_t>> Numbers(absl::string_view text) {
   for (absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty())) {
     int64_t number = 0;
     if (!absl::SimpleAtoi(part, &number)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kMake, ": got \"", part, "\", want a whole number"));
+      return InvalidArgument(kMake, ": got \"", part,
+                             "\", want a whole number");
     }
     numbers.push_back(number);
   }
@@ -125,7 +124,7 @@ absl::StatusOr<LeafSpec> BoxSpec(DType dtype, const Shape& shape,
     RILL_ASSIGN_OR_RETURN(Tensor values, Tensor::Zeros(dtype, shape));
     if (!absl::HexStringToBytes(hex, &bytes) ||
         bytes.size() != static_cast<size_t>(values.size_bytes())) {
-      return absl::InvalidArgumentError("bounds of a Box are damaged");
+      return InvalidArgument("bounds of a Box are damaged");
     }
     std::memcpy(values.raw_data(), bytes.data(), bytes.size());
     return values;
@@ -143,8 +142,7 @@ absl::StatusOr<LeafSpec> BoxSpec(DType dtype, const Shape& shape,
 absl::Status AddLeaf(absl::string_view line, EnvSpec* spec) {
   const std::vector<absl::string_view> parts = absl::StrSplit(line, '\t');
   const auto wrong = [&] {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kMake, ": cannot read the space \"", line, "\""));
+    return InvalidArgument(kMake, ": cannot read the space \"", line, "\"");
   };
   if (parts.size() < 4) return wrong();
   const absl::string_view key = parts[0], kind = parts[3];
@@ -299,8 +297,8 @@ absl::Status CheckHello(const absl::StatusOr<std::string>& hello) {
   }
   if (absl::StartsWith(*hello, "ok\n")) return absl::OkStatus();
   const size_t tab = hello->find('\t');
-  return absl::InvalidArgumentError(absl::StrCat(
-      kMake, ": ", hello->substr(tab == std::string::npos ? 0 : tab + 1)));
+  return InvalidArgument(kMake, ": ",
+                         hello->substr(tab == std::string::npos ? 0 : tab + 1));
 }
 
 absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
@@ -452,7 +450,7 @@ void GymnasiumEnv::Collect(const std::vector<size_t>& which,
           lane >= lanes()) {
         continue;
       }
-      const absl::Status why = absl::InternalError(parts.second);
+      const absl::Status why = Internal(parts.second);
       // A child resets lanes ahead where all of its lanes have stepped.
       if (ahead_[lane] != 0) {
         ahead_errors_[lane] = why;
@@ -584,9 +582,8 @@ absl::Status GymnasiumEnv::EndStep() {
   is_stepping_ = false;
   for (int64_t lane = 0; lane < lanes(); ++lane) {
     if (errors_[lane].ok() && !std::isfinite(reward_[lane])) {
-      FailLane(lane,
-               absl::InternalError(absl::StrCat("reward: got ", reward_[lane],
-                                                ", want a finite number")));
+      FailLane(lane, Internal("reward: got ", reward_[lane],
+                              ", want a finite number"));
     }
     if (errors_[lane].ok()) {
       // The child writes two flags; `done` is made of them here.
@@ -606,10 +603,10 @@ absl::StatusOr<std::unique_ptr<Env>> MakeGymnasiumEnv(
     const GymnasiumEnvOptions& options) {
   if (options.id.empty() || options.lanes < 1 || options.children < 1 ||
       options.children > options.lanes) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kMake, ": id, lanes, children: got \"", options.id, "\", ",
         options.lanes, ", ", options.children,
-        ", want an id, at least one lane and 1 to lanes children"));
+        ", want an id, at least one lane and 1 to lanes children");
   }
   return GymnasiumEnv::Create(options);
 }

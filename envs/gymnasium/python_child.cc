@@ -57,8 +57,8 @@ absl::StatusOr<std::unique_ptr<PythonChild>> PythonChild::Start(
     Close(&log[1]);
   };
   if (!is_made) {
-    return absl::UnavailableError(absl::StrCat(
-        "PythonChild::Start: cannot make pipes: ", std::strerror(error)));
+    return Unavailable("PythonChild::Start: cannot make pipes: ",
+                       std::strerror(error));
   }
   fcntl(child->log_fd_, F_SETFL, O_NONBLOCK);
   // -u: output that Python buffers would be lost with a killed child.
@@ -181,7 +181,7 @@ absl::Status PythonChild::Send(absl::string_view bytes) {
     // Without the flag SIGPIPE would end this process.
     const ssize_t n = send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return absl::UnavailableError(absl::StrCat("child ", End()));
+    if (n < 0) return Unavailable("child ", End());
     bytes.remove_prefix(static_cast<size_t>(n));
   }
   return absl::OkStatus();
@@ -204,7 +204,7 @@ absl::Status PythonChild::SendWithDescriptor(absl::string_view text, int fd) {
   std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
   if (sendmsg(socket_, &message, MSG_NOSIGNAL) !=
       static_cast<ssize_t>(sizeof(size))) {
-    return absl::UnavailableError(absl::StrCat("child ", End()));
+    return Unavailable("child ", End());
   }
   return Send(text);
 }
@@ -249,13 +249,12 @@ std::vector<absl::StatusOr<std::string>> PythonChild::Receive(
       if (child.HasMessage()) {
         results[i] = child.TakeMessage();
       } else if (size > kMaxMessage) {
-        results[i] = absl::UnavailableError(
-            absl::StrCat("child wrote to descriptor 3, which is not its own, "
-                         "and ",
-                         child.Kill()));
+        results[i] = Unavailable(
+            "child wrote to descriptor 3, which is not its own, "
+            "and ",
+            child.Kill());
       } else if (!is_open || has_ended) {
-        results[i] =
-            absl::UnavailableError(absl::StrCat("child ", child.End(deadline)));
+        results[i] = Unavailable("child ", child.End(deadline));
       } else if (is_past) {
         results[i] = absl::DeadlineExceededError(
             absl::StrCat("child gave no answer in time and ", child.Kill()));

@@ -5,9 +5,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/memory/memory.h"
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/pause_cpu.h"
+#include "rill/base/status_macros.h"
 
 // A round is two counters. `left_` has the calls that no thread has taken, and
 // gives pieces of them away by compare-exchange. `unfinished_` has those that
@@ -38,9 +37,9 @@ absl::StatusOr<std::unique_ptr<LanePool>> LanePool::Create(
   for (int i = 1; i < threads; ++i) {
     pthread_t thread;
     if (pthread_create(&thread, nullptr, &RunThread, pool.get()) != 0) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("threads: want ", threads, ", but the system starts ",
-                       "no more than ", i, "; take fewer"));
+      return ResourceExhausted("threads: want ", threads,
+                               ", but the system starts ", "no more than ", i,
+                               "; take fewer");
     }
     pool->others_.push_back(thread);
   }

@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "gymnasium_models/models.h"
 #include "mujoco/mujoco.h"
@@ -69,9 +67,8 @@ absl::StatusOr<std::unique_ptr<Env>> MakeAnt(const AntOptions& options) {
       TaskModel("MakeAnt", options.xml_file, gymnasium_models::kAnt,
                 /*min_nq=*/3, /*min_nv=*/0));
   if (options.main_body < 0 || options.main_body >= model->nbody) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MakeAnt: main_body: got ", options.main_body,
-                     ", want [0, ", model->nbody, ")"));
+    return InvalidArgument("MakeAnt: main_body: got ", options.main_body,
+                           ", want [0, ", model->nbody, ")");
   }
   const MujocoTask task = {
       .name = "Ant-v5",

@@ -6,8 +6,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "mujoco/mujoco.h"
+#include "rill/base/status_macros.h"
 
 // MuJoCo calls its log handler for an error and then ends the program if the
 // handler returns. The handler here does not return: it jumps back to the call.
@@ -59,7 +59,7 @@ absl::Status CallMujoco(absl::FunctionRef<void()> call) {
   const bool completed = Completes(&here, call);
   recovery = nullptr;
   if (completed) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("MuJoCo: ", here.error));
+  return Internal("MuJoCo: ", here.error);
 }
 
 }  // namespace rill::envs_internal

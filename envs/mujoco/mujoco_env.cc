@@ -11,7 +11,6 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "mujoco/mujoco.h"
 #include "rill/base/rng.h"
@@ -79,7 +78,7 @@ absl::StatusOr<std::unique_ptr<Lane>> MujocoLane::Create(
   mjData* data = nullptr;
   RILL_RETURN_IF_ERROR(CallMujoco([&] { data = mj_makeData(&lane->model()); }));
   if (data == nullptr) {
-    return absl::ResourceExhaustedError("MuJoCo: no memory for an mjData");
+    return ResourceExhausted("MuJoCo: no memory for an mjData");
   }
   lane->data_.reset(data);
   return lane;
@@ -137,15 +136,14 @@ absl::Status MujocoLane::CheckSimulation() const {
        {mjWARN_BADQPOS, mjWARN_BADQVEL, mjWARN_BADQACC, mjWARN_BADCTRL}) {
     const mjWarningStat& seen = data_->warning[warning];
     if (seen.number == 0) continue;
-    return absl::InternalError(
-        absl::StrCat("MuJoCo: ", mju_warningText(warning, seen.lastinfo),
-                     " A smaller timestep or weaker actions may help."));
+    return Internal("MuJoCo: ", mju_warningText(warning, seen.lastinfo),
+                    " A smaller timestep or weaker actions may help.");
   }
   // MuJoCo looks at the results of the last substep in the next one only.
   const auto is_bad = [](double x) { return !(std::abs(x) <= mjMAXVAL); };
   if (std::any_of(data_->qpos, data_->qpos + model().nq, is_bad) ||
       std::any_of(data_->qvel, data_->qvel + model().nv, is_bad)) {
-    return absl::InternalError(
+    return Internal(
         "MuJoCo: NaN, Inf or huge value in QPOS or QVEL. A smaller timestep or "
         "weaker actions may help.");
   }
@@ -175,8 +173,8 @@ absl::Status MujocoLane::LoadState(const TensorDict& state) {
   RILL_ASSIGN_OR_RETURN(Tensor position, state.Get("position"));
   for (const double value : integration) {
     if (!std::isfinite(value)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "MujocoEnv::LoadState: integration: got ", value, ", want finite"));
+      return InvalidArgument("MujocoEnv::LoadState: integration: got ", value,
+                             ", want finite");
     }
   }
   // Forgets warnings, too.
@@ -207,7 +205,7 @@ absl::StatusOr<LeafSpec> ActionSpec(const mjModel& model) {
 absl::Status CheckArguments(const MujocoModel& model, const MujocoTask& task,
                             const MujocoEnvOptions& options) {
   const auto refuse = [](const auto&... text) {
-    return absl::InvalidArgumentError(absl::StrCat("MakeMujocoEnv: ", text...));
+    return InvalidArgument("MakeMujocoEnv: ", text...);
   };
   if (model == nullptr) return refuse("there is no model");
   if (!task.reward) return refuse("the task has no reward; set `reward`");

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -28,8 +27,8 @@ absl::StatusOr<MujocoModel> Compile(absl::string_view what,
   RILL_RETURN_IF_ERROR(envs_internal::CallMujoco(
       [&] { model = mj_loadXML(xml_file, files, error, sizeof(error)); }));
   if (model == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, " does not load: ", absl::StripAsciiWhitespace(error)));
+    return InvalidArgument(
+        what, " does not load: ", absl::StripAsciiWhitespace(error));
   }
   return MujocoModel(model, [](mjModel* dead) { mj_deleteModel(dead); });
 }
@@ -38,8 +37,7 @@ absl::StatusOr<MujocoModel> Compile(absl::string_view what,
 
 absl::StatusOr<MujocoModel> LoadMujocoModel(const std::string& xml_file) {
   if (!PathExists(xml_file)) {
-    return absl::NotFoundError(
-        absl::StrCat("LoadMujocoModel: there is no file \"", xml_file, "\""));
+    return NotFound("LoadMujocoModel: there is no file \"", xml_file, "\"");
   }
   return Compile(absl::StrCat("LoadMujocoModel: \"", xml_file, "\""),
                  xml_file.c_str(), /*files=*/nullptr);
@@ -51,7 +49,7 @@ absl::StatusOr<MujocoModel> ParseMujocoModel(absl::string_view xml) {
   const std::unique_ptr<mjVFS, void (*)(mjVFS*)> owner(&files, &mj_deleteVFS);
   if (mj_addBufferVFS(&files, kTextName, xml.data(),
                       static_cast<int>(xml.size())) != 0) {
-    return absl::InvalidArgumentError("ParseMujocoModel: the text is empty");
+    return InvalidArgument("ParseMujocoModel: the text is empty");
   }
   return Compile("ParseMujocoModel: the text", kTextName, &files);
 }

@@ -7,9 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "mujoco/mujoco.h"
@@ -26,10 +24,10 @@ absl::StatusOr<MujocoModel> TaskModel(absl::string_view caller,
   RILL_ASSIGN_OR_RETURN(MujocoModel model, LoadMujocoModel(xml_file));
   // The tasks read qpos and qvel by number.
   if (model->nq < min_nq || model->nv < min_nv) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": nq, nv of \"", xml_file, "\": got ", model->nq,
-                     ", ", model->nv, ", want >= ", min_nq, ", >= ", min_nv,
-                     "; for another robot write a MujocoTask"));
+    return InvalidArgument(caller, ": nq, nv of \"", xml_file, "\": got ",
+                           model->nq, ", ", model->nv, ", want >= ", min_nq,
+                           ", >= ", min_nv,
+                           "; for another robot write a MujocoTask");
   }
   return model;
 }

@@ -38,20 +38,18 @@ constexpr uint16_t kLeaves = 1;
 
 absl::Status Refuse(absl::string_view caller, absl::string_view option,
                     double got, absl::string_view want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": ", option, ": got ", got, ", want ", want));
+  return InvalidArgument(caller, ": ", option, ": got ", got, ", want ", want);
 }
 
 absl::Status CheckWrapped(absl::string_view caller, const Policy* policy,
                           const TensorDictSpec& action,
                           int64_t annealing_num_steps) {
   if (policy == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": policy: got null, want a policy"));
+    return InvalidArgument(caller, ": policy: got null, want a policy");
   }
   if (action.leaves().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": action: got no leaf, want EnvSpec::action"));
+    return InvalidArgument(caller,
+                           ": action: got no leaf, want EnvSpec::action");
   }
   if (annealing_num_steps >= 1) return absl::OkStatus();
   return Refuse(caller, "annealing_num_steps",
@@ -67,9 +65,9 @@ absl::Status CheckNotNegative(absl::string_view caller,
 absl::Status CheckHost(absl::string_view caller, absl::string_view key,
                        const Tensor& action) {
   if (action.is_host()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       caller, ": leaf \"", key, "\": got one on ", action.device().ToString(),
-      ", want host memory; explore in a policy that acts on the device"));
+      ", want host memory; explore in a policy that acts on the device");
 }
 
 // From `init` at frame 0 to `end` at frame `frames`.
@@ -142,10 +140,10 @@ class EGreedy final : public Policy {
       const Tensor& drawn = *drawn_.Find(leaf.key);
       if (action.dtype() != drawn.dtype() ||
           !(action.shape() == drawn.shape()) || !action.is_contiguous()) {
-        return absl::InvalidArgumentError(absl::StrCat(
+        return InvalidArgument(
             "EGreedy: leaf \"", leaf.key, "\": got ", DTypeName(action.dtype()),
             action.shape().ToString(), ", want contiguous ",
-            DTypeName(drawn.dtype()), drawn.shape().ToString()));
+            DTypeName(drawn.dtype()), drawn.shape().ToString());
       }
       const int64_t width = drawn.size_bytes() / std::max<int64_t>(lanes, 1);
       for (int64_t lane = 0; lane < lanes; ++lane) {
@@ -193,9 +191,9 @@ class NoisePolicy final : public Policy {
     for (const TensorDictSpec::Leaf& leaf : action.leaves()) {
       if (leaf.spec.dtype != DType::kFloat32 &&
           leaf.spec.dtype != DType::kFloat64) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            caller, ": action \"", leaf.key, "\": got ", leaf.spec.ToString(),
-            ", want float32 or float64; use MakeEGreedy"));
+        return InvalidArgument(caller, ": action \"", leaf.key, "\": got ",
+                               leaf.spec.ToString(),
+                               ", want float32 or float64; use MakeEGreedy");
       }
       if (!is_recurrent) continue;
       const std::string key = absl::StrCat(leaf.key, "_noise");
@@ -242,9 +240,9 @@ class NoisePolicy final : public Policy {
       RILL_ASSIGN_OR_RETURN(before, root.Flat<double>(recurrent_[i].root));
       RILL_ASSIGN_OR_RETURN(after, step->Flat<double>(recurrent_[i].next));
       if (before.size() != action.size() || after.size() != action.size()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("leaf \"", recurrent_[i].root, "\": got ",
-                         before.size(), " elements, want ", action.size()));
+        return InvalidArgument("leaf \"", recurrent_[i].root, "\": got ",
+                               before.size(), " elements, want ",
+                               action.size());
       }
       if (!context.explore) {
         // The noise stands still, so that the next step of exploration goes on
@@ -295,7 +293,7 @@ class NoisePolicy final : public Policy {
 absl::StatusOr<std::unique_ptr<Policy>> MakeRandomPolicy(
     TensorDictSpec action, const RandomPolicyOptions& options) {
   if (action.leaves().empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "MakeRandomPolicy: action: got no leaf, want EnvSpec::action");
   }
   return std::make_unique<RandomPolicy>(std::move(action), options.seed);

@@ -6,7 +6,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
@@ -38,13 +37,13 @@ absl::StatusOr<Tensor> ZerosLike(const Tensor& leaf, Device device,
 absl::StatusOr<std::unique_ptr<MovedPolicy>> MovedPolicy::Create(
     Policy* policy, Device device, const Stream& stream) {
   if (policy == nullptr) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "MovedPolicy::Create: policy: got null, want a policy");
   }
   if (!device.is_cpu() && device != stream.device()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "MovedPolicy::Create: device: got ", device.ToString(),
-        ", want cpu or that of the stream, ", stream.device().ToString()));
+        ", want cpu or that of the stream, ", stream.device().ToString());
   }
   RILL_ASSIGN_OR_RETURN(Stream borrowed,
                         Stream::Borrow(stream.device(), stream.handle()));
@@ -88,9 +87,8 @@ absl::Status MovedPolicy::Enqueue(const TensorDict& leaves,
     const Tensor* const source = from.Find(key);
     const Tensor* const target = to.Find(key);
     status = source == nullptr || target == nullptr
-                 ? absl::InvalidArgumentError(absl::StrCat(
-                       "MovedPolicy::Act: leaf \"", key,
-                       "\": got none, want that of the first call"))
+                 ? InvalidArgument("MovedPolicy::Act: leaf \"", key,
+                                   "\": got none, want that of the first call")
                  : target->CopyFromAsync(*source, stream_);
   });
   return status;

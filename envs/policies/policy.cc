@@ -16,7 +16,7 @@ absl::StatusOr<int64_t> FunctionPolicy::Act(const TensorDict& root,
                                             TensorDict* step) {
   const Tensor* leaf = step->Find("action");
   if (leaf == nullptr) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "FunctionPolicy: leaf \"action\" is missing in the step; derive from "
         "Policy for other actions");
   }
@@ -25,7 +25,7 @@ absl::StatusOr<int64_t> FunctionPolicy::Act(const TensorDict& root,
   Tensor action = *leaf;
   RILL_RETURN_IF_ERROR(act_(root, context, &action));
   if (action.raw_data() == leaf->raw_data()) return version_;
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       "FunctionPolicy: got another tensor in *action, want the given one "
       "filled in place; use CopyFrom");
 }

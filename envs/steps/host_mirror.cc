@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
@@ -18,11 +17,11 @@ absl::StatusOr<Tensor> HostMirror::Add(const Tensor& leaf) {
   const Device device =
       copies_.empty() ? leaf.device() : copies_.front().from.device();
   if (leaf.device() != device || !leaf.is_contiguous()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "HostMirror::Add: leaf ", DTypeName(leaf.dtype()),
-        leaf.shape().ToString(), ": got one on ", leaf.device().ToString(),
-        leaf.is_contiguous() ? "" : ", not contiguous",
-        "; want a contiguous one on ", device.ToString()));
+    return InvalidArgument("HostMirror::Add: leaf ", DTypeName(leaf.dtype()),
+                           leaf.shape().ToString(), ": got one on ",
+                           leaf.device().ToString(),
+                           leaf.is_contiguous() ? "" : ", not contiguous",
+                           "; want a contiguous one on ", device.ToString());
   }
   RILL_ASSIGN_OR_RETURN(
       Tensor host,

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
 
 namespace rill {
 
@@ -22,17 +22,16 @@ absl::Status InPlaceCheck::Check(absl::string_view who,
         tensor->shape() == leaf.tensor.shape()) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         who, ": leaf \"", leaf.key, "\": got ",
         tensor == nullptr ? "none" : "another tensor",
-        ", want the given one filled in place; use CopyFrom or data<T>()"));
+        ", want the given one filled in place; use CopyFrom or data<T>()");
   }
   const auto num_leaves = static_cast<int64_t>(leaves_.size());
   // All known leaves are there, so another number means more of them.
   if (step.num_leaves() != num_leaves) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(who, ": got ", step.num_leaves(), " leaves, want the ",
-                     num_leaves, " of MakeStep"));
+    return InvalidArgument(who, ": got ", step.num_leaves(),
+                           " leaves, want the ", num_leaves, " of MakeStep");
   }
   return absl::OkStatus();
 }

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/stream.h"
@@ -23,8 +22,7 @@ bool IsOneCopyOnDevice(const Tensor& from, const Tensor& to) {
 }
 
 absl::Status NoNext() {
-  return absl::InvalidArgumentError(
-      "StepMdp: dictionary \"next\" is missing in the step");
+  return InvalidArgument("StepMdp: dictionary \"next\" is missing in the step");
 }
 
 }  // namespace
@@ -32,15 +30,14 @@ absl::Status NoNext() {
 absl::Status StepCarry::Connect(const Tensor& from, Pair* pair) {
   const Tensor& to = pair->to;
   if (to.dtype() != from.dtype() || !(to.shape() == from.shape())) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "StepMdp: leaf \"next/", pair->key, "\": got ", DTypeName(from.dtype()),
         from.shape().ToString(), ", want that of \"", pair->key,
-        "\": ", DTypeName(to.dtype()), to.shape().ToString()));
+        "\": ", DTypeName(to.dtype()), to.shape().ToString());
   }
   if (!to.is_writable()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("StepMdp: leaf \"", pair->key,
-                     "\": got read-only memory, want writable; Clone it"));
+    return InvalidArgument("StepMdp: leaf \"", pair->key,
+                           "\": got read-only memory, want writable; Clone it");
   }
   pair->from = from;
   pair->is_on_stream = IsOneCopyOnDevice(from, to);

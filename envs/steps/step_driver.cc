@@ -83,9 +83,9 @@ absl::Status StepDriver::AddOutputs() {
   const auto add = [this](const std::string& key,
                           const LeafSpec& spec) -> absl::StatusOr<Tensor> {
     if (spec_.Find(key) != nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "Policy::output_spec: got leaf \"", key, "\", which the steps of ",
-          env_->name(), " have too; want another name"));
+      return InvalidArgument("Policy::output_spec: got leaf \"", key,
+                             "\", which the steps of ", env_->name(),
+                             " have too; want another name");
     }
     RILL_RETURN_IF_ERROR(spec_.Set(key, spec));
     RILL_ASSIGN_OR_RETURN(Tensor leaf, spec.Zero({env_->lanes()}));

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/steps/row_transpose.h"
@@ -42,9 +41,9 @@ void CopyRow(const std::byte* from, std::byte* to, int64_t width) {
 absl::StatusOr<StepRecorder> StepRecorder::Create(const TensorDictSpec& spec,
                                                   const TensorDict& batch) {
   if (batch.batch_shape().rank() != 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("StepRecorder::Create: batch shape: got ",
-                     batch.batch_shape().ToString(), ", want [lanes, time]"));
+    return InvalidArgument("StepRecorder::Create: batch shape: got ",
+                           batch.batch_shape().ToString(),
+                           ", want [lanes, time]");
   }
   StepRecorder recorder;
   recorder.batch_ = batch;
@@ -59,9 +58,8 @@ absl::StatusOr<StepRecorder> StepRecorder::Create(const TensorDictSpec& spec,
     // Passed in: the caller holds the tensor too, and wants its bytes written.
     if (!MayReuse(tensor, leaf.spec.dtype, batch.batch_shape(), leaf.spec.shape,
                   {.is_passed_in = true})) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("StepRecorder::Create: leaf \"", leaf.key,
-                       "\": want contiguous writable host memory"));
+      return InvalidArgument("StepRecorder::Create: leaf \"", leaf.key,
+                             "\": want contiguous writable host memory");
     }
     To to = {.batch = tensor.raw_data(),
              .width = rows > 0 ? tensor.size_bytes() / rows : 0,
@@ -84,9 +82,9 @@ absl::StatusOr<StepRecorder> StepRecorder::Create(const TensorDictSpec& spec,
 absl::Status StepRecorder::Bind(const TensorDict& step) {
   const Shape lanes = {batch_.batch_shape()[0]};
   if (!(step.batch_shape() == lanes)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "StepRecorder::Bind: batch shape: got ", step.batch_shape().ToString(),
-        ", want ", lanes.ToString()));
+    return InvalidArgument("StepRecorder::Bind: batch shape: got ",
+                           step.batch_shape().ToString(), ", want ",
+                           lanes.ToString());
   }
   RILL_ASSIGN_OR_RETURN(step_, Mirror(step));
   return from_.Bind(step_);

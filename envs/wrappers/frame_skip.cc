@@ -93,9 +93,8 @@ absl::Status FrameSkip::CheckDone() const {
   const auto done = std::find(done_.begin(), done_.end(), 1);
   if (done == done_.end()) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(CheckActions(kStep, spec(), step()));
-  return absl::FailedPreconditionError(
-      absl::StrCat(kStep, ": lane ", done - done_.begin(), " of ", name(),
-                   " is done; reset it first"));
+  return FailedPrecondition(kStep, ": lane ", done - done_.begin(), " of ",
+                            name(), " is done; reset it first");
 }
 
 absl::Status FrameSkip::BeginStep() {
@@ -195,17 +194,16 @@ absl::Status FrameSkip::LoadState(const TensorDict& dict) {
 absl::StatusOr<std::unique_ptr<Env>> MakeFrameSkip(
     std::unique_ptr<Env> env, const FrameSkipOptions& options) {
   if (env == nullptr) {
-    return absl::InvalidArgumentError(
-        "MakeFrameSkip: env: got null, want an environment");
+    return InvalidArgument("MakeFrameSkip: env: got null, want an environment");
   }
   if (options.frame_skip < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "MakeFrameSkip: frame_skip: got ", options.frame_skip, ", want > 0"));
+    return InvalidArgument("MakeFrameSkip: frame_skip: got ",
+                           options.frame_skip, ", want > 0");
   }
   if (!env->spec().own_episodes.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "MakeFrameSkip: env: got ", env->name(),
-        " whose groups have episodes of their own, want one of whole lanes"));
+        " whose groups have episodes of their own, want one of whole lanes");
   }
   return FrameSkip::Create(std::move(env), options);
 }

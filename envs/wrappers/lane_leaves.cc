@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/spec.h"
@@ -34,9 +33,8 @@ absl::StatusOr<std::vector<BoundLeaf>> Bind(absl::string_view caller,
     // BoundRows has copied a leaf with gaps, and the copy dies with it.
     const std::string key = absl::StrCat(prefix, spec.leaves()[i].key);
     if (!step.Find(key)->is_contiguous()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(caller, ": \"", key,
-                       "\": got rows with gaps, want a contiguous leaf"));
+      return InvalidArgument(caller, ": \"", key,
+                             "\": got rows with gaps, want a contiguous leaf");
     }
     leaves.push_back(rows[i]);
   }

@@ -234,10 +234,10 @@ absl::Status NoopReset::EndTrial(size_t lane) {
   Run& run = runs_[lane];
   run.done = 0;
   if (++run.trials < kMaxTrials) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("lane ", lane, " of ", name(), ": got ", kMaxTrials,
-                   " episodes that ended before ", run.wanted,
-                   " actions, want one that does not; make noops smaller"));
+  return FailedPrecondition(
+      "lane ", lane, " of ", name(), ": got ", kMaxTrials,
+      " episodes that ended before ", run.wanted,
+      " actions, want one that does not; make noops smaller");
 }
 
 absl::StatusOr<TensorDict> NoopReset::SaveState() const {
@@ -269,20 +269,19 @@ absl::Status NoopReset::LoadState(const TensorDict& dict) {
 absl::StatusOr<std::unique_ptr<Env>> MakeNoopReset(
     std::unique_ptr<Env> env, const NoopResetOptions& options) {
   if (env == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kMake, ": env: got null, want an environment"));
+    return InvalidArgument(kMake, ": env: got null, want an environment");
   }
   if (options.noops < 0 || options.noops > (int64_t{1} << 30)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kMake, ": noops: got ", options.noops, ", want [0, 2^30]"));
+    return InvalidArgument(kMake, ": noops: got ", options.noops,
+                           ", want [0, 2^30]");
   }
   if (env->spec().action.Find("action") == nullptr ||
       env->spec().action.leaves().size() != 1 ||
       !env->spec().own_episodes.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kMake, ": env: got ", env->name(),
         ", want one with the leaf \"action\" alone, and no groups with "
-        "episodes of their own"));
+        "episodes of their own");
   }
   return NoopReset::Create(std::move(env), options);
 }

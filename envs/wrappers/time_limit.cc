@@ -92,9 +92,9 @@ absl::Status TimeLimit::CheckRunning() const {
   const auto idle = std::find(steps_.begin(), steps_.end(), max_steps_);
   if (idle == steps_.end()) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(CheckActions(kStep, spec(), step()));
-  return absl::FailedPreconditionError(
-      absl::StrCat(kStep, ": lane ", idle - steps_.begin(), " of ", name(),
-                   " is done or was never reset; call Reset first"));
+  return FailedPrecondition(kStep, ": lane ", idle - steps_.begin(), " of ",
+                            name(),
+                            " is done or was never reset; call Reset first");
 }
 
 absl::Status TimeLimit::BeginStep() {
@@ -156,12 +156,11 @@ absl::Status TimeLimit::LoadState(const TensorDict& dict) {
 absl::StatusOr<std::unique_ptr<Env>> MakeTimeLimit(
     std::unique_ptr<Env> env, const TimeLimitOptions& options) {
   if (env == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kMake, ": env: got null, want an environment"));
+    return InvalidArgument(kMake, ": env: got null, want an environment");
   }
   if (options.max_steps < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kMake, ": max_steps: got ", options.max_steps, ", want > 0"));
+    return InvalidArgument(kMake, ": max_steps: got ", options.max_steps,
+                           ", want > 0");
   }
   return TimeLimit::Create(std::move(env), options);
 }

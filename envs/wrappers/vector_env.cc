@@ -327,9 +327,9 @@ absl::Status CheckLeaves(absl::string_view what, const TensorDictSpec& got,
     const auto text = [](const LeafSpec* leaf) {
       return leaf == nullptr ? std::string("none") : leaf->ToString();
     };
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": \"", key, "\": got ", text(a), ", want ", text(b),
-                     text(a) == text(b) ? " with its bounds and masks" : ""));
+    return InvalidArgument(
+        what, ": \"", key, "\": got ", text(a), ", want ", text(b),
+        text(a) == text(b) ? " with its bounds and masks" : "");
   };
   // Both: either may have a leaf that the other lacks.
   for (const TensorDictSpec* spec : {&want, &got}) {
@@ -350,9 +350,9 @@ absl::Status CheckEqualSpecs(const EnvSpec& got, const EnvSpec& want) {
   RILL_RETURN_IF_ERROR(
       CheckLeaves("group_flags", got.group_flags, want.group_flags));
   if (got.own_episodes == want.own_episodes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("own_episodes: got [", absl::StrJoin(got.own_episodes, ", "),
-                   "], want [", absl::StrJoin(want.own_episodes, ", "), "]"));
+  return InvalidArgument("own_episodes: got [",
+                         absl::StrJoin(got.own_episodes, ", "), "], want [",
+                         absl::StrJoin(want.own_episodes, ", "), "]");
 }
 
 }  // namespace
@@ -360,14 +360,12 @@ absl::Status CheckEqualSpecs(const EnvSpec& got, const EnvSpec& want) {
 absl::StatusOr<std::unique_ptr<Env>> MakeVectorEnv(
     std::vector<std::unique_ptr<Env>> parts, const VectorEnvOptions& options) {
   if (parts.empty() || options.threads < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kMake, ": parts, threads: got ", parts.size(), ", ",
-                     options.threads, ", want >= 1, >= 1"));
+    return InvalidArgument(kMake, ": parts, threads: got ", parts.size(), ", ",
+                           options.threads, ", want >= 1, >= 1");
   }
   for (size_t p = 0; p < parts.size(); ++p) {
     const auto refuse = [p](absl::string_view why) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kMake, ": parts[", p, "]: ", why));
+      return InvalidArgument(kMake, ": parts[", p, "]: ", why);
     };
     if (parts[p] == nullptr) return refuse("got null, want an environment");
     const EnvSpec& spec = parts[p]->spec();

@@ -45,10 +45,10 @@ absl::Status CopyLanesOfState(const Env& env, const std::vector<uint8_t>& mask,
       RILL_ASSIGN_OR_RETURN(const bool is_equal, a->BitEquals(*b));
       if (is_equal) continue;
     }
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         "the state of ", env.name(), ": \"", key, "\": got ", Layout(a),
         " that changes while lanes step, want leaves [", env.lanes(),
-        ", n, ...], so that a lane can be stepped alone"));
+        ", n, ...], so that a lane can be stepped alone");
   }
   return absl::OkStatus();
 }

@@ -34,9 +34,8 @@ absl::Status CheckApart(const std::string& in, const std::string& out) {
   if (!absl::StartsWith(from, to) && !absl::StartsWith(to, from)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("convert: got \"", in, "\" and \"", out,
-                   "\", want two paths of which none lies in the other"));
+  return InvalidArgument("convert: got \"", in, "\" and \"", out,
+                         "\", want two paths of which none lies in the other");
 }
 
 // Only what this program could have written is replaced: another file at that
@@ -48,37 +47,36 @@ absl::Status CheckMayReplace(const std::string& out, Form to) {
   if (!PathExists(out)) return absl::OkStatus();
   const absl::StatusOr<Form> found = inspect::FormOf(out);
   if (found.ok() && *found == to) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
+  return FailedPrecondition(
       "convert: \"", out, "\": got ",
       found.ok() ? absl::StrCat("a ", inspect::FormName(*found))
                  : std::string("something else"),
-      ", want nothing or a ", inspect::FormName(to), "; name another"));
+      ", want nothing or a ", inspect::FormName(to), "; name another");
 }
 
 // A conversion that left something out would be taken for the whole.
 absl::Status CheckComplete(const std::string& in, const Saved& saved) {
   if (saved.form == Form::kRill) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "convert: \"", in, "\": got a directory of Rill, which holds ",
         saved.parts.size(), " parts, want one of them",
         saved.parts.empty()
             ? std::string()
             : absl::StrCat(", e.g. \"",
-                           JoinPath(in, saved.parts.begin()->first), "\"")));
+                           JoinPath(in, saved.parts.begin()->first), "\""));
   }
   if (saved.form == Form::kTorchRl) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("convert: \"", in,
-                     "\": got a replay buffer of TorchRL's, whose rows "
-                     "are in the order of its places, want its rows alone, \"",
-                     JoinPath(in, "storage"),
-                     "\", or open it with OpenTorchRl and save that"));
+    return InvalidArgument(
+        "convert: \"", in,
+        "\": got a replay buffer of TorchRL's, whose rows "
+        "are in the order of its places, want its rows alone, \"",
+        JoinPath(in, "storage"),
+        "\", or open it with OpenTorchRl and save that");
   }
   if (!saved.refused.empty()) {
     const RefusedEntry& entry = saved.refused.front();
-    return absl::InvalidArgumentError(
-        absl::StrCat("convert: \"", in, "\": entry \"", entry.key,
-                     "\" would be lost: ", entry.reason));
+    return InvalidArgument("convert: \"", in, "\": entry \"", entry.key,
+                           "\" would be lost: ", entry.reason);
   }
   return absl::OkStatus();
 }
@@ -113,10 +111,10 @@ absl::StatusOr<Form> FormFromName(absl::string_view name) {
   if (name == "directory") return Form::kDirectory;
   if (name == "tdz") return Form::kTdz;
   if (name == "consolidated") return Form::kConsolidated;
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "convert: --to: got \"", name,
       "\", want \"directory\", \"tdz\", \"consolidated\", \"rows\" or "
-      "\"columns\""));
+      "\"columns\"");
 }
 
 absl::StatusOr<Form> FormFromPath(absl::string_view path) {
@@ -125,10 +123,10 @@ absl::StatusOr<Form> FormFromPath(absl::string_view path) {
   if (ending.empty()) return Form::kDirectory;
   if (ending == ".tdz") return Form::kTdz;
   if (ending == ".bin" || ending == ".td") return Form::kConsolidated;
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "convert: \"", path, "\": got the ending \"", ending,
       "\", want \".tdz\", \".bin\", \".td\" or none, which makes a directory; "
-      "or say --to=directory, --to=tdz or --to=consolidated"));
+      "or say --to=directory, --to=tdz or --to=consolidated");
 }
 
 absl::StatusOr<std::string> Convert(const std::string& in,
@@ -162,8 +160,8 @@ absl::StatusOr<std::string> ConvertToStorage(const std::string& in,
   RILL_ASSIGN_OR_RETURN(const Saved saved, inspect::OpenSaved(in));
   RILL_RETURN_IF_ERROR(CheckComplete(in, saved));
   if (saved.stack) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "convert: \"", in, "\": got a lazy stack, want a dictionary of steps"));
+    return InvalidArgument("convert: \"", in,
+                           "\": got a lazy stack, want a dictionary of steps");
   }
   RILL_RETURN_IF_ERROR(MakeStorage(saved.dict, out, layout));
   return absl::StrCat("wrote \"", out, "\" (storage directory) from \"", in,

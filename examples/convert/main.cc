@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -44,15 +43,15 @@ absl::StatusOr<std::string> Run(int argc, char** argv) {
     if (absl::ConsumePrefix(&word, "--to=")) {
       to = word;
     } else if (word.substr(0, 2) == "--") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("convert: got \"", word, "\", want IN, OUT and --to="));
+      return InvalidArgument("convert: got \"", word,
+                             "\", want IN, OUT and --to=");
     } else {
       paths.emplace_back(word);
     }
   }
   if (paths.size() != 2 || paths[0].empty() || paths[1].empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "convert: got ", paths.size(), " paths, want IN and OUT; or --help"));
+    return InvalidArgument("convert: got ", paths.size(),
+                           " paths, want IN and OUT; or --help");
   }
   if (const std::optional<StorageLayout> layout = LayoutFromName(to)) {
     RILL_ASSIGN_OR_RETURN(const std::string done,

@@ -88,8 +88,7 @@ absl::StatusOr<std::string> SaveRows(const std::string& in,
   const std::vector<Slot> slots = SlotsOf(live);
   storage->RemoveObserver(&live);
   if (slots.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("convert: \"", in, "\": got a storage without rows"));
+    return InvalidArgument("convert: \"", in, "\": got a storage without rows");
   }
   const Shape shape = ShapeOf(storage->lanes(), slots);
   if (to == Form::kDirectory) {
@@ -113,13 +112,12 @@ absl::Status MakeStorage(const TensorDict& steps, const std::string& out,
                          StorageLayout layout) {
   const Shape& shape = steps.batch_shape();
   if ((shape.rank() != 1 && shape.rank() != 2) || shape.num_elements() == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("convert: batch shape: got ", shape.ToString(),
-                     ", want [T] or [L, T] of some steps for a storage"));
+    return InvalidArgument("convert: batch shape: got ", shape.ToString(),
+                           ", want [T] or [L, T] of some steps for a storage");
   }
   if (PathExists(out)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "convert: \"", out, "\": is there, want nothing; name another"));
+    return FailedPrecondition("convert: \"", out,
+                              "\": is there, want nothing; name another");
   }
   const absl::Status status = [&]() -> absl::Status {
     RILL_ASSIGN_OR_RETURN(

@@ -65,11 +65,11 @@ absl::Status ReadCounters(const std::map<std::string, std::string>& fields,
   ForEachCounter(*state, [&](const std::string& name, auto& value) {
     const auto found = fields.find(name);
     if (found != fields.end() && FromText(found->second, &value)) return;
-    status.Update(absl::DataLossError(absl::StrCat(
-        "LoadCheckpoint: \"", name, "\" is ",
-        found == fields.end() ? "missing"
-                              : absl::StrCat("\"", found->second, "\""),
-        ", want a number")));
+    status.Update(DataLoss("LoadCheckpoint: \"", name, "\" is ",
+                           found == fields.end()
+                               ? "missing"
+                               : absl::StrCat("\"", found->second, "\""),
+                           ", want a number"));
   });
   return status;
 }
@@ -139,9 +139,8 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(
                         manifest.Int("events_size_bytes"));
   // The name is joined to the run folder, and a manifest is foreign bytes.
   if (absl::StrContains(loaded.events.file, "/")) {
-    return absl::DataLossError(
-        absl::StrCat("LoadCheckpoint: \"events_file\" is \"",
-                     loaded.events.file, "\", want a name without \"/\""));
+    return DataLoss("LoadCheckpoint: \"events_file\" is \"", loaded.events.file,
+                    "\", want a name without \"/\"");
   }
 
   TensorDict learner, collector, log;

@@ -106,15 +106,13 @@ absl::Status ValidateConfig(const Config& config) {
   RILL_RETURN_IF_ERROR(examples::CheckRanges(FieldsOf(&copy)));
   // A storage has as many slots for each lane.
   if (config.capacity % config.lanes != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--capacity: got ", config.capacity,
-                     ", want a multiple of --lanes=", config.lanes));
+    return InvalidArgument("--capacity: got ", config.capacity,
+                           ", want a multiple of --lanes=", config.lanes);
   }
   // The collector would round up, and the flag would not say what happens.
   if (config.frames_per_batch % config.lanes != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--frames_per_batch: got ", config.frames_per_batch,
-                     ", want a multiple of --lanes=", config.lanes));
+    return InvalidArgument("--frames_per_batch: got ", config.frames_per_batch,
+                           ", want a multiple of --lanes=", config.lanes);
   }
   return absl::OkStatus();
 }
@@ -125,7 +123,7 @@ absl::StatusOr<CommandLine> ParseFlags(absl::Span<const char* const> words) {
                         examples::ReadFlags(words, FieldsOf(&line)));
   if (line.help) return line;
   if (line.resume && line.run_dir.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "--resume: got no --run_dir, want the folder of the run to go on with");
   }
   // On resume the saved values join first; the trainer checks the sum.
@@ -162,13 +160,11 @@ absl::StatusOr<Config> ConfigFromText(
   for (const ConfigField& field : FieldsOf(&config)) {
     const auto found = text.find(field.name);
     if (found == text.end()) {
-      return absl::DataLossError(
-          absl::StrCat("ConfigFromText: \"", field.name, "\" is missing"));
+      return DataLoss("ConfigFromText: \"", field.name, "\" is missing");
     }
     if (!examples::ReadValue(found->second, field)) {
-      return absl::DataLossError(absl::StrCat("ConfigFromText: \"", field.name,
-                                              "\" is \"", found->second,
-                                              "\", want a number"));
+      return DataLoss("ConfigFromText: \"", field.name, "\" is \"",
+                      found->second, "\", want a number");
     }
   }
   return config;
@@ -185,10 +181,10 @@ absl::StatusOr<Config> MergeForResume(const Config& wanted,
     const std::string& now = texts.at(field.name);
     const std::string then = examples::ValueText(field);
     if (!MayChange(field.name) && now != then) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("--resume: got --", field.name, "=", now,
-                       ", but the run was started with --", field.name, "=",
-                       then, "; leave the flag out, or start a new run"));
+      return FailedPrecondition("--resume: got --", field.name, "=", now,
+                                ", but the run was started with --", field.name,
+                                "=", then,
+                                "; leave the flag out, or start a new run");
     }
     examples::ReadValue(now, field);
   }

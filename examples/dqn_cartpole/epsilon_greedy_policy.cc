@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 
@@ -23,9 +22,9 @@ absl::Status ActGreedily(DoubleDqn& learner, const TensorDict& root,
                         root.Flat<float>("observation"));
   RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> actions, action->Flat<int64_t>());
   if (observation.size() != actions.size() * kFeatures) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "ActGreedily: observation has ", observation.size(), " values, want ",
-        kFeatures, " for each of ", actions.size(), " actions"));
+    return InvalidArgument("ActGreedily: observation has ", observation.size(),
+                           " values, want ", kFeatures, " for each of ",
+                           actions.size(), " actions");
   }
   learner.GreedyActions(observation, actions);
   return absl::OkStatus();

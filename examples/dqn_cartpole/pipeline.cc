@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
@@ -168,9 +167,8 @@ absl::Status LoadLearner(const TensorDict& state, DoubleDqn* learner) {
     RILL_ASSIGN_OR_RETURN(absl::Span<float> values,
                           state.Flat<float>(array.name));
     if (values.size() != array.values.size() || steps.size() != 1) {
-      return absl::DataLossError(
-          absl::StrCat("LoadLearner: \"", array.name, "\" has ", values.size(),
-                       " values, want ", array.values.size()));
+      return DataLoss("LoadLearner: \"", array.name, "\" has ", values.size(),
+                      " values, want ", array.values.size());
     }
     saved.push_back(values);
   }
@@ -196,8 +194,8 @@ absl::StatusOr<DoubleDqn::UpdateStats> LearnFrom(const TensorDict& batch,
   // They index the network's outputs.
   for (int64_t action : view.action) {
     if (action < 0 || action >= kActions) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "LearnFrom: action is ", action, ", want [0, ", kActions, ")"));
+      return InvalidArgument("LearnFrom: action is ", action, ", want [0, ",
+                             kActions, ")");
     }
   }
   std::vector<float> td_errors(view.action.size());

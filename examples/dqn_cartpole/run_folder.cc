@@ -30,16 +30,16 @@ absl::StatusOr<RunFolder> RunFolder::Create(const std::string& path,
                                             absl::Time now) {
   if (PathExists(path)) {
     if (!IsDirectory(path)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("--run_dir: \"", path, "\" is a file, want a folder"));
+      return FailedPrecondition("--run_dir: \"", path,
+                                "\" is a file, want a folder");
     }
     RILL_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(path));
     if (!names.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat(
+      return FailedPrecondition(
           "--run_dir: \"", path, "\" holds ", names.size(), " entries (\"",
           names[0],
           "\"), want a new or empty folder; go on with --resume, or "
-          "name another folder"));
+          "name another folder");
     }
   }
   RILL_RETURN_IF_ERROR(

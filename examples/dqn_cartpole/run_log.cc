@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
@@ -29,9 +28,8 @@ absl::StatusOr<absl::Span<const double>> Table(const TensorDict& dict,
   if (tensor == nullptr) return absl::Span<const double>();
   const absl::StatusOr<absl::Span<double>> flat = tensor->Flat<double>();
   if (!flat.ok() || tensor->rank() != 2 || tensor->shape()[1] != width) {
-    return absl::DataLossError(absl::StrCat("RunLog::FromDict: \"", key,
-                                            "\" is ", tensor->DebugString(),
-                                            ", want float64[n, ", width, "]"));
+    return DataLoss("RunLog::FromDict: \"", key, "\" is ",
+                    tensor->DebugString(), ", want float64[n, ", width, "]");
   }
   return absl::Span<const double>(*flat);
 }

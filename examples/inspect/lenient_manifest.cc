@@ -32,8 +32,8 @@ absl::StatusOr<ManifestText> ReadText(const std::string& directory) {
 absl::Status CheckFile(const std::string& path, const ManifestFile& want) {
   RILL_ASSIGN_OR_RETURN(const int64_t bytes, FileSize(path));
   if (bytes != want.bytes) {
-    return absl::DataLossError(absl::StrCat("\"", path, "\": size: got ", bytes,
-                                            ", want ", want.bytes, " bytes"));
+    return DataLoss("\"", path, "\": size: got ", bytes, ", want ", want.bytes,
+                    " bytes");
   }
   // Nothing can be mapped of it, and its size was all it had.
   if (bytes == 0) return absl::OkStatus();
@@ -45,9 +45,8 @@ absl::Status CheckFile(const std::string& path, const ManifestFile& want) {
       absl::string_view(reinterpret_cast<const char*>(file->data()),
                         static_cast<size_t>(bytes))));
   if (crc == want.crc) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("\"", path, "\": CRC32C: got ",
-                                          absl::Hex(crc), ", want ",
-                                          absl::Hex(want.crc)));
+  return DataLoss("\"", path, "\": CRC32C: got ", absl::Hex(crc), ", want ",
+                  absl::Hex(want.crc));
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <limits>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -44,15 +43,14 @@ absl::StatusOr<std::string> Report(int argc, char** argv, std::string* damage) {
     } else if (word == "--all") {
       facts.max_rows = std::numeric_limits<int64_t>::max();
     } else if (word.substr(0, 2) == "--" || !path.empty() || word.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("inspect: got \"", word,
-                       "\", want one path, --json, --values and --all"));
+      return InvalidArgument("inspect: got \"", word,
+                             "\", want one path, --json, --values and --all");
     } else {
       path = std::string(word);
     }
   }
   if (path.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "inspect: got no path; say \"inspect PATH\", or --help");
   }
   RILL_ASSIGN_OR_RETURN(Saved saved, OpenSaved(path));

@@ -6,7 +6,6 @@
 #include <initializer_list>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/dtype.h"
@@ -32,9 +31,8 @@ absl::StatusOr<absl::Span<const T>> Column(const TensorDict& rows,
   if (key.empty()) return absl::Span<const T>();
   RILL_ASSIGN_OR_RETURN(Tensor leaf, rows.Get(key));
   if (leaf.num_elements() != rows.batch_shape()[0]) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("inspect: \"", key, "\": got ", leaf.shape().ToString(),
-                     ", want one element a row"));
+    return InvalidArgument("inspect: \"", key, "\": got ",
+                           leaf.shape().ToString(), ", want one element a row");
   }
   if (leaf.dtype() != kColumn<T>) {
     RILL_ASSIGN_OR_RETURN(leaf, Cast(leaf, kColumn<T>));

@@ -47,7 +47,7 @@ absl::StatusOr<SavedState> FromPrioritizedOldState(absl::string_view bytes) {
         });
     if (state.ok()) return state;
   }
-  return absl::NotFoundError("another sampler's");
+  return NotFound("another sampler's");
 }
 
 }  // namespace

@@ -56,9 +56,9 @@ absl::Status ListParts(const std::string& top, const std::string& below,
     if (std::filesystem::is_symlink(path, ignored)) continue;
     const bool is_file = !IsDirectory(path);
     if (!is_file && depth >= kMaxDepth) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("inspect: \"", path, "\": got more than ", kMaxDepth,
-                       " directories in one another, want at most that"));
+      return InvalidArgument("inspect: \"", path, "\": got more than ",
+                             kMaxDepth,
+                             " directories in one another, want at most that");
     }
     const bool may_open = !is_file || absl::EndsWith(name, ".state");
     if (opens && may_open && IsSaved(path)) {
@@ -81,11 +81,11 @@ absl::Status ListParts(const std::string& top, const std::string& below,
 }
 
 absl::Status Unknown(const std::string& path, absl::string_view got) {
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "inspect: \"", path, "\": got ", got,
       ", want a memmap directory (with meta.json), one of Rill's (with "
       "rill.json), a replay buffer of TorchRL's (with buffer_metadata.json), a "
-      ".tdz archive, a consolidated file or a saved state"));
+      ".tdz archive, a consolidated file or a saved state");
 }
 
 absl::StatusOr<Form> FormOfFile(const std::string& path) {
@@ -214,9 +214,8 @@ absl::string_view FormName(Form form) {
 
 absl::StatusOr<Form> FormOf(const std::string& path) {
   if (!PathExists(path)) {
-    return absl::NotFoundError(
-        absl::StrCat("inspect: \"", path,
-                     "\": got nothing there, want a directory or file"));
+    return NotFound("inspect: \"", path,
+                    "\": got nothing there, want a directory or file");
   }
   if (!IsDirectory(path)) return FormOfFile(path);
   if (PathExists(JoinPath(path, kManifestFile))) return Form::kRill;

@@ -78,7 +78,7 @@ std::string WriterOf(const std::string& directory) {
 // The steps that are committed now.
 absl::StatusOr<CommitState> ReadRecord(const std::string& path,
                                        const Lanes& lanes) {
-  absl::StatusOr<CommitState> state = absl::InternalError("");
+  absl::StatusOr<CommitState> state = Internal("");
   std::string bytes, before;
   for (int i = 0; i < kLooks && !state.ok(); ++i) {
     // A record that does not check out may be torn: it was copied while it was
@@ -185,9 +185,8 @@ absl::Status ReadPiece(const std::string& path, const RowReader& storage,
     // Some are being overwritten, or all were cleared.
     RILL_RETURN_IF_ERROR(CutToLive(path, lanes, piece));
   }
-  return absl::UnavailableError(
-      absl::StrCat("inspect: \"", path,
-                   "\": rows were overwritten faster than they were read"));
+  return Unavailable("inspect: \"", path,
+                     "\": rows were overwritten faster than they were read");
 }
 
 absl::Status ScanDirectory(const std::string& path, int64_t max_rows,
@@ -289,11 +288,10 @@ class Chunks {
       chunk->rows = *std::move(rows);
       return;
     }
-    Note(rows.ok()
-             ? absl::DataLossError(absl::StrCat(
-                   "inspect: \"", path, "\": got batch ",
-                   rows->batch_shape().ToString(), ", want ", count, " rows"))
-             : rows.status(),
+    Note(rows.ok() ? DataLoss("inspect: \"", path, "\": got batch ",
+                              rows->batch_shape().ToString(), ", want ", count,
+                              " rows")
+                   : rows.status(),
          saved_);
   }
 
@@ -360,9 +358,8 @@ absl::StatusOr<Lanes> LanesOf(const Manifest& manifest,
   if (count >= 1 && slots >= 1 && slots <= kMaxWritten / count) {
     return Lanes{.count = count, .capacity = slots};
   }
-  return absl::DataLossError(absl::StrCat("inspect: lanes and ", capacity,
-                                          ": got ", count, " and ", slots,
-                                          ", want lanes with slots"));
+  return DataLoss("inspect: lanes and ", capacity, ": got ", count, " and ",
+                  slots, ", want lanes with slots");
 }
 
 void SetMarks(const LaneRings& rings, Facts* facts) {
@@ -410,9 +407,8 @@ void AddSavedStorage(const std::string& path, int64_t max_rows, Saved* saved) {
       RILL_ASSIGN_OR_RETURN(shape.lanes, manifest.Int("chunk_lanes"));
       RILL_ASSIGN_OR_RETURN(shape.steps, manifest.Int("chunk_steps"));
       if (shape.lanes < 1 || shape.steps < 1) {
-        return absl::DataLossError(absl::StrCat(
-            "inspect: chunk_lanes and chunk_steps: got ", shape.lanes, " and ",
-            shape.steps, ", want both >= 1"));
+        return DataLoss("inspect: chunk_lanes and chunk_steps: got ",
+                        shape.lanes, " and ", shape.steps, ", want both >= 1");
       }
     }
     Chunks chunks(JoinPath(path, "rows"), shape, is_one, *rings, saved);

@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/program/config_field.h"
@@ -81,9 +80,9 @@ absl::Status ValidateConfig(const Config& config) {
   const int64_t steps = config.lanes * config.steps_per_round;
   // Two at least: advantages are divided by their deviation, with count - 1.
   if (steps % config.minibatches != 0 || steps < 2 * config.minibatches) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--minibatches: got ", config.minibatches, ", want a divisor of the ",
-        steps, " steps of a round with at least 2 steps in each"));
+    return InvalidArgument("--minibatches: got ", config.minibatches,
+                           ", want a divisor of the ", steps,
+                           " steps of a round with at least 2 steps in each");
   }
   return absl::OkStatus();
 }

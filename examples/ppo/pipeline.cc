@@ -44,9 +44,9 @@ absl::StatusOr<Sizes> SizesOf(const EnvSpec& spec) {
   const LeafSpec* action = spec.action.Find("action");
   if (observation == nullptr || observation->shape.rank() != 1 ||
       action == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "MakePipeline: ", spec.name,
-        ": want leaves \"observation\" of one dimension and \"action\""));
+        ": want leaves \"observation\" of one dimension and \"action\"");
   }
   if (action->domain == LeafSpec::Domain::kCategorical) {
     return Sizes{observation->shape[0],
@@ -54,9 +54,9 @@ absl::StatusOr<Sizes> SizesOf(const EnvSpec& spec) {
   }
   if (action->dtype != DType::kFloat32 || action->shape.rank() != 1 ||
       action->domain != LeafSpec::Domain::kBounded) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "MakePipeline: ", spec.name,
-        ": \"action\": want one number out of n, or bounded float32 numbers"));
+        ": \"action\": want one number out of n, or bounded float32 numbers");
   }
   return Sizes{observation->shape[0],
                {.is_discrete = false,
@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<RowwiseTransform>> FixedNorm(
     if (name.json != "\"VecNorm\"") continue;
     const TensorDict* norm = state.FindDict(absl::StrCat(key, "/state"));
     if (norm == nullptr) {
-      return absl::NotFoundError("FixedNorm: VecNorm: got no state");
+      return NotFound("FixedNorm: VecNorm: got no state");
     }
     RILL_ASSIGN_OR_RETURN(VecNormMoments moments,
                           ReadVecNorm(*norm, "observation"));

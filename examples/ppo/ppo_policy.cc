@@ -5,9 +5,7 @@
 #include <cstdint>
 
 #include "absl/log/check.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/ppo/learner/action_head.h"
@@ -43,9 +41,9 @@ absl::StatusOr<int64_t> PpoPolicy::Act(const TensorDict& root,
   const int64_t lanes = static_cast<int64_t>(value.size());
   const int64_t width = kind.action_size();
   if (static_cast<int64_t>(observation.size()) != lanes * networks.inputs()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "PpoPolicy::Act: \"observation\": got ", observation.size(),
-        " values, want ", networks.inputs(), " for each of ", lanes, " lanes"));
+    return InvalidArgument("PpoPolicy::Act: \"observation\": got ",
+                           observation.size(), " values, want ",
+                           networks.inputs(), " for each of ", lanes, " lanes");
   }
   // An evaluation has other lanes than the collector.
   heads_.resize(lanes * kind.size);

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/dtype.h"
@@ -25,9 +24,9 @@ absl::Status Round::FillNextValues(const TensorDict& batch,
   const int64_t time = batch.batch_shape()[1];
   const int64_t inputs = networks->inputs();
   if (static_cast<int64_t>(next_observation.size()) != steps * inputs) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Round::Fill: \"next/observation\": got ", next_observation.size(),
-        " values, want ", inputs, " for each of ", steps, " steps"));
+    return InvalidArgument("Round::Fill: \"next/observation\": got ",
+                           next_observation.size(), " values, want ", inputs,
+                           " for each of ", steps, " steps");
   }
   ends_.clear();
   end_observation_.clear();

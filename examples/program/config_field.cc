@@ -31,7 +31,7 @@ std::string DoubleText(double value) {
 absl::Status CheckRange(const ConfigField& field, double value) {
   // NaN is outside too.
   if (value >= field.min && value <= field.max) return absl::OkStatus();
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       absl::StrFormat("--%s: got %s, want a value in [%g, %g]", field.name,
                       ValueText(field), field.min, field.max));
 }
@@ -41,9 +41,8 @@ absl::Status ReadFlag(absl::string_view word,
                       std::set<std::string>* given) {
   absl::string_view rest = word;
   if (!absl::ConsumePrefix(&rest, "--")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("got the word \"", word,
-                     "\", want --name=value; --help explains the flags"));
+    return InvalidArgument("got the word \"", word,
+                           "\", want --name=value; --help explains the flags");
   }
   const size_t equals = rest.find('=');
   const absl::string_view name = rest.substr(0, equals);
@@ -57,14 +56,14 @@ absl::Status ReadFlag(absl::string_view word,
     // The default, for the error: ReadValue may leave anything.
     const std::string before = ValueText(field);
     if (!ReadValue(value, field)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--", name, ": got \"", value, "\", want a value ", "like ", before));
+      return InvalidArgument("--", name, ": got \"", value, "\", want a value ",
+                             "like ", before);
     }
     given->insert(std::string(name));
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "got the flag \"--", name, "\", want one that --help explains"));
+  return InvalidArgument("got the flag \"--", name,
+                         "\", want one that --help explains");
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/classic_control/acrobot.h"
 #include "rill/envs/classic_control/mountain_car.h"
@@ -61,11 +61,11 @@ Made MakeBuiltInEnv(absl::string_view id, uint64_t seed) {
   for (const BuiltIn& env : kBuiltIn) {
     if (env.id == id) return env.make(seed);
   }
-  return absl::NotFoundError(absl::StrCat(
+  return NotFound(
       "env: got \"", id, "\", want one of ",
       absl::StrJoin(kBuiltIn, ", ", [](std::string* out, const BuiltIn& env) {
         absl::StrAppend(out, env.id);
-      })));
+      }));
 }
 
 }  // namespace rill::watch_env

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
 
 namespace rill::watch_env {
 namespace {
@@ -123,19 +123,18 @@ absl::StatusOr<Scene> DrawEnv(absl::string_view env,
                               absl::Span<const float> observation) {
   const Drawing* const drawing = Find(env);
   if (drawing == nullptr) {
-    return absl::NotFoundError(absl::StrCat(
+    return NotFound(
         "DrawEnv: got \"", env, "\", want one of ",
         absl::StrJoin(kDrawings, ", ", [](std::string* out, const Drawing& d) {
           absl::StrAppend(out, d.env);
-        })));
+        }));
   }
   if (observation.size() != drawing->elements ||
       !std::all_of(observation.begin(), observation.end(),
                    [](float v) { return std::isfinite(v); })) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("DrawEnv: observation of ", env, ": got [",
-                     absl::StrJoin(observation, ", "), "], want ",
-                     drawing->elements, " finite elements"));
+    return InvalidArgument("DrawEnv: observation of ", env, ": got [",
+                           absl::StrJoin(observation, ", "), "], want ",
+                           drawing->elements, " finite elements");
   }
   return drawing->draw(observation);
 }

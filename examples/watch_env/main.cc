@@ -104,8 +104,8 @@ absl::StatusOr<std::optional<Flags>> ParseFlags(
       is_right = false;
     }
     if (!is_right) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "watch_env: got \"", whole, "\"; --help says what there is"));
+      return InvalidArgument("watch_env: got \"", whole,
+                             "\"; --help says what there is");
     }
   }
   return flags;
@@ -159,7 +159,7 @@ absl::Status Print(absl::string_view text) {
       std::fflush(stdout) == 0) {
     return absl::OkStatus();
   }
-  return absl::UnavailableError("watch_env: the text could not be written");
+  return Unavailable("watch_env: the text could not be written");
 }
 
 // On a terminal in one place, elsewhere one below the other.

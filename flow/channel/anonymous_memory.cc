@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
@@ -69,9 +68,9 @@ absl::Status AnonymousMemory::Reserve(absl::string_view caller, int64_t offset,
   if (!is_too_much && base_internal::Fallocate(fd(), 0, offset, bytes) == 0) {
     return absl::OkStatus();
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat(caller, ": cannot reserve shared memory: asked ", bytes,
-                   " bytes, about ", available, " are available"));
+  return ResourceExhausted(caller, ": cannot reserve shared memory: asked ",
+                           bytes, " bytes, about ", available,
+                           " are available");
 }
 
 absl::Status AnonymousMemory::Map(absl::string_view caller,

@@ -83,10 +83,9 @@ int64_t RecordBytes(const TensorDictSpec& spec, int64_t steps) {
 absl::Status CheckOptions(absl::string_view caller,
                           const RecordChannel::Options& options) {
   if (options.spec.leaves().empty() || !options.spec.non_tensors().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": spec: got ", options.spec.leaves().size(),
-                     " tensors and ", options.spec.non_tensors().size(),
-                     " other values, want tensors, and nothing else"));
+    return InvalidArgument(caller, ": spec: got ", options.spec.leaves().size(),
+                           " tensors and ", options.spec.non_tensors().size(),
+                           " other values, want tensors, and nothing else");
   }
   return absl::OkStatus();
 }
@@ -139,9 +138,8 @@ class ProducerSink final : public Sink {
 
   absl::Status Cut(int64_t /*producer*/, LaneRange lanes) override {
     if (!IsSize(lanes.count)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("RecordChannel::Cut: lanes: got ", lanes.count,
-                       ", want [1, ", kMaxSteps, "]"));
+      return InvalidArgument("RecordChannel::Cut: lanes: got ", lanes.count,
+                             ", want [1, ", kMaxSteps, "]");
     }
     const RecordHeader header = {.bytes = sizeof(RecordHeader),
                                  .rank = 0,
@@ -165,19 +163,18 @@ class ProducerSink final : public Sink {
  private:
   static absl::Status CheckShape(absl::string_view caller, const Shape& shape) {
     if (shape.rank() == 1 || shape.rank() == 2) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": batch shape: got ", shape.ToString(),
-                     ", want [lanes, time] or [time]"));
+    return InvalidArgument(caller, ": batch shape: got ", shape.ToString(),
+                           ", want [lanes, time] or [time]");
   }
 
   absl::StatusOr<RecordHeader> HeaderOf(absl::string_view caller,
                                         const Shape& shape) const {
     const int64_t bytes = RecordBytes(options_.spec, shape.num_elements());
     if (bytes < 0 || bytes > rings_->ring_bytes()) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           caller, ": bytes of a batch of shape ", shape.ToString(), ": got ",
           bytes, ", want at most ", rings_->ring_bytes(),
-          "; write fewer steps at once, or give the channel more bytes"));
+          "; write fewer steps at once, or give the channel more bytes");
     }
     return RecordHeader{.bytes = bytes,
                         .rank = shape.rank(),
@@ -215,8 +212,7 @@ absl::StatusOr<RecordHeader> ReadHeader(const TensorDictSpec& spec,
                                         absl::Span<const std::byte> bytes) {
   RecordHeader header;
   if (bytes.size() < sizeof(header)) {
-    return absl::DataLossError(
-        absl::StrCat("a record of ", bytes.size(), " bytes"));
+    return DataLoss("a record of ", bytes.size(), " bytes");
   }
   std::memcpy(&header, bytes.data(), sizeof(header));
   int64_t steps;
@@ -226,9 +222,9 @@ absl::StatusOr<RecordHeader> ReadHeader(const TensorDictSpec& spec,
       __builtin_mul_overflow(header.sizes[0], header.sizes[1], &steps) ||
       header.bytes > static_cast<int64_t>(bytes.size()) ||
       header.bytes != RecordBytes(spec, header.rank == 0 ? 0 : steps)) {
-    return absl::DataLossError(absl::StrCat(
-        "a record of rank ", header.rank, ", sizes ", header.sizes[0], " and ",
-        header.sizes[1], ", and ", header.bytes, " bytes"));
+    return DataLoss("a record of rank ", header.rank, ", sizes ",
+                    header.sizes[0], " and ", header.sizes[1], ", and ",
+                    header.bytes, " bytes");
   }
   return header;
 }
@@ -286,10 +282,10 @@ absl::Status RecordChannel::Wait(absl::Duration timeout) {
 absl::Status RecordChannel::Broken(int64_t producer, const absl::Status& why) {
   rings_->Abandon(producer);
   open_[producer].has_ended = true;
-  return absl::DataLossError(absl::StrCat(
+  return DataLoss(
       "RecordChannel::Drain: producer ", producer, ": got ", why.message(),
       "; its process wrote over the channel's memory and is not read any "
-      "more"));
+      "more");
 }
 
 void RecordChannel::NoteOpen(int64_t producer, LaneRange lanes) {
@@ -431,8 +427,8 @@ absl::Status RecordChannel::CutIfDead(int64_t producer, Sink* sink) {
 absl::Status RecordChannel::CheckProducer(absl::string_view caller,
                                           int64_t producer) const {
   if (producer >= 0 && producer < producers()) return absl::OkStatus();
-  return absl::OutOfRangeError(absl::StrCat(
-      caller, ": producer: got ", producer, ", want [0, ", producers(), ")"));
+  return OutOfRange(caller, ": producer: got ", producer, ", want [0, ",
+                    producers(), ")");
 }
 
 absl::StatusOr<bool> RecordChannel::Discard(int64_t producer) {

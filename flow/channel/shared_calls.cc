@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/channel/process_id.h"
@@ -64,10 +63,10 @@ absl::StatusOr<std::shared_ptr<SharedCalls>> SharedCalls::Create(
   };
   if (sizes.callers < 1 || sizes.callers > kMaxCallers ||
       !is_possible(sizes.question_bytes) || !is_possible(sizes.answer_bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": got ", sizes.callers, " callers of ", sizes.question_bytes,
-        " and ", sizes.answer_bytes, " bytes, want 1 to ", kMaxCallers,
-        " of at most ", kMaxBytes));
+    return InvalidArgument(kCreate, ": got ", sizes.callers, " callers of ",
+                           sizes.question_bytes, " and ", sizes.answer_bytes,
+                           " bytes, want 1 to ", kMaxCallers, " of at most ",
+                           kMaxBytes);
   }
   const int64_t bytes = TotalBytes(sizes);
   RILL_ASSIGN_OR_RETURN(auto memory,
@@ -101,9 +100,9 @@ absl::StatusOr<std::shared_ptr<SharedCalls>> SharedCalls::Attach(
       first.sizes.question_bytes != sizes.question_bytes ||
       first.sizes.answer_bytes != sizes.answer_bytes ||
       memory->size_bytes() != TotalBytes(first.sizes)) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "SharedCalls::Attach: descriptor ", fd,
-        ": got something else, want that of calls of these sizes"));
+        ": got something else, want that of calls of these sizes");
   }
   std::shared_ptr<SharedCalls> calls(new SharedCalls(std::move(memory)));
   RILL_RETURN_IF_ERROR(calls->Map(first.sizes));
@@ -151,7 +150,7 @@ absl::Status SharedCalls::AwaitAnswer(Slot& slot) const {
           return true;
         }
         if (look && !ProcessId::OfWord(shared_->server.load()).IsAlive()) {
-          return absl::UnavailableError("the server's process has ended");
+          return Unavailable("the server's process has ended");
         }
         return false;
       });
@@ -160,8 +159,8 @@ absl::Status SharedCalls::AwaitAnswer(Slot& slot) const {
 absl::Status SharedCalls::Open(int64_t caller) {
   constexpr absl::string_view kOpen = "SharedCalls::Open";
   if (caller < 0 || caller >= callers_) {
-    return absl::OutOfRangeError(absl::StrCat(kOpen, ": caller: got ", caller,
-                                              ", want [0, ", callers_, ")"));
+    return OutOfRange(kOpen, ": caller: got ", caller, ", want [0, ", callers_,
+                      ")");
   }
   Slot& slot = *places_[caller].slot;
   const uint64_t mine = ProcessId::Mine().word();
@@ -170,9 +169,9 @@ absl::Status SharedCalls::Open(int64_t caller) {
   // looked at next.
   do {
     if (holder != kNobody && ProcessId::OfWord(holder).IsAlive()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(kOpen, ": caller ", caller, " is open in process ",
-                       ProcessId::OfWord(holder).pid(), "; use another"));
+      return FailedPrecondition(
+          kOpen, ": caller ", caller, " is open in process ",
+          ProcessId::OfWord(holder).pid(), "; use another");
     }
   } while (!slot.caller.compare_exchange_strong(holder, mine));
   const absl::Status answered = AwaitAnswer(slot);

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/channel/process_id.h"
 #include "rill/flow/channel/shared_signal.h"
@@ -57,9 +56,9 @@ absl::StatusOr<std::shared_ptr<SharedRings>> SharedRings::Create(
   const int64_t page = AddressRange::PageBytes();
   if (num_rings < 1 || num_rings > kMaxRings || ring_bytes < 1 ||
       ring_bytes > kMaxRingBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": got ", num_rings, " rings of ", ring_bytes,
-        " bytes, want 1 to ", kMaxRings, " of 1 to ", kMaxRingBytes));
+    return InvalidArgument(kCreate, ": got ", num_rings, " rings of ",
+                           ring_bytes, " bytes, want 1 to ", kMaxRings,
+                           " of 1 to ", kMaxRingBytes);
   }
   ring_bytes = (ring_bytes + page - 1) / page * page;
   const int64_t bytes = page + num_rings * (page + ring_bytes);
@@ -83,9 +82,8 @@ absl::StatusOr<std::shared_ptr<SharedRings>> SharedRings::Attach(int fd,
   constexpr absl::string_view kAttach = "SharedRings::Attach";
   auto memory = AnonymousMemory::Adopt(fd);
   const auto wrong = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kAttach, ": descriptor ", fd, ": got ", what,
-                     ", want that of a channel of the same spec"));
+    return InvalidArgument(kAttach, ": descriptor ", fd, ": got ", what,
+                           ", want that of a channel of the same spec");
   };
   struct {
     uint64_t magic;
@@ -152,7 +150,7 @@ absl::StatusOr<bool> SharedRings::ReaderIsGone(const RingHeader& header,
                                                bool look) const {
   if (shared_->is_closed.load() || header.is_abandoned.load() ||
       (look && !ProcessId::OfWord(shared_->reader.load()).IsAlive())) {
-    return absl::UnavailableError(
+    return Unavailable(
         "the reader has gone, or reads this ring no more; what it had not read "
         "is lost");
   }
@@ -162,13 +160,13 @@ absl::StatusOr<bool> SharedRings::ReaderIsGone(const RingHeader& header,
 absl::StatusOr<SharedRings::WriterState> SharedRings::OpenWriter(int64_t ring) {
   constexpr absl::string_view kOpen = "SharedRings::OpenWriter";
   if (ring < 0 || ring >= num_rings()) {
-    return absl::OutOfRangeError(absl::StrCat(kOpen, ": ring: got ", ring,
-                                              ", want [0, ", num_rings(), ")"));
+    return OutOfRange(kOpen, ": ring: got ", ring, ", want [0, ", num_rings(),
+                      ")");
   }
   RingHeader& header = *rings_[ring].header;
   if (header.is_abandoned.load()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        kOpen, ": ring ", ring, " was abandoned by its reader; use another"));
+    return FailedPrecondition(kOpen, ": ring ", ring,
+                              " was abandoned by its reader; use another");
   }
   uint64_t holder = header.writer.load();
   // compare_exchange, as two new writers may come at once: one of them gets the
@@ -177,9 +175,8 @@ absl::StatusOr<SharedRings::WriterState> SharedRings::OpenWriter(int64_t ring) {
        ProcessId::OfWord(holder).IsAlive()) ||
       !header.writer.compare_exchange_strong(holder,
                                              ProcessId::Mine().word())) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kOpen, ": ring ", ring, " has a writer, process ",
-                     ProcessId::OfWord(holder).pid(), "; use another"));
+    return FailedPrecondition(kOpen, ": ring ", ring, " has a writer, process ",
+                              ProcessId::OfWord(holder).pid(), "; use another");
   }
   const bool has_died = holder != kNobody && holder != kClosed;
   rings_[ring].closed_as = has_died ? holder : kClosed;
@@ -197,9 +194,8 @@ void SharedRings::CloseWriter(int64_t ring) {
 absl::StatusOr<std::byte*> SharedRings::Reserve(int64_t ring, int64_t bytes,
                                                 absl::Duration timeout) {
   if (bytes < 0 || bytes > ring_bytes_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a record of ", bytes, " bytes, want at most ",
-                     ring_bytes_, ", which is what a ring holds"));
+    return InvalidArgument("a record of ", bytes, " bytes, want at most ",
+                           ring_bytes_, ", which is what a ring holds");
   }
   RingHeader& header = *rings_[ring].header;
   // Its own, hence relaxed. `released` is acquired: the reader's loads from the
@@ -251,8 +247,7 @@ absl::StatusOr<absl::Span<const std::byte>> SharedRings::Readable(
   // The reader's own position cannot be written over, so this bounds every span
   // by the mapping, whatever the writer's process has stored.
   if (bytes > static_cast<uint64_t>(ring_bytes_)) {
-    return absl::DataLossError(
-        absl::StrCat(bytes, " bytes in a ring of ", ring_bytes_));
+    return DataLoss(bytes, " bytes in a ring of ", ring_bytes_);
   }
   return absl::MakeConstSpan(ring.data + ring.released % ring_bytes_, bytes);
 }
@@ -288,7 +283,7 @@ absl::Status SharedRings::WaitForData(absl::Duration timeout) {
     }
     // A writer commits first, then goes.
     if (is_readable()) return true;
-    return absl::UnavailableError("every writer has gone");
+    return Unavailable("every writer has gone");
   });
 }
 

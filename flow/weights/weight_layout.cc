@@ -32,8 +32,7 @@ void AddShape(const Shape& shape, std::string* bytes) {
 }
 
 absl::Status Broken(absl::string_view what, int64_t got) {
-  return absl::DataLossError(
-      absl::StrCat("the description of the weights has ", what, " ", got));
+  return DataLoss("the description of the weights has ", what, " ", got);
 }
 
 // Each Take reads one item, removes it from `bytes`, and checks it: another
@@ -78,7 +77,7 @@ absl::Status TakeLeaf(absl::string_view* bytes, WeightLayout* layout) {
   RILL_RETURN_IF_ERROR(
       Shape::Create(layout->batch_shape.Concat(shape).sizes()).status());
   if (layout->spec.Find(key) != nullptr) {
-    return absl::DataLossError(absl::StrCat("two leaves \"", key, "\""));
+    return DataLoss("two leaves \"", key, "\"");
   }
   return layout->spec.Set(key, LeafSpec::Unbounded(dtype, shape));
 }
@@ -118,7 +117,7 @@ std::string WeightLayout::ToBytes() const {
 
 absl::StatusOr<WeightLayout> WeightLayout::FromBytes(absl::string_view bytes) {
   absl::StatusOr<WeightLayout> layout = Take(bytes);
-  if (!layout.ok()) return absl::DataLossError(layout.status().message());
+  if (!layout.ok()) return DataLoss(layout.status().message());
   return layout;
 }
 

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/sparse_file.h"
@@ -110,10 +109,10 @@ absl::StatusOr<WeightLayout> LayoutOf(const TensorDict& weights) {
   const int64_t bytes = layout.PackedBytes();
   if (layout.spec.leaves().empty() || bytes < 0 ||
       bytes > WeightLayout::kMaxBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": weights: got ", layout.spec.leaves().size(),
-        " tensors of bytes ", bytes, ", want at least one, and bytes of [0, ",
-        WeightLayout::kMaxBytes, "]"));
+    return InvalidArgument(kCreate, ": weights: got ",
+                           layout.spec.leaves().size(), " tensors of bytes ",
+                           bytes, ", want at least one, and bytes of [0, ",
+                           WeightLayout::kMaxBytes, "]");
   }
   return layout;
 }
@@ -198,10 +197,9 @@ class WeightStore::Shared {
     int64_t slot = take(/*of_the_dead=*/false);
     if (slot < 0) slot = take(/*of_the_dead=*/true);
     if (slot < 0) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(caller, ": readers: got ", slots.size(),
-                       " of living processes, want "
-                       "less; end one, or raise max_readers"));
+      return ResourceExhausted(caller, ": readers: got ", slots.size(),
+                               " of living processes, want "
+                               "less; end one, or raise max_readers");
     }
     return std::unique_ptr<Reader>(new Reader(std::move(shared), slot));
   }
@@ -230,14 +228,12 @@ WeightStore::~WeightStore() = default;
 absl::StatusOr<std::unique_ptr<WeightStore>> WeightStore::Create(
     const Options& options) {
   if (options.version < 0 || options.version > kMaxVersion) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": version: got ", options.version, ", want [0, ",
-                     kMaxVersion, "]"));
+    return InvalidArgument(kCreate, ": version: got ", options.version,
+                           ", want [0, ", kMaxVersion, "]");
   }
   if (options.max_readers < 1 || options.max_readers > kMaxReaders) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": max_readers: got ", options.max_readers,
-                     ", want [1, ", kMaxReaders, "]"));
+    return InvalidArgument(kCreate, ": max_readers: got ", options.max_readers,
+                           ", want [1, ", kMaxReaders, "]");
   }
   RILL_ASSIGN_OR_RETURN(WeightLayout layout, LayoutOf(options.weights));
   const Sizes sizes = {
@@ -246,9 +242,9 @@ absl::StatusOr<std::unique_ptr<WeightStore>> WeightStore::Create(
       .description_bytes = static_cast<int64_t>(layout.ToBytes().size()),
       .buffer_bytes = BufferBytes(layout)};
   if (!sizes.is_possible()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": weights: got keys and shapes of ", sizes.description_bytes,
-        " bytes, want at most ", kMaxDescriptionBytes));
+    return InvalidArgument(kCreate, ": weights: got keys and shapes of ",
+                           sizes.description_bytes, " bytes, want at most ",
+                           kMaxDescriptionBytes);
   }
   RILL_ASSIGN_OR_RETURN(
       auto memory,
@@ -289,14 +285,13 @@ absl::StatusOr<int64_t> WeightStore::Publish(const TensorDict& weights) {
   // A forked child has its own current_, so two writers would choose one
   // buffer.
   if (getpid() != writer_) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kPublish, ": got process ", getpid(), ", want ", writer_,
-                     ", which made the store"));
+    return FailedPrecondition(kPublish, ": got process ", getpid(), ", want ",
+                              writer_, ", which made the store");
   }
   if (weights.batch_shape() != shared_->layout().batch_shape) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kPublish, ": batch shape: got ", weights.batch_shape().ToString(),
-        ", want ", shared_->layout().batch_shape.ToString()));
+    return InvalidArgument(kPublish, ": batch shape: got ",
+                           weights.batch_shape().ToString(), ", want ",
+                           shared_->layout().batch_shape.ToString());
   }
   RILL_RETURN_IF_ERROR(shared_->layout().spec.CheckLayout(kPublish, weights));
   RILL_RETURN_IF_ERROR(flow_internal::CheckOnlyTensors(kPublish, weights));
@@ -324,14 +319,12 @@ absl::StatusOr<std::unique_ptr<WeightStore::Reader>> WeightStore::AttachReader(
       !memory->Read(
           0, absl::MakeSpan(reinterpret_cast<char*>(&sizes), sizeof(sizes))) ||
       sizes.magic != kMagic) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kAttach, ": descriptor ", fd,
-                     ": got something else, want that of a store"));
+    return FailedPrecondition(kAttach, ": descriptor ", fd,
+                              ": got something else, want that of a store");
   }
   const auto broken = [&](absl::string_view what) {
-    return absl::DataLossError(
-        absl::StrCat(kAttach, ": descriptor ", fd, ": got ", what,
-                     ", want what the store wrote; a process wrote over it"));
+    return DataLoss(kAttach, ": descriptor ", fd, ": got ", what,
+                    ", want what the store wrote; a process wrote over it");
   };
   if (!sizes.is_possible() || sizes.total_bytes() != memory->size_bytes()) {
     return broken("sizes that cannot be");

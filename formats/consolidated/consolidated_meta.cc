@@ -62,7 +62,7 @@ class Parser {
 
  private:
   absl::Status Broken(absl::string_view what) const {
-    return absl::DataLossError(absl::StrCat(where_, ": ", what));
+    return DataLoss(where_, ": ", what);
   }
   absl::StatusOr<const Json*> Field(const Json& json, absl::string_view name,
                                     Json::value_t type) const;
@@ -411,8 +411,8 @@ absl::Status Parser::ParseStack(const Json& json, const Json& about,
 absl::StatusOr<ConsolidatedMeta> Parser::ParseObject(const Json& json,
                                                      int depth) {
   if (depth > kMaxMemmapDepth) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where_, ": depth: got ", depth, ", want at most ", kMaxMemmapDepth));
+    return InvalidArgument(where_, ": depth: got ", depth, ", want at most ",
+                           kMaxMemmapDepth);
   }
   if (!json.is_object()) {
     return Broken(absl::StrCat("got ", ShownJson(json), ", want a dictionary"));
@@ -471,12 +471,12 @@ absl::Status CheckName(absl::string_view caller, const Entry& entry) {
       !(entry.kind == Kind::kInner && IsReserved(entry.name))) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       caller, ": key: got ", ShownJson(entry.name),
       ", want UTF-8 that does not start with \"", kJaggedPrefix,
       "\", and for dictionaries and stacks none of \"cls\", "
       "\"non_tensors\", \"leaves\", \"cls_metadata\", \"size\"; rename "
-      "the entry"));
+      "the entry");
 }
 
 Json ShapeJson(const Shape& shape) {
@@ -504,7 +504,7 @@ absl::StatusOr<Json> ValueJson(absl::string_view caller, const Entry& entry,
                                const Shape& shape) {
   auto value = ParseBoundedJson(
       absl::StrCat(caller, ": value ", ShownJson(entry.name)), entry.json);
-  if (!value.ok()) return absl::InvalidArgumentError(value.status().message());
+  if (!value.ok()) return InvalidArgument(value.status().message());
   return Json::array({*std::move(value), ShapeJson(shape), nullptr});
 }
 
@@ -531,10 +531,10 @@ Json AboutJson(const ConsolidatedMeta& meta) {
 absl::StatusOr<Json> ObjectJson(absl::string_view caller,
                                 const ConsolidatedMeta& meta) {
   if (static_cast<int64_t>(meta.entries.size()) > kMaxMemmapEntries) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": entries of one dictionary or stack: got ",
-                     meta.entries.size(), ", want at most ", kMaxMemmapEntries,
-                     "; use SaveTdz or SaveMemmapDirectory"));
+    return InvalidArgument(caller, ": entries of one dictionary or stack: got ",
+                           meta.entries.size(), ", want at most ",
+                           kMaxMemmapEntries,
+                           "; use SaveTdz or SaveMemmapDirectory");
   }
   Json values = Json::object();
   Json leaves = Json::object();
@@ -583,7 +583,7 @@ absl::StatusOr<ConsolidatedMeta> ParseConsolidatedMeta(absl::string_view where,
   RILL_ASSIGN_OR_RETURN(ConsolidatedMeta meta,
                         parser.ParseObject(json, /*depth=*/1));
   if (!meta.refusal.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(where, ": ", meta.refusal));
+    return InvalidArgument(where, ": ", meta.refusal);
   }
   RILL_RETURN_IF_ERROR(parser.CheckOverlaps());
   return meta;
@@ -596,7 +596,7 @@ absl::StatusOr<std::string> FormatConsolidatedMeta(
   // All that is written can be read again.
   auto again =
       ParseConsolidatedMeta(caller, text, std::numeric_limits<int64_t>::max());
-  if (!again.ok()) return absl::InvalidArgumentError(again.status().message());
+  if (!again.ok()) return InvalidArgument(again.status().message());
   return text;
 }
 

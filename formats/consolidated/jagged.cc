@@ -9,7 +9,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -83,17 +82,16 @@ absl::Status CheckRows(int64_t size, absl::Span<const int64_t> offsets,
   int64_t end = 0;
   for (size_t i = 0; i < offsets.size(); ++i) {
     if (offsets[i] < end || offsets[i] > size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("offset ", i, ": got ", offsets[i], ", want one in [",
-                       end, ", ", size, "]"));
+      return InvalidArgument("offset ", i, ": got ", offsets[i],
+                             ", want one in [", end, ", ", size, "]");
     }
     end = offsets[i];
   }
   for (size_t i = 0; i < lengths.size(); ++i) {
     const int64_t room = offsets[i + 1] - offsets[i];
     if (lengths[i] >= 0 && lengths[i] <= room) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "length ", i, ": got ", lengths[i], ", want one in [0, ", room, "]"));
+    return InvalidArgument("length ", i, ": got ", lengths[i],
+                           ", want one in [0, ", room, "]");
   }
   return absl::OkStatus();
 }
@@ -103,8 +101,7 @@ absl::Status CheckRows(int64_t size, absl::Span<const int64_t> offsets,
 absl::StatusOr<Jagged> ToJagged(const RaggedTensor& rows) {
   const int rank = rows.row_rank();
   if (rank == 0) {
-    return absl::InvalidArgumentError(
-        "got rows without dimensions, want at least one");
+    return InvalidArgument("got rows without dimensions, want at least one");
   }
   Jagged jagged;
   const auto n = static_cast<size_t>(rows.num_rows());
@@ -122,15 +119,15 @@ absl::StatusOr<Jagged> ToJagged(const RaggedTensor& rows) {
     }
   }
   if (num_differing > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "got rows that differ in ", num_differing, " dimensions, want one"));
+    return InvalidArgument("got rows that differ in ", num_differing,
+                           " dimensions, want one");
   }
   std::vector<int64_t> offsets = {0}, lengths;
   for (size_t i = 0; i < n; ++i) {
     lengths.push_back(table[i * rank + jagged.ragged_dim]);
     int64_t end;
     if (__builtin_add_overflow(offsets.back(), lengths.back(), &end)) {
-      return absl::InvalidArgumentError(  // Of rows without elements.
+      return InvalidArgument(  // Of rows without elements.
           "got rows whose sizes do not fit in int64 together");
     }
     offsets.push_back(end);

@@ -4,9 +4,9 @@
 #include <limits>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "rill/base/status_macros.h"
 #include "rill/formats/json/json_text.h"
 
 namespace rill::formats_internal {
@@ -19,9 +19,8 @@ using Json = nlohmann::ordered_json;
 absl::StatusOr<Json> ParseBoundedJson(absl::string_view where,
                                       absl::string_view text) {
   if (const int depth = JsonDepth(text); depth > kMaxJsonDepth) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, ": brackets: got a depth of ", depth,
-                     ", want at most ", kMaxJsonDepth));
+    return InvalidArgument(where, ": brackets: got a depth of ", depth,
+                           ", want at most ", kMaxJsonDepth);
   }
   // The library gives an object's start the depth of what is around it, and its
   // keys one more.
@@ -40,11 +39,11 @@ absl::StatusOr<Json> ParseBoundedJson(absl::string_view where,
   Json json = is_short ? Json::parse(text, nullptr, /*allow_exceptions=*/false)
                        : Json::parse(text, count, /*allow_exceptions=*/false);
   if (has_too_many) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, ": keys of one object: want at most ", kMaxJsonKeys));
+    return InvalidArgument(where, ": keys of one object: want at most ",
+                           kMaxJsonKeys);
   }
   if (json.is_discarded()) {
-    return absl::DataLossError(absl::StrCat(where, ": got no JSON"));
+    return DataLoss(where, ": got no JSON");
   }
   return json;
 }
@@ -64,8 +63,8 @@ std::string ShownJson(const Json& json) {
 absl::StatusOr<Shape> ParseJsonShape(absl::string_view where,
                                      absl::string_view what, const Json& json) {
   const auto broken = [&](absl::string_view want) {
-    return absl::DataLossError(absl::StrCat(where, ": ", what, ": got ",
-                                            ShownJson(json), ", want ", want));
+    return DataLoss(where, ": ", what, ": got ", ShownJson(json), ", want ",
+                    want);
   };
   if (!json.is_array()) return broken("a list of sizes");
   std::vector<int64_t> sizes;
@@ -74,17 +73,15 @@ absl::StatusOr<Shape> ParseJsonShape(absl::string_view where,
     if (size.is_number_unsigned() &&
         size.get<uint64_t>() >
             static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, ": ", what, ": got ", ShownJson(json),
-                       ", want sizes below 2^63"));
+      return InvalidArgument(where, ": ", what, ": got ", ShownJson(json),
+                             ", want sizes below 2^63");
     }
     sizes.push_back(size.get<int64_t>());
     if (sizes.size() > Shape::kMaxRank) break;  // Shape::Create says so.
   }
   auto shape = Shape::Create(sizes);
   if (!shape.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, ": ", what, ": ", shape.status().message()));
+    return InvalidArgument(where, ": ", what, ": ", shape.status().message());
   }
   return shape;
 }

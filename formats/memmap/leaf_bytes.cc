@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 
 namespace rill::formats_internal {
@@ -56,9 +55,8 @@ absl::StatusOr<int64_t> LeafBytes(absl::string_view where, DType dtype,
   for (const int64_t size : shape.sizes()) {
     if (size == 0) return 0;
     if (__builtin_mul_overflow(bytes, size, &bytes)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, ": bytes of ", DTypeName(dtype), shape.ToString(),
-                       " do not fit in int64"));
+      return InvalidArgument(where, ": bytes of ", DTypeName(dtype),
+                             shape.ToString(), " do not fit in int64");
     }
   }
   return bytes;

@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
 
@@ -21,11 +19,10 @@ absl::StatusOr<Tensor> MappedLeaf(absl::string_view where,
   // Relative to the file, whose mapping begins at a page.
   const bool is_aligned = offset % DTypeSize(dtype) == 0;
   if (!is_aligned && mode == Mode::kMapShared) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, ": offset: got ", offset, ", want a multiple of ",
-                     DTypeSize(dtype),
-                     " to map it writable; load it read-only and save it "
-                     "again"));
+    return InvalidArgument(where, ": offset: got ", offset,
+                           ", want a multiple of ", DTypeSize(dtype),
+                           " to map it writable; load it read-only and save it "
+                           "again");
   }
   if (!is_aligned || mode == Mode::kCopy) {
     RILL_ASSIGN_OR_RETURN(Tensor copy, Tensor::Empty(dtype, shape));

@@ -44,15 +44,14 @@ class Lister {
   // The reader refuses deeper trees, so they are not written.
   absl::Status CheckDepth(int depth) const {
     if (depth <= kMaxMemmapDepth) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller_, ": depth: got more than ", kMaxMemmapDepth,
-                     " dictionaries in one another, want at most that"));
+    return InvalidArgument(caller_, ": depth: got more than ", kMaxMemmapDepth,
+                           " dictionaries in one another, want at most that");
   }
   absl::Status NameIsTaken(absl::string_view key) const {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         caller_, ": key: got \"", key,
         "\", want none of \"shape\", \"device\", \"_type\", and no two "
-        "entries in one file; rename the entry"));
+        "entries in one file; rename the entry");
   }
   absl::Status AddMeta(const MemmapMeta& meta, const std::string& folder) {
     RILL_ASSIGN_OR_RETURN(std::string text, FormatMemmapMeta(caller_, meta));

@@ -33,7 +33,7 @@ constexpr char kValuePickle[] = "other.pickle";
 constexpr char kStackPickle[] = "pickle.pkl";
 
 absl::Status Broken(absl::string_view where, absl::string_view what) {
-  return absl::DataLossError(absl::StrCat(where, ": ", what));
+  return DataLoss(where, ": ", what);
 }
 
 // One entry of a dictionary. A folder's entry only names it: its own meta.json
@@ -161,9 +161,8 @@ MemmapMeta ParseOther(const Json& json) {
 
 absl::Status CheckName(absl::string_view caller, absl::string_view name) {
   if (IsUtf8(name)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": key: got ", ShownJson(Json(std::string(name))),
-                   ", want UTF-8"));
+  return InvalidArgument(caller, ": key: got ",
+                         ShownJson(Json(std::string(name))), ", want UTF-8");
 }
 
 // Parsed, as a text that is no JSON would break the file around it.
@@ -171,7 +170,7 @@ absl::StatusOr<Json> ValueJson(absl::string_view caller,
                                absl::string_view text) {
   auto json = ParseBoundedJson(absl::StrCat(caller, ": value"), text);
   if (json.ok()) return json;
-  return absl::InvalidArgumentError(json.status().message());
+  return InvalidArgument(json.status().message());
 }
 
 Json ShapeJson(const Shape& shape) {
@@ -181,9 +180,9 @@ Json ShapeJson(const Shape& shape) {
 absl::StatusOr<Json> DictJson(absl::string_view caller,
                               const MemmapMeta& meta) {
   if (static_cast<int64_t>(meta.entries.size()) > kMaxMemmapEntries) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": entries of one dictionary: got ", meta.entries.size(),
-        ", want at most ", kMaxMemmapEntries));
+    return InvalidArgument(caller, ": entries of one dictionary: got ",
+                           meta.entries.size(), ", want at most ",
+                           kMaxMemmapEntries);
   }
   Json json = Json::object();
   for (const MemmapMeta::Entry& entry : meta.entries) {
@@ -258,15 +257,13 @@ absl::StatusOr<std::string> FormatMemmapMeta(absl::string_view caller,
       break;
     }
     case MemmapMeta::Kind::kOther:
-      return absl::InvalidArgumentError(
-          absl::StrCat(caller, ": type: got ", meta.type));
+      return InvalidArgument(caller, ": type: got ", meta.type);
   }
   std::string text = JsonText(json);
   // A value is deeper in the file than by itself, and must be readable there.
   if (const int depth = JsonDepth(text); depth > kMaxJsonDepth) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": value: got brackets of a depth of ", depth - 1,
-                     ", want at most ", kMaxJsonDepth - 1));
+    return InvalidArgument(caller, ": value: got brackets of a depth of ",
+                           depth - 1, ", want at most ", kMaxJsonDepth - 1);
   }
   return text;
 }

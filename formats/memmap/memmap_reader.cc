@@ -67,14 +67,13 @@ absl::StatusOr<int64_t> CountElements(absl::string_view where,
     for (int64_t d = 0; d < rank; ++d) {
       const int64_t size = sizes[row * rank + d];
       if (size < 0 || __builtin_mul_overflow(elements, size, &elements)) {
-        return absl::DataLossError(
-            absl::StrCat(where, ": shape of row ", row, ": got size ", size,
-                         ", want sizes >= 0 whose product fits in int64"));
+        return DataLoss(where, ": shape of row ", row, ": got size ", size,
+                        ", want sizes >= 0 whose product fits in int64");
       }
     }
     if (__builtin_add_overflow(total, elements, &total)) {
-      return absl::DataLossError(absl::StrCat(where, ": elements up to row ",
-                                              row, " do not fit in int64"));
+      return DataLoss(where, ": elements up to row ", row,
+                      " do not fit in int64");
     }
   }
   return total;
@@ -155,8 +154,7 @@ absl::StatusOr<std::string> Reader::FindEntry(const std::string& folder,
     RILL_ASSIGN_OR_RETURN(const PathKind kind, source_.LookAt(path));
     if (kind != want) continue;
     if (taken_.insert(path).second) return path;
-    return absl::DataLossError(absl::StrCat(
-        source_.Where(path), ": got it for two entries, want one"));
+    return DataLoss(source_.Where(path), ": got it for two entries, want one");
   }
   return std::string();
 }
@@ -164,10 +162,9 @@ absl::StatusOr<std::string> Reader::FindEntry(const std::string& folder,
 absl::Status Reader::Missing(const std::string& folder, const std::string& name,
                              absl::string_view what,
                              absl::string_view want) const {
-  return absl::DataLossError(absl::StrCat(
-      source_.Where(folder), ": entry \"", EscapeKeyComponent(name),
-      "\": got no ", what, " \"", MemmapFileName(name),
-      what == "file" ? ".memmap" : "", "\", want ", want));
+  return DataLoss(source_.Where(folder), ": entry \"", EscapeKeyComponent(name),
+                  "\": got no ", what, " \"", MemmapFileName(name),
+                  what == "file" ? ".memmap" : "", "\", want ", want);
 }
 
 absl::StatusOr<Tensor> Reader::ReadLeaf(const Place& place,
@@ -230,8 +227,8 @@ absl::Status Flatten(absl::string_view where,
     return absl::OkStatus();
   }
   if (!json.is_array() || static_cast<int64_t>(json.size()) != sizes[0]) {
-    return absl::DataLossError(absl::StrCat(
-        where, ": data: got ", ShownJson(json), ", want a list of ", sizes[0]));
+    return DataLoss(where, ": data: got ", ShownJson(json), ", want a list of ",
+                    sizes[0]);
   }
   for (const nlohmann::ordered_json& part : json) {
     RILL_RETURN_IF_ERROR(Flatten(where, part, sizes.subspan(1), values));
@@ -291,22 +288,20 @@ absl::StatusOr<Folder> Reader::ReadLazyStack(const Place& place,
     if (std::holds_alternative<std::monostate>(folder)) return folder;
     auto* const dict = std::get_if<TensorDict>(&folder);
     if (dict == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           source_.Where(inner.path),
-          ": got something else, want a TensorDict as the others"));
+          ": got something else, want a TensorDict as the others");
     }
     members.push_back(std::move(*dict));
   }
   if (members.empty()) {
-    return absl::DataLossError(
-        absl::StrCat(source_.Where(place.path),
-                     ": got no folder \"0\", want the members of "
-                     "a lazy stack"));
+    return DataLoss(source_.Where(place.path),
+                    ": got no folder \"0\", want the members of "
+                    "a lazy stack");
   }
   auto stack = LazyStack::Create(std::move(members), meta.stack_dim);
   if (stack.ok()) return Folder(*std::move(stack));
-  return absl::DataLossError(
-      absl::StrCat(source_.Where(place.path), ": ", stack.status().message()));
+  return DataLoss(source_.Where(place.path), ": ", stack.status().message());
 }
 
 // A class of Python whose tensors lie in a dictionary of their own.
@@ -327,8 +322,8 @@ absl::StatusOr<Folder> Reader::ReadOther(const Place& place,
   RILL_ASSIGN_OR_RETURN(const MemmapMeta inner_meta,
                         ReadMeta(inner.path, absl::StatusCode::kDataLoss));
   if (inner_meta.kind != Kind::kDict) {
-    return absl::DataLossError(absl::StrCat(
-        source_.Where(inner.path), ": got something else, want a TensorDict"));
+    return DataLoss(source_.Where(inner.path),
+                    ": got something else, want a TensorDict");
   }
   RILL_ASSIGN_OR_RETURN(TensorDict dict, ReadDict(inner, inner_meta));
   // The tensors' entries come first: a field of the same name is left out.
@@ -353,9 +348,8 @@ absl::StatusOr<Folder> Reader::ReadFolder(const Place& place,
                                           const MemmapMeta& meta,
                                           const Shape& batch_shape) {
   if (place.depth > kMaxMemmapDepth) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source_.Where(place.path), ": depth: got ", place.depth,
-                     ", want at most ", kMaxMemmapDepth));
+    return InvalidArgument(source_.Where(place.path), ": depth: got ",
+                           place.depth, ", want at most ", kMaxMemmapDepth);
   }
   switch (meta.kind) {
     case Kind::kDict: {
@@ -436,20 +430,20 @@ absl::StatusOr<TensorDict> Reader::ReadTopDict() {
   RILL_ASSIGN_OR_RETURN(const MemmapMeta meta,
                         ReadMeta(top.path, absl::StatusCode::kNotFound));
   if (meta.kind != Kind::kDict && meta.kind != Kind::kOther) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         source_.Where(top.path), ": got ",
         meta.kind == Kind::kLazyStack
             ? "a lazy stack, want a TensorDict; use LoadMemmapLazyStack "
               "or LoadTdzLazyStack"
-            : "a single value, want a TensorDict"));
+            : "a single value, want a TensorDict");
   }
   RILL_ASSIGN_OR_RETURN(Folder folder, ReadFolder(top, meta, Shape()));
   if (auto* const dict = std::get_if<TensorDict>(&folder)) {
     return std::move(*dict);
   }
-  return absl::InvalidArgumentError(absl::StrCat(  // It was refused.
+  return InvalidArgument(  // It was refused.
       source_.Where(top.path), ": _type: got ", meta.type,
-      ", want a TensorDict"));
+      ", want a TensorDict");
 }
 
 absl::StatusOr<LazyStack> Reader::ReadTopLazyStack() {
@@ -457,19 +451,19 @@ absl::StatusOr<LazyStack> Reader::ReadTopLazyStack() {
   RILL_ASSIGN_OR_RETURN(const MemmapMeta meta,
                         ReadMeta(top.path, absl::StatusCode::kNotFound));
   if (meta.kind != Kind::kLazyStack) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source_.Where(top.path),
-                     ": got no lazy stack, want one; use LoadMemmapDirectory "
-                     "or LoadTdz"));
+    return InvalidArgument(
+        source_.Where(top.path),
+        ": got no lazy stack, want one; use LoadMemmapDirectory "
+        "or LoadTdz");
   }
   RILL_ASSIGN_OR_RETURN(Folder folder, ReadLazyStack(top, meta));
   if (auto* const stack = std::get_if<LazyStack>(&folder)) {
     return std::move(*stack);
   }
-  return absl::InvalidArgumentError(absl::StrCat(  // It was refused.
+  return InvalidArgument(  // It was refused.
       source_.Where(top.path),
       ": got a lazy stack of what is refused, want "
-      "one of TensorDicts"));
+      "one of TensorDicts");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
 
 namespace rill::formats_internal {
 
@@ -12,8 +13,8 @@ absl::Status RefuseEntry(const LoadMemmapOptions& options,
                          absl::string_view reason) {
   std::string text = absl::StrCat(where, ": ", reason);
   if (options.refused == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        text, "; set LoadMemmapOptions::refused to load the rest"));
+    return InvalidArgument(text,
+                           "; set LoadMemmapOptions::refused to load the rest");
   }
   options.refused->push_back({std::string(key), std::move(text)});
   return absl::OkStatus();

@@ -36,9 +36,9 @@ absl::StatusOr<int64_t> StepsOf(const SavedTorchRl& saved, const Shape& places,
   const int64_t lanes = places.Suffix(1).num_elements();
   if (places.rank() == 0 || places[0] == 0 || lanes == 0 || len % lanes != 0 ||
       len / lanes > places[0]) {
-    return absl::DataLossError(absl::StrCat(
-        saved.Where(kMetadata), ": len: got ", len,
-        ", want whole steps of at most ", places.ToString(), " places"));
+    return DataLoss(saved.Where(kMetadata), ": len: got ", len,
+                    ", want whole steps of at most ", places.ToString(),
+                    " places");
   }
   return len / lanes;
 }
@@ -51,8 +51,8 @@ absl::Status FindLeafFiles(const SavedTorchRl& saved, const std::string& folder,
                            int depth,
                            std::multimap<std::string, std::string>* files) {
   if (depth > kMaxDepth) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        saved.Where(folder), ": folders: want a depth of at most ", kMaxDepth));
+    return InvalidArgument(saved.Where(folder),
+                           ": folders: want a depth of at most ", kMaxDepth);
   }
   RILL_ASSIGN_OR_RETURN(const auto names, ListDirectory(saved.Path(folder)));
   for (const std::string& name : names) {
@@ -67,8 +67,8 @@ absl::Status FindLeafFiles(const SavedTorchRl& saved, const std::string& folder,
       files->emplace(absl::StrReplaceAll(bare, {{"/", "."}}), bare);
     }
     if (files->size() > kMaxLeaves) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          saved.Where(folder), ": files: want at most ", kMaxLeaves));
+      return InvalidArgument(saved.Where(folder), ": files: want at most ",
+                             kMaxLeaves);
     }
   }
   return absl::OkStatus();
@@ -83,8 +83,7 @@ absl::Status ReadPytree(const SavedTorchRl& saved,
   std::multimap<std::string, std::string> files;
   RILL_RETURN_IF_ERROR(FindLeafFiles(saved, std::string(kStorage), 0, &files));
   if (json.leaves.empty()) {
-    return absl::DataLossError(
-        absl::StrCat(saved.Where(kMetadata), ": metadata: got no leaves"));
+    return DataLoss(saved.Where(kMetadata), ": metadata: got no leaves");
   }
   buffer->form = Form::kPytree;
   for (const TorchRlStorageJson::Leaf& leaf : json.leaves) {
@@ -94,14 +93,12 @@ absl::Status ReadPytree(const SavedTorchRl& saved,
     const bool has_file =
         leaf.shape.num_elements() > 0 || files.contains(leaf.path);
     if (has_file && files.count(leaf.path) != 1) {
-      return absl::DataLossError(
-          absl::StrCat(saved.Where(kStorage), ": files of the leaf \"", shown,
-                       "\": got ", files.count(leaf.path), ", want 1"));
+      return DataLoss(saved.Where(kStorage), ": files of the leaf \"", shown,
+                      "\": got ", files.count(leaf.path), ", want 1");
     }
     if (leaf.shape.rank() == 0) {
-      return absl::DataLossError(
-          absl::StrCat(saved.Where(kMetadata), ": \"", shown,
-                       "\": got no rows, want [places]"));
+      return DataLoss(saved.Where(kMetadata), ": \"", shown,
+                      "\": got no rows, want [places]");
     }
     const int64_t capacity = leaf.shape[0];
     if (buffer->capacity == 0) {
@@ -111,9 +108,9 @@ absl::Status ReadPytree(const SavedTorchRl& saved,
       buffer->rows = TensorDict({steps});
     }
     if (capacity != buffer->capacity) {
-      return absl::DataLossError(absl::StrCat(
-          saved.Where(kMetadata), ": places: got ", capacity, " of \"", shown,
-          "\" and ", buffer->capacity, " of the first leaf"));
+      return DataLoss(saved.Where(kMetadata), ": places: got ", capacity,
+                      " of \"", shown, "\" and ", buffer->capacity,
+                      " of the first leaf");
     }
     const std::string file = has_file
                                  ? files.find(leaf.path)->second
@@ -150,8 +147,7 @@ absl::StatusOr<Tensor> JoinedRows(absl::string_view where,
         rank >= 1 && !__builtin_add_overflow(rows, sizes[i * rank], &rows);
     for (int64_t d = 1; d < rank; ++d) fits &= sizes[i * rank + d] == joined[d];
     if (!fits) {
-      return absl::DataLossError(absl::StrCat(
-          where, ": got trajectories of rows of different shapes"));
+      return DataLoss(where, ": got trajectories of rows of different shapes");
     }
   }
   joined[0] = rows;
@@ -197,8 +193,8 @@ absl::Status ReadTed(const SavedTorchRl& saved, TensorDict dict, int64_t len,
   const auto value = [&](const char* name) -> absl::StatusOr<std::string> {
     const absl::StatusOr<NonTensor> json = dict.GetNonTensor(name);
     if (json.ok()) return json->json;
-    return absl::DataLossError(absl::StrCat(saved.Where(kStorage), ": \"", name,
-                                            "\": ", json.status().message()));
+    return DataLoss(saved.Where(kStorage), ": \"", name,
+                    "\": ", json.status().message());
   };
   const std::string where = saved.Where(kStorage);
   FlatTed flat;
@@ -215,10 +211,9 @@ absl::Status ReadTed(const SavedTorchRl& saved, TensorDict dict, int64_t len,
       flat.shift, ParseTorchRlInt(absl::StrCat(where, ": shift"), shift_text));
   RILL_ASSIGN_OR_RETURN(flat.steps, StepsOf(saved, flat.storage_shape, len));
   if (flat.shift < 0 || is_full != flat.is_full()) {
-    return absl::DataLossError(
-        absl::StrCat(where, ": shift and is_full: got ", flat.shift, " and ",
-                     is_full ? "true" : "false", ", want what fits ",
-                     flat.steps, " of ", flat.storage_shape[0], " steps"));
+    return DataLoss(where, ": shift and is_full: got ", flat.shift, " and ",
+                    is_full ? "true" : "false", ", want what fits ", flat.steps,
+                    " of ", flat.storage_shape[0], " steps");
   }
   // They are no leaves of a step.
   for (const char* name : {"_storage_shape", "is_full", "shift"}) {
@@ -242,9 +237,8 @@ absl::Status OtherStorage(const SavedTorchRl& saved) {
   for (const auto& [path, what] : kinds) {
     RILL_ASSIGN_OR_RETURN(const PathKind kind, saved.LookAt(path));
     if (kind == PathKind::kMissing) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(saved.Where(kStorage), ": got ", what,
-                     ", want a storage of tensors; save from such a one"));
+    return InvalidArgument(saved.Where(kStorage), ": got ", what,
+                           ", want a storage of tensors; save from such a one");
   }
   return absl::OkStatus();
 }

@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
@@ -44,9 +43,8 @@ absl::Status ReadPriorities(const SavedTorchRl& saved,
                         ParseTorchRlPriorities(saved.Where(kMetadata), text));
   const int64_t rows = buffer->rows.batch_shape().num_elements();
   if (json.capacity < rows) {
-    return absl::DataLossError(
-        absl::StrCat(saved.Where(kMetadata), ": _max_capacity: got ",
-                     json.capacity, ", want at least the ", rows, " rows"));
+    return DataLoss(saved.Where(kMetadata), ": _max_capacity: got ",
+                    json.capacity, ", want at least the ", rows, " rows");
   }
   TorchRlPriorities priorities = {.alpha = json.alpha,
                                   .beta = json.beta,
@@ -71,10 +69,9 @@ absl::StatusOr<Tensor> Leaf(const SavedTorchRl& saved, const TensorDict& dict,
                             const char* name, DType dtype, int rank) {
   const Tensor* leaf = dict.Find(name);
   if (leaf == nullptr || leaf->dtype() != dtype || leaf->rank() != rank) {
-    return absl::DataLossError(absl::StrCat(
-        saved.Where("sampler"), ": \"", name, "\": got ",
-        leaf == nullptr ? std::string("none") : leaf->DebugString(), ", want ",
-        DTypeName(dtype), " of rank ", rank));
+    return DataLoss(saved.Where("sampler"), ": \"", name, "\": got ",
+                    leaf == nullptr ? std::string("none") : leaf->DebugString(),
+                    ", want ", DTypeName(dtype), " of rank ", rank);
   }
   return leaf->Contiguous();
 }
@@ -102,9 +99,8 @@ absl::Status ReadEpoch(const SavedTorchRl& saved, const TensorDict& dict,
   RILL_ASSIGN_OR_RETURN(epoch.ran_out, Bool(saved, dict, "_ran_out"));
   const int64_t rows = buffer->rows.batch_shape().num_elements();
   if (epoch.num_rows < 0 || epoch.num_rows > rows) {
-    return absl::DataLossError(
-        absl::StrCat(saved.Where("sampler"), ": len_storage: got ",
-                     epoch.num_rows, ", want at most the ", rows, " rows"));
+    return DataLoss(saved.Where("sampler"), ": len_storage: got ",
+                    epoch.num_rows, ", want at most the ", rows, " rows");
   }
   // A value in its place is null: no batch was drawn yet.
   if (dict.Kind("_sample_list") != EntryKind::kNonTensor) {
@@ -114,9 +110,8 @@ absl::Status ReadEpoch(const SavedTorchRl& saved, const TensorDict& dict,
                                          epoch.remaining->num_elements());
     for (const int64_t row : left) {
       if (row >= 0 && row < epoch.num_rows) continue;
-      return absl::DataLossError(
-          absl::StrCat(saved.Where("sampler"), ": _sample_list: got row ", row,
-                       ", want one of ", epoch.num_rows));
+      return DataLoss(saved.Where("sampler"), ": _sample_list: got row ", row,
+                      ", want one of ", epoch.num_rows);
     }
   }
   buffer->sampler = std::move(epoch);

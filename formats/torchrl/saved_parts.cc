@@ -36,10 +36,9 @@ absl::StatusOr<std::string> SavedTorchRl::ReadText(
     absl::string_view path) const {
   RILL_ASSIGN_OR_RETURN(const PathKind kind, LookAt(path));
   if (kind != PathKind::kFile) {
-    return absl::DataLossError(
-        absl::StrCat(Where(path),
-                     ": got no such file; the save broke off, or is of "
-                     "another kind"));
+    return DataLoss(Where(path),
+                    ": got no such file; the save broke off, or is of "
+                    "another kind");
   }
   return ReadFile(Path(path), kMaxTorchRlJsonBytes);
 }
@@ -54,8 +53,7 @@ absl::StatusOr<Tensor> SavedTorchRl::ReadLeaf(absl::string_view path,
   if (bytes == 0) return Tensor::Empty(dtype, shape);
   RILL_ASSIGN_OR_RETURN(const PathKind kind, LookAt(path));
   if (kind != PathKind::kFile) {
-    return absl::DataLossError(absl::StrCat(
-        Where(path), ": got no such file, want ", bytes, " bytes"));
+    return DataLoss(Where(path), ": got no such file, want ", bytes, " bytes");
   }
   const bool is_shared = options_.mode == LoadMemmapOptions::Mode::kMapShared;
   RILL_ASSIGN_OR_RETURN(
@@ -73,8 +71,7 @@ absl::StatusOr<TensorDict> SavedTorchRl::ReadDict(
   RILL_ASSIGN_OR_RETURN(const PathKind kind,
                         LookAt(JoinPath(path, "meta.json")));
   if (kind != PathKind::kFile) {
-    return absl::DataLossError(
-        absl::StrCat(Where(path), ": got no meta.json; the save broke off"));
+    return DataLoss(Where(path), ": got no meta.json; the save broke off");
   }
   // Kept apart, as their keys begin at `path` and the buffer's at the top.
   std::vector<RefusedEntry> refused;

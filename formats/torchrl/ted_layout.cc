@@ -130,10 +130,9 @@ absl::StatusOr<Tensor> EndsOf(absl::string_view where, const Tensor* done,
                               int64_t places) {
   if (done == nullptr || done->dtype() != DType::kBool ||
       done->num_elements() != places) {
-    return absl::DataLossError(absl::StrCat(
-        where, ": \"done\": got ",
-        done == nullptr ? std::string("none") : done->DebugString(),
-        ", want one bool for each of ", places, " places"));
+    return DataLoss(where, ": \"done\": got ",
+                    done == nullptr ? std::string("none") : done->DebugString(),
+                    ", want one bool for each of ", places, " places");
   }
   return done->Contiguous();
 }
@@ -161,9 +160,8 @@ absl::Status AddLeaf(absl::string_view where, const FlatTed::Leaf& leaf,
     return rows->Set(next, std::move(behind));
   }
   if (size != places) {
-    return absl::DataLossError(
-        absl::StrCat(where, ": \"", key, "\": got ", tensor.shape().ToString(),
-                     ", want ", places, " rows, or ", sources.expanded_rows));
+    return DataLoss(where, ": \"", key, "\": got ", tensor.shape().ToString(),
+                    ", want ", places, " rows, or ", sources.expanded_rows);
   }
   RILL_ASSIGN_OR_RETURN(Tensor plain, GatherRows(tensor, sources.plain));
   if (!IsApart(key, keys)) return rows->Set(key, std::move(plain));
@@ -198,8 +196,7 @@ absl::StatusOr<TensorDict> UnflattenTed(absl::string_view where,
   for (const auto* leaves : {&flat.plain, &flat.expanded}) {
     for (const FlatTed::Leaf& leaf : *leaves) {
       if (absl::StartsWith(leaf.first, kNext)) {
-        return absl::DataLossError(absl::StrCat(where, ": got \"", leaf.first,
-                                                "\", want no \"next\""));
+        return DataLoss(where, ": got \"", leaf.first, "\", want no \"next\"");
       }
       RILL_RETURN_IF_ERROR(
           AddLeaf(where, leaf, sources, num_places, keys, &rows));
@@ -212,8 +209,8 @@ namespace {
 
 absl::Status CannotHold(absl::string_view where, absl::string_view key,
                         absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      where, ": a flat checkpoint cannot hold \"", key, "\": ", why));
+  return InvalidArgument(where, ": a flat checkpoint cannot hold \"", key,
+                         "\": ", why);
 }
 
 // Contiguous, [rows, ...].

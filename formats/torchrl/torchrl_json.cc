@@ -28,8 +28,7 @@ class Fields {
                                       absl::string_view text) {
     RILL_ASSIGN_OR_RETURN(Json json, ParseBoundedJson(where, text));
     if (!json.is_object()) {
-      return absl::DataLossError(
-          absl::StrCat(where, ": got ", ShownJson(json), ", want an object"));
+      return DataLoss(where, ": got ", ShownJson(json), ", want an object");
     }
     return Fields(where, std::move(json));
   }
@@ -42,10 +41,9 @@ class Fields {
 
   absl::Status Broken(absl::string_view name, absl::string_view want) const {
     const Json* got = Find(name);
-    return absl::DataLossError(
-        absl::StrCat(where_, ": ", name, ": got ",
-                     got == nullptr ? std::string("none") : ShownJson(*got),
-                     ", want ", want));
+    return DataLoss(where_, ": ", name, ": got ",
+                    got == nullptr ? std::string("none") : ShownJson(*got),
+                    ", want ", want);
   }
 
   // TorchRL writes some integers as floats.
@@ -95,8 +93,8 @@ class Fields {
     }
     const auto dtype = DTypeFromName(bare);
     if (!dtype.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where_, ": ", name, ": ", dtype.status().message()));
+      return InvalidArgument(where_, ": ", name, ": ",
+                             dtype.status().message());
     }
     return *dtype;
   }
@@ -326,8 +324,7 @@ absl::StatusOr<int64_t> ParseTorchRlInt(absl::string_view where,
   RILL_ASSIGN_OR_RETURN(const Json json, ParseBoundedJson(where, text));
   if (!json.is_number_integer() ||
       !(std::abs(json.get<double>()) < kMaxExact)) {
-    return absl::DataLossError(
-        absl::StrCat(where, ": got ", ShownJson(json), ", want an integer"));
+    return DataLoss(where, ": got ", ShownJson(json), ", want an integer");
   }
   return json.get<int64_t>();
 }
@@ -336,8 +333,7 @@ absl::StatusOr<bool> ParseTorchRlBool(absl::string_view where,
                                       absl::string_view text) {
   RILL_ASSIGN_OR_RETURN(const Json json, ParseBoundedJson(where, text));
   if (!json.is_boolean()) {
-    return absl::DataLossError(
-        absl::StrCat(where, ": got ", ShownJson(json), ", want true or false"));
+    return DataLoss(where, ": got ", ShownJson(json), ", want true or false");
   }
   return json.get<bool>();
 }
@@ -349,8 +345,7 @@ absl::StatusOr<Shape> ParseTorchRlShape(absl::string_view where,
   RILL_ASSIGN_OR_RETURN(const Shape shape,
                         ParseJsonShape(where, "shape", json));
   if (shape.rank() == 0 || shape.num_elements() == 0) {
-    return absl::DataLossError(
-        absl::StrCat(where, ": got ", ShownJson(json), ", want sizes above 0"));
+    return DataLoss(where, ": got ", ShownJson(json), ", want sizes above 0");
   }
   return shape;
 }

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
@@ -51,9 +50,9 @@ absl::Status ReadTopK(const SavedTorchRl& saved, const TorchRlWriterJson& json,
   if ((!is_empty && (shape.rank() != 2 || shape[1] != 2)) ||
       (json.heap_dtype != DType::kFloat32 &&
        json.heap_dtype != DType::kFloat64)) {
-    return absl::DataLossError(absl::StrCat(
-        saved.Where(kWriter), ": got a heap of ", DTypeName(json.heap_dtype),
-        shape.ToString(), ", want float32 or float64 [rows, 2]"));
+    return DataLoss(saved.Where(kWriter), ": got a heap of ",
+                    DTypeName(json.heap_dtype), shape.ToString(),
+                    ", want float32 or float64 [rows, 2]");
   }
   RILL_ASSIGN_OR_RETURN(
       top_k.heap,
@@ -64,9 +63,8 @@ absl::Status ReadTopK(const SavedTorchRl& saved, const TorchRlWriterJson& json,
   for (int64_t i = 0; i < numbers.shape()[0]; ++i) {
     const double row = numbers.data<double>()[2 * i + 1];
     if (row >= 0 && row < static_cast<double>(buffer->steps())) continue;
-    return absl::DataLossError(absl::StrCat(saved.Where(kWriter),
-                                            ": got a heap with the row ", row,
-                                            ", want one of ", buffer->steps()));
+    return DataLoss(saved.Where(kWriter), ": got a heap with the row ", row,
+                    ", want one of ", buffer->steps());
   }
   buffer->top_k = std::move(top_k);
   return absl::OkStatus();
@@ -87,25 +85,22 @@ absl::Status ReadWriter(const SavedTorchRl& saved,
       const TorchRlWriterJson json,
       formats_internal::ParseTorchRlWriter(saved.Where(kWriter), text));
   if (json.cursor >= buffer->capacity) {
-    return absl::DataLossError(
-        absl::StrCat(saved.Where(kWriter), ": cursor: got ", json.cursor,
-                     ", want below the ", buffer->capacity, " places"));
+    return DataLoss(saved.Where(kWriter), ": cursor: got ", json.cursor,
+                    ", want below the ", buffer->capacity, " places");
   }
   buffer->cursor = json.cursor;
   buffer->write_count = json.write_count.value_or(buffer->steps());
   // TorchRL counts in 32 bits, and goes on below 0.
   if (buffer->write_count < 0) buffer->write_count += int64_t{1} << 32;
   if (buffer->write_count < 0) {
-    return absl::DataLossError(absl::StrCat(saved.Where(kWriter),
-                                            ": write_count: got ",
-                                            *json.write_count, ", want >= 0"));
+    return DataLoss(saved.Where(kWriter), ": write_count: got ",
+                    *json.write_count, ", want >= 0");
   }
   if (json.generation_shape) {
     if (*json.generation_shape != Shape({buffer->capacity})) {
-      return absl::DataLossError(
-          absl::StrCat(saved.Where(kWriter), ": generation_shape: got ",
-                       json.generation_shape->ToString(), ", want [",
-                       buffer->capacity, "]"));
+      return DataLoss(saved.Where(kWriter), ": generation_shape: got ",
+                      json.generation_shape->ToString(), ", want [",
+                      buffer->capacity, "]");
     }
     RILL_ASSIGN_OR_RETURN(
         buffer->generations,
@@ -125,9 +120,8 @@ absl::Status ReadRngState(const SavedTorchRl& saved,
   const Tensor* state = dict.Find("rng_state");
   if (state == nullptr || state->dtype() != DType::kUInt8 ||
       state->rank() != 1) {
-    return absl::DataLossError(
-        absl::StrCat(saved.Where("rng_state"), ": got ", dict.DebugString(),
-                     ", want \"rng_state\", uint8 of rank 1"));
+    return DataLoss(saved.Where("rng_state"), ": got ", dict.DebugString(),
+                    ", want \"rng_state\", uint8 of rank 1");
   }
   buffer->rng_state = *state;
   return absl::OkStatus();
@@ -152,8 +146,8 @@ absl::Status NamePickles(const SavedTorchRl& saved) {
 absl::StatusOr<TorchRlReplayBuffer> ReadTorchRlReplayBuffer(
     const std::string& directory, const ReadTorchRlOptions& options) {
   if (!IsDirectory(directory)) {
-    return absl::NotFoundError(absl::StrCat("ReadTorchRlReplayBuffer: \"",
-                                            directory, "\": got no directory"));
+    return NotFound("ReadTorchRlReplayBuffer: \"", directory,
+                    "\": got no directory");
   }
   TorchRlReplayBuffer buffer;
   const SavedTorchRl saved(directory, options, &buffer);

@@ -29,8 +29,7 @@ constexpr double kNeverWritten = 3.4028234663852886e38;
 
 absl::Status Bad(absl::string_view what, absl::string_view got,
                  absl::string_view want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(kCaller, ": ", what, ": got ", got, ", want ", want));
+  return InvalidArgument(kCaller, ": ", what, ": got ", got, ", want ", want);
 }
 
 absl::Status CheckLeaf(absl::string_view what, const Tensor& tensor,

@@ -105,9 +105,8 @@ absl::Status CheckName(absl::string_view key, absl::string_view component) {
       !absl::StrContains(component, '/')) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(kCaller, ": a pytree cannot hold \"", key,
-                   "\": want names without dots and slashes"));
+  return InvalidArgument(kCaller, ": a pytree cannot hold \"", key,
+                         "\": want names without dots and slashes");
 }
 
 // A file a leaf, and the leaves' names, dtypes and shapes in `json`.
@@ -116,9 +115,9 @@ absl::Status WritePytree(const TorchRlReplayBuffer& buffer,
                          TorchRlStorageJson* json) {
   json->is_pytree = true;
   if (buffer.rows.batch_shape().rank() != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": rows of a pytree: got ",
-                     buffer.rows.batch_shape().ToString(), ", want [steps]"));
+    return InvalidArgument(kCaller, ": rows of a pytree: got ",
+                           buffer.rows.batch_shape().ToString(),
+                           ", want [steps]");
   }
   for (const std::string& key : buffer.rows.LeafKeys()) {
     const Tensor& rows = *buffer.rows.Find(key);
@@ -177,8 +176,8 @@ absl::Status WriteTed(const TorchRlReplayBuffer& buffer,
   for (const auto& [leaves, lengths] : kinds) {
     for (const auto& [key, rows] : *leaves) {
       if (dict.Contains(key)) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            kCaller, ": a flat checkpoint cannot hold \"", key, "\""));
+        return InvalidArgument(kCaller, ": a flat checkpoint cannot hold \"",
+                               key, "\"");
       }
       if (!is_nested) {
         RILL_RETURN_IF_ERROR(dict.Set(key, rows));
@@ -211,8 +210,8 @@ absl::Status CheckTensorsOnly(const TensorDict& dict) {
     if (kind == EntryKind::kDict) {
       status = CheckTensorsOnly(*dict.FindDict(key));
     } else if (kind != EntryKind::kTensor) {
-      status = absl::InvalidArgumentError(absl::StrCat(
-          kCaller, ": rows: \"", key, "\": want nothing but tensors"));
+      status = InvalidArgument(kCaller, ": rows: \"", key,
+                               "\": want nothing but tensors");
     }
   });
   return status;

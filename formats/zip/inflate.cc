@@ -8,6 +8,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
 #include "rill/formats/zip/crc32.h"
 #include "zlib.h"
 
@@ -30,16 +31,14 @@ absl::Status Failure(absl::string_view where, int code, const z_stream& stream,
                      size_t done, int64_t size) {
   switch (code) {
     case Z_MEM_ERROR:
-      return absl::ResourceExhaustedError(
-          absl::StrCat(where, ": got no memory to inflate it"));
+      return ResourceExhausted(where, ": got no memory to inflate it");
     case Z_BUF_ERROR:  // There always is room, so it wants more bytes.
-      return absl::DataLossError(
-          absl::StrCat(where, ": got a deflate stream that ends after ", done,
-                       " inflated bytes, want ", size));
+      return DataLoss(where, ": got a deflate stream that ends after ", done,
+                      " inflated bytes, want ", size);
     default:
-      return absl::DataLossError(absl::StrCat(
+      return DataLoss(
           where, ": got a broken deflate stream after ", done,
-          " bytes: ", stream.msg != nullptr ? stream.msg : zError(code)));
+          " bytes: ", stream.msg != nullptr ? stream.msg : zError(code));
   }
 }
 
@@ -82,17 +81,16 @@ absl::Status InflateEntry(absl::string_view where, const ZipEntry& entry,
     done += made;
   }
   if (done != size) {
-    return absl::DataLossError(
-        absl::StrCat(where, ": got ", done > size ? "more" : absl::StrCat(done),
-                     " bytes when inflated, want ", size));
+    return DataLoss(where, ": got ", done > size ? "more" : absl::StrCat(done),
+                    " bytes when inflated, want ", size);
   }
   if (const size_t rest = packed.size() + stream.avail_in; rest != 0) {
-    return absl::DataLossError(absl::StrCat(
-        where, ": got ", rest, " bytes behind the deflate stream, want none"));
+    return DataLoss(where, ": got ", rest,
+                    " bytes behind the deflate stream, want none");
   }
   if (crc != entry.crc) {
-    return absl::DataLossError(absl::StrCat(
-        where, ": CRC: got ", absl::Hex(crc), ", want ", absl::Hex(entry.crc)));
+    return DataLoss(where, ": CRC: got ", absl::Hex(crc), ", want ",
+                    absl::Hex(entry.crc));
   }
   return absl::OkStatus();
 }

@@ -98,15 +98,14 @@ class Parser {
   };
 
   absl::Status Broken(absl::string_view what) const {
-    return absl::DataLossError(absl::StrCat(where_, ": ", what));
+    return DataLoss(where_, ": ", what);
   }
   absl::Status BrokenEntry(absl::string_view name,
                            absl::string_view what) const {
     return Broken(absl::StrCat("entry \"", Shown(name), "\": ", what));
   }
   absl::Status Refused(absl::string_view name, absl::string_view what) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where_, ": entry \"", Shown(name), "\": ", what));
+    return InvalidArgument(where_, ": entry \"", Shown(name), "\": ", what);
   }
 
   absl::StatusOr<uint64_t> FindEnd() const;
@@ -166,8 +165,8 @@ absl::StatusOr<Parser::End> Parser::ParseEnd() const {
     RILL_ASSIGN_OR_RETURN(end, ParseEnd64(locator, end));
     limit = LoadLittle<uint64_t>(zip_.data() + locator + 8);
   } else if (disk != 0 || central_disk != 0 || count_here != end.count) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where_, ": got one of several volumes, want a whole zip file"));
+    return InvalidArgument(
+        where_, ": got one of several volumes, want a whole zip file");
   }
   if (end.size > limit || end.offset != limit - end.size) {
     return Broken(absl::StrCat("central directory: got ", end.size,
@@ -196,8 +195,8 @@ absl::StatusOr<Parser::End> Parser::ParseEnd64(uint64_t locator,
   }
   if (LoadLittle<uint32_t>(record->data() + 16) != 0 ||
       LoadLittle<uint32_t>(record->data() + 20) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where_, ": got one of several volumes, want a whole zip file"));
+    return InvalidArgument(
+        where_, ": got one of several volumes, want a whole zip file");
   }
   End end;
   end.count = LoadLittle<uint64_t>(record->data() + 32);

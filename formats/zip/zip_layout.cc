@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
 #include "rill/formats/zip/little_endian.h"
 #include "rill/formats/zip/zip_record.h"
 
@@ -59,9 +60,8 @@ uint32_t Narrow(int64_t value, bool is_wide) {
 absl::Status ZipLayout::Add(absl::string_view name, int64_t size,
                             bool is_aligned) {
   if (name.size() > 0xFFFF) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ZipLayout::Add: name: got ", name.size(),
-                     " bytes, want at most ", 0xFFFF));
+    return InvalidArgument("ZipLayout::Add: name: got ", name.size(),
+                           " bytes, want at most ", 0xFFFF);
   }
   File file{.name = std::string(name), .size = size, .header_offset = end_};
   int64_t content = end_ + kZipLocalBytes + name.size() + kWideFieldBytes;
@@ -75,8 +75,8 @@ absl::Status ZipLayout::Add(absl::string_view name, int64_t size,
   }
   // The rest of the file must have room too.
   if (size > (int64_t{1} << 62) - content) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "ZipLayout::Add: size: got ", size, " bytes, want fewer in a file"));
+    return InvalidArgument("ZipLayout::Add: size: got ", size,
+                           " bytes, want fewer in a file");
   }
   end_ = content + size;
   files_.push_back(std::move(file));

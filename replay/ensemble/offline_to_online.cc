@@ -14,8 +14,7 @@ constexpr absl::string_view kCreate = "OfflineToOnlineReplayBuffer::Create";
 
 absl::Status Refuse(absl::string_view what, const absl::AlphaNum& got,
                     const absl::AlphaNum& want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(kCreate, ": ", what, ": got ", got, ", want ", want));
+  return InvalidArgument(kCreate, ": ", what, ": got ", got, ", want ", want);
 }
 
 }  // namespace
@@ -69,9 +68,9 @@ absl::Status OfflineToOnlineReplayBuffer::SetShares() {
   const int64_t batches = ensemble_->GetStats().batches;
   const double offline_share = offline_fraction_(batches);
   if (!(offline_share >= 0 && offline_share <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "OfflineToOnlineReplayBuffer::Sample: offline_fraction of batch ",
-        batches, ": got ", offline_share, ", want [0, 1]"));
+        batches, ": got ", offline_share, ", want [0, 1]");
   }
   if (online().size() < min_online_rows_) return ensemble_->SetShares({1, 0});
   return ensemble_->SetShares({offline_share, 1 - offline_share});

@@ -104,10 +104,10 @@ absl::Status MergeParts(absl::Span<const BatchPart> parts, bool stacked,
   for (const BatchPart& part : parts) {
     if (part.rows->batch_shape().rank() == 0 ||
         part.rows->Contains(kBufferIdsKey)) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           kCaller, ": ", part.label, ": got a sample ",
           part.rows->batch_shape().ToString(), " with \"", kBufferIdsKey,
-          "\" or without rows, want neither; rename the key in its storage"));
+          "\" or without rows, want neither; rename the key in its storage");
     }
   }
   // `out` has it from the batch before, the parts do not.

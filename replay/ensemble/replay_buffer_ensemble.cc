@@ -24,8 +24,7 @@ constexpr absl::string_view kSample = "ReplayBufferEnsemble::Sample";
 
 absl::Status Refuse(absl::string_view caller, absl::string_view what,
                     const absl::AlphaNum& got, const absl::AlphaNum& want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": ", what, ": got ", got, ", want ", want));
+  return InvalidArgument(caller, ": ", what, ": got ", got, ", want ", want);
 }
 
 absl::Status CheckOptions(const ReplayBufferEnsemble::Options& options) {
@@ -241,7 +240,7 @@ absl::StatusOr<TensorDict> ReplayBufferEnsemble::Sample(int64_t batch_size) {
 
 absl::Status ReplayBufferEnsemble::SampleInto(TensorDict* out) {
   if (state_->batch_size == 0) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "ReplayBufferEnsemble::Sample: Options::batch_size: got 0, want > 0; "
         "set it, or call Sample(batch_size)");
   }

@@ -86,18 +86,17 @@ absl::StatusOr<std::vector<Routed>> Route(const TensorDict& batch,
   const size_t rows = ids.size();
   if (index.size() != rows || generations.size() != rows ||
       (priorities.size() != 1 && priorities.size() != rows)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kUpdate, ": got ", rows, " of \"", kBufferIdsKey, "\", ", index.size(),
-        " of \"", kIndexKey, "\", ", generations.size(), " of \"",
-        kGenerationKey, "\" and ", priorities.size(),
-        " priorities, want as many of each, or 1 priority"));
+    return InvalidArgument(kUpdate, ": got ", rows, " of \"", kBufferIdsKey,
+                           "\", ", index.size(), " of \"", kIndexKey, "\", ",
+                           generations.size(), " of \"", kGenerationKey,
+                           "\" and ", priorities.size(),
+                           " priorities, want as many of each, or 1 priority");
   }
   std::vector<Routed> routed(static_cast<size_t>(members));
   for (size_t i = 0; i < rows; ++i) {
     if (ids[i] < 0 || ids[i] >= members) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kUpdate, ": \"", kBufferIdsKey, "\": got ", ids[i],
-                       ", want [0, ", members, ")"));
+      return InvalidArgument(kUpdate, ": \"", kBufferIdsKey, "\": got ", ids[i],
+                             ", want [0, ", members, ")");
     }
     Routed& own = routed[static_cast<size_t>(ids[i])];
     own.index.push_back(index[i]);

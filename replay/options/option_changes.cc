@@ -33,9 +33,8 @@ absl::StatusOr<std::map<std::string, std::string>> SavedOptions(
     if (absl::ConsumePrefix(&name, kPrefix)) saved[std::string(name)] = text;
   }
   if (static_cast<int64_t>(saved.size()) == count) return saved;
-  return absl::DataLossError(absl::StrCat("ReplayBuffer::Open: fields \"",
-                                          kPrefix, "...\": got ", saved.size(),
-                                          ", want ", count));
+  return DataLoss("ReplayBuffer::Open: fields \"", kPrefix, "...\": got ",
+                  saved.size(), ", want ", count);
 }
 
 // "sampler.selector" of "sampler.selector.alpha"; none of "sampler".
@@ -122,9 +121,8 @@ absl::Status CheckChanges(absl::string_view caller,
                                  Side(change.opened), " as in the options"));
   }
   if (texts.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(caller, ": ", absl::StrJoin(texts, "; "),
-                   is_fixed ? "" : " (or accept_options)"));
+  return FailedPrecondition(caller, ": ", absl::StrJoin(texts, "; "),
+                            is_fixed ? "" : " (or accept_options)");
 }
 
 std::vector<std::string> ChangesOf(absl::string_view part,

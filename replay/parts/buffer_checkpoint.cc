@@ -33,16 +33,15 @@ absl::StatusOr<uint64_t> UnsignedField(const Manifest& manifest,
   RILL_ASSIGN_OR_RETURN(const std::string text, manifest.Text(name));
   uint64_t value = 0;
   if (absl::SimpleAtoi(text, &value)) return value;
-  return absl::DataLossError(absl::StrCat("ReplayBuffer::Open: field \"", name,
-                                          "\": got \"", text.substr(0, 80),
-                                          "\", want a number >= 0"));
+  return DataLoss("ReplayBuffer::Open: field \"", name, "\": got \"",
+                  text.substr(0, 80), "\", want a number >= 0");
 }
 
 absl::Status Mismatch(absl::string_view what, absl::string_view got,
                       absl::string_view want) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("ReplayBuffer::Open: ", what, ": got ", got,
-                   " in the directory, want ", want, " as in the options"));
+  return FailedPrecondition("ReplayBuffer::Open: ", what, ": got ", got,
+                            " in the directory, want ", want,
+                            " as in the options");
 }
 
 // The names of the saved transforms, in order.
@@ -67,9 +66,9 @@ absl::StatusOr<std::string> RowsField(const Manifest& manifest) {
   if (!manifest.fields.contains(field)) return std::string();
   RILL_ASSIGN_OR_RETURN(const std::string rows, manifest.Text(field));
   if (rows == kInPlaceRows || rows == kSharedRows) return rows;
-  return absl::DataLossError(absl::StrCat(
-      "ReplayBuffer::Open: field \"", field, "\": got \"", rows.substr(0, 80),
-      "\", want \"", kInPlaceRows, "\" or \"", kSharedRows, "\""));
+  return DataLoss("ReplayBuffer::Open: field \"", field, "\": got \"",
+                  rows.substr(0, 80), "\", want \"", kInPlaceRows, "\" or \"",
+                  kSharedRows, "\"");
 }
 
 // The lanes that were saved, as many as there are here.
@@ -81,9 +80,9 @@ absl::StatusOr<Lanes> SavedLanes(const Manifest& manifest, const Lanes& lanes,
   }
   RILL_ASSIGN_OR_RETURN(const int64_t capacity, manifest.Int("capacity"));
   if (capacity < count || capacity % count != 0 || capacity > kMaxWritten) {
-    return absl::DataLossError(absl::StrCat(
-        "ReplayBuffer::Open: field \"capacity\": got ", capacity,
-        ", want a multiple of ", count, " lanes in [1, ", kMaxWritten, "]"));
+    return DataLoss("ReplayBuffer::Open: field \"capacity\": got ", capacity,
+                    ", want a multiple of ", count, " lanes in [1, ",
+                    kMaxWritten, "]");
   }
   if (capacity != lanes.num_slots() && !options.accept_other_capacity) {
     return Mismatch(
@@ -128,8 +127,7 @@ absl::StatusOr<std::string> ReadState(const std::string& directory,
                                       absl::string_view file) {
   const std::string path = JoinPath(directory, file);
   if (PathExists(path)) return ReadFile(path);
-  return absl::DataLossError(absl::StrCat("ReplayBuffer::Open: \"", path,
-                                          "\": got none, want a file"));
+  return DataLoss("ReplayBuffer::Open: \"", path, "\": got none, want a file");
 }
 
 absl::Status LoadWriter(const std::string& directory, const Manifest& manifest,
@@ -177,10 +175,10 @@ absl::StatusOr<uint64_t> NumberBeforeAhead(const Manifest& manifest,
 
 // Some of the files that were read may be of another save than others.
 absl::Status Replaced(const std::string& directory) {
-  return absl::DataLossError(absl::StrCat(
+  return DataLoss(
       "ReplayBuffer::Open: \"", directory,
       "\": got another save in its place while it was read, want one that "
-      "stays so long; open it again"));
+      "stays so long; open it again");
 }
 
 }  // namespace
@@ -211,11 +209,11 @@ absl::StatusOr<Manifest> BufferCheckpoint::ReadSave(
                         ReadManifest(directory, kKind, kPartVersion, sums));
   RILL_ASSIGN_OR_RETURN(const std::string rows, RowsField(manifest));
   if ((rows == kSharedRows) == is_part) return manifest;
-  return absl::FailedPreconditionError(absl::StrCat(
+  return FailedPrecondition(
       "ReplayBuffer::Open: \"", directory, "\": got ",
       is_part ? "a buffer that was saved by itself, want a part of a run"
               : "a part of a run without its rows, want a buffer that was "
-                "saved by itself; open the whole with RunCheckpoint"));
+                "saved by itself; open the whole with RunCheckpoint");
 }
 
 absl::StatusOr<uint64_t> BufferCheckpoint::SeedOf(const Manifest& manifest) {
@@ -231,11 +229,11 @@ absl::StatusOr<BufferCheckpoint::Saved> BufferCheckpoint::Prepare(
   RILL_ASSIGN_OR_RETURN(const std::string rows, RowsField(manifest));
   saved.is_position = rows == kInPlaceRows;
   if (!saved.is_position && parts_.storage->size() != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("ReplayBuffer::Open: rows in Options::storage: got ",
-                     parts_.storage->size(),
-                     ", want 0; open into an empty storage, or several buffers "
-                     "on one with RunCheckpoint"));
+    return FailedPrecondition(
+        "ReplayBuffer::Open: rows in Options::storage: got ",
+        parts_.storage->size(),
+        ", want 0; open into an empty storage, or several buffers "
+        "on one with RunCheckpoint");
   }
   RILL_ASSIGN_OR_RETURN(
       saved.lanes,
@@ -309,8 +307,8 @@ absl::Status BufferCheckpoint::LoadAhead(const std::string& directory,
   if (!manifest.fields.contains("ahead")) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(const int64_t count, manifest.Int("ahead"));
   if (count < 0) {
-    return absl::DataLossError(absl::StrCat(
-        "ReplayBuffer::Open: field \"ahead\": got ", count, ", want >= 0"));
+    return DataLoss("ReplayBuffer::Open: field \"ahead\": got ", count,
+                    ", want >= 0");
   }
   const std::string parent = JoinPath(directory, kAheadDirectory);
   std::vector<SampleQueue::Made> ahead;

@@ -59,10 +59,10 @@ absl::Status BufferCheckpoint::SaveTo(const std::string& directory,
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state,
                         parts_.sampler->SaveState());
   if (parts_.writes->events() != writes_before) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         "ReplayBuffer::Save: events of the storage during the save: got ",
         parts_.writes->events() - writes_before,
-        ", want 0; stop the writers of other buffers on it first"));
+        ", want 0; stop the writers of other buffers on it first");
   }
   RILL_RETURN_IF_ERROR(
       WriteFileAtomically(JoinPath(directory, kSamplerFile), sampler_state));
@@ -129,10 +129,10 @@ absl::Status BufferCheckpoint::Replace(absl::string_view caller,
                                        Rows rows) const {
   const Writer& writer = parts_.writes->writer();
   if (rows == Rows::kInPlace && !writer.traits().keeps_order) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         caller, ": writer: got ", writer.name(),
         ", want one that appends: what is written in place of other rows ",
-        "is not undone; use Save"));
+        "is not undone; use Save");
   }
   RILL_RETURN_IF_ERROR(CheckReplaceable(caller, directory, kManifestFile));
   return ReplaceDirectory(directory, [&](const std::string& temporary) {

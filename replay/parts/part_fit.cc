@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/replay/parts/part_fit.h"
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/transforms/unit_transform.h"
 
@@ -15,11 +14,11 @@ absl::Status CheckUnit(const SamplerTraits& sampler) {
     return absl::OkStatus();
   }
   if (sampler.layout.context.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "ReplayBuffer::Create: sampler: got ", sampler.name,
       ", whose unit plans ", sampler.layout.ContextString(),
       " beside its rows and has no arithmetic for them, want a unit with both "
-      "halves (replay/sample_units.h)"));
+      "halves (replay/sample_units.h)");
 }
 
 }  // namespace
@@ -28,10 +27,10 @@ absl::Status CheckFit(const SamplerTraits& sampler,
                       const WriterTraits& writer) {
   RILL_RETURN_IF_ERROR(CheckUnit(sampler));
   if (!sampler.needs_order || writer.keeps_order) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "ReplayBuffer::Create: writer: got ", writer.name, " with ", sampler.name,
       ", want one that appends, or a sampler of single rows: a row in "
-      "another's place tears trajectories"));
+      "another's place tears trajectories");
 }
 
 }  // namespace rill::replay_internal

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/rows/trajectory_cut.h"
@@ -65,11 +64,11 @@ absl::StatusOr<TensorDict> WritePath::Unsqueezed(
     const TensorDict& batch) const {
   if (batch.batch_shape().rank() != 1) return batch;
   if (storage_->lanes().count != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ReplayBuffer::Extend: batch shape: got ",
-                     batch.batch_shape().ToString(),
-                     ", want [lanes, time]: Options::lanes of the storage is ",
-                     storage_->lanes().count));
+    return InvalidArgument(
+        "ReplayBuffer::Extend: batch shape: got ",
+        batch.batch_shape().ToString(),
+        ", want [lanes, time]: Options::lanes of the storage is ",
+        storage_->lanes().count);
   }
   return batch.Unsqueeze(0);
 }

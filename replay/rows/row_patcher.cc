@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/rows/sample_origins.h"
 
@@ -26,9 +25,9 @@ absl::StatusOr<std::vector<int64_t>> VersionsOf(const TensorDict& rows,
                                                 size_t n) {
   RILL_ASSIGN_OR_RETURN(const Tensor versions, NumbersOf(kCaller, rows, key));
   if (versions.num_elements() != static_cast<int64_t>(n)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": version_key \"", key, "\": got ",
-        versions.shape().ToString(), " for ", n, " rows, want one a row"));
+    return InvalidArgument(kCaller, ": version_key \"", key, "\": got ",
+                           versions.shape().ToString(), " for ", n,
+                           " rows, want one a row");
   }
   const int64_t* const begin = versions.data<int64_t>();
   return std::vector<int64_t>(begin, begin + n);
@@ -73,9 +72,9 @@ absl::StatusOr<PatchResult> RowPatcher::PatchWithTicket(
   RILL_ASSIGN_OR_RETURN(const std::vector<Draw> draws, DrawsOf(kCaller, patch));
   const size_t n = draws.size();
   if (!(patch.batch_shape() == Shape({static_cast<int64_t>(n)}))) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": batch shape: got ", patch.batch_shape().ToString(),
-        ", want [", n, "], one row an index"));
+    return InvalidArgument(kCaller, ": batch shape: got ",
+                           patch.batch_shape().ToString(), ", want [", n,
+                           "], one row an index");
   }
   TensorDict rows = patch;
   RILL_RETURN_IF_ERROR(rows.Delete(kIndexKey));

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 
 namespace rill::replay_internal {
@@ -47,9 +46,8 @@ absl::StatusOr<Tensor> NumbersOf(absl::string_view caller,
   absl::StatusOr<Tensor> leaf = batch.Get(key);
   RILL_RETURN_IF_ERROR(leaf.status()) << caller << ": want a sample's leaves";
   if (leaf->dtype() != DType::kInt64) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": \"", key, "\": got ", DTypeName(leaf->dtype()),
-                     ", want int64"));
+    return InvalidArgument(caller, ": \"", key, "\": got ",
+                           DTypeName(leaf->dtype()), ", want int64");
   }
   RILL_ASSIGN_OR_RETURN(Tensor on_host, leaf->To(Device::Cpu()));
   return on_host.Contiguous();
@@ -62,10 +60,10 @@ absl::StatusOr<std::vector<Draw>> DrawsOf(absl::string_view caller,
   RILL_ASSIGN_OR_RETURN(const Tensor generations,
                         NumbersOf(caller, sample, kGenerationKey));
   if (index.num_elements() != generations.num_elements()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": \"", kGenerationKey, "\": got ",
-                     generations.shape().ToString(), ", want the shape of \"",
-                     kIndexKey, "\", ", index.shape().ToString()));
+    return InvalidArgument(caller, ": \"", kGenerationKey, "\": got ",
+                           generations.shape().ToString(),
+                           ", want the shape of \"", kIndexKey, "\", ",
+                           index.shape().ToString());
   }
   std::vector<Draw> draws(static_cast<size_t>(index.num_elements()));
   for (size_t i = 0; i < draws.size(); ++i) {

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/specs/spec.h"
@@ -38,9 +37,9 @@ absl::Status CheckLanes(LaneRange lanes, const Lanes& there) {
       lanes.count <= there.count - lanes.first) {
     return absl::OkStatus();
   }
-  return absl::OutOfRangeError(absl::StrCat(
-      kCaller, ": lanes: got ", lanes.count, " from ", lanes.first,
-      " on, want lanes in [0, ", there.count, "), those of the storage"));
+  return OutOfRange(kCaller, ": lanes: got ", lanes.count, " from ",
+                    lanes.first, " on, want lanes in [0, ", there.count,
+                    "), those of the storage");
 }
 
 // Where any of the flags is set.
@@ -84,11 +83,11 @@ absl::StatusOr<TrajectoryCut> TrajectoryCut::Plan(const RowReader& storage,
     // With ids the next trajectory differs by its id; without a need of order
     // nobody looks at ends.
     if (!needs_order || HasTrajectoryIds(spec)) return cut;
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         kCaller, ": rows: got neither a bool \"", kTruncatedKey,
         "\" nor a trajectory id, want one of them to tell where a trajectory "
         "was cut; write \"",
-        kTruncatedKey, "\" too"));
+        kTruncatedKey, "\" too");
   }
   std::vector<std::string> keys = {std::string(kTruncatedKey)};
   if (HasFlag(spec, kDoneKey)) keys.emplace_back(kDoneKey);

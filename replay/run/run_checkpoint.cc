@@ -94,11 +94,11 @@ absl::Status CheckNames(absl::string_view what,
   for (const std::string& name : saved) {
     quoted.push_back(absl::StrCat("\"", name, "\""));
   }
-  return absl::FailedPreconditionError(absl::StrCat(
+  return FailedPrecondition(
       kOpen, ": ", what, ": got [", absl::StrJoin(quoted, ", "),
       "] in the directory, want those of the options: missing there [",
       absl::StrJoin(extra, ", "), "], not in the options [",
-      absl::StrJoin(missing, ", "), "]"));
+      absl::StrJoin(missing, ", "), "]");
 }
 
 }  // namespace
@@ -154,10 +154,10 @@ absl::Status RunCheckpoint::SaveTo(const std::string& directory,
   for (const auto& [name, buffer] : contents.buffers) {
     const int64_t events = buffer->state_->parts->writes->events() - *before++;
     if (events == 0) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         kSave, ": events of the storage of buffer \"", name,
         "\" during the save: got ", events,
-        ", want 0; stop its other writers first, or name their buffers"));
+        ", want 0; stop its other writers first, or name their buffers");
   }
   return WriteManifest(manifest, directory, &sums);
 }
@@ -165,8 +165,8 @@ absl::Status RunCheckpoint::SaveTo(const std::string& directory,
 absl::Status RunCheckpoint::Save(const std::string& directory,
                                  const Contents& contents) {
   if (contents.buffers.empty() && contents.states.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kSave, ": buffers and states: got none, want one at least"));
+    return InvalidArgument(kSave,
+                           ": buffers and states: got none, want one at least");
   }
   // Several are always locked in the order of their addresses, so savers never
   // wait for each other in a circle. A write that waits for another buffer's
@@ -174,14 +174,13 @@ absl::Status RunCheckpoint::Save(const std::string& directory,
   std::map<ReplayBuffer::State*, std::string, std::less<>> states;
   for (const auto& [name, buffer] : contents.buffers) {
     if (buffer == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kSave, ": buffer \"", name, "\": got null, want a buffer"));
+      return InvalidArgument(kSave, ": buffer \"", name,
+                             "\": got null, want a buffer");
     }
     const auto [other, is_new] = states.emplace(buffer->state_.get(), name);
     if (is_new) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(kSave, ": buffer \"", name, "\": got that of \"",
-                     other->second, "\", want each once"));
+    return InvalidArgument(kSave, ": buffer \"", name, "\": got that of \"",
+                           other->second, "\", want each once");
   }
   std::vector<std::unique_ptr<absl::MutexLock>> pauses;
   for (const auto& [state, name] : states) {
@@ -222,9 +221,8 @@ absl::StatusOr<std::vector<RunCheckpoint::Part>> RunCheckpoint::FindParts(
     RILL_ASSIGN_OR_RETURN(part.storage, manifest.Int(StorageField(number)));
     const auto count = static_cast<int64_t>(storages.size());
     if (part.storage < 0 || part.storage > count) {
-      return absl::DataLossError(
-          absl::StrCat(kOpen, ": field \"", StorageField(number), "\": got ",
-                       part.storage, ", want [0, ", count, "]"));
+      return DataLoss(kOpen, ": field \"", StorageField(number), "\": got ",
+                      part.storage, ", want [0, ", count, "]");
     }
     const Storage* const storage = options.buffers.at(name).storage.get();
     const int64_t same =
@@ -239,10 +237,10 @@ absl::StatusOr<std::vector<RunCheckpoint::Part>> RunCheckpoint::FindParts(
       const auto first = std::find_if(
           parts.begin(), parts.end(),
           [other](const Part& each) { return each.storage == other; });
-      return absl::FailedPreconditionError(absl::StrCat(
+      return FailedPrecondition(
           kOpen, ": storages of buffers \"", first->name, "\" and \"", name,
           "\": got ", shares_here ? "two" : "one", " in the directory, want ",
-          shares_here ? "one" : "two", " as in the options"));
+          shares_here ? "one" : "two", " as in the options");
     }
     if (same == count) storages.push_back(storage);
     parts.push_back(std::move(part));
@@ -354,10 +352,10 @@ absl::StatusOr<RunCheckpoint::Opened> RunCheckpoint::Open(
   const HeldDirectory held(directory);
   absl::StatusOr<Opened> opened = OpenHeld(directory, std::move(options), held);
   if (opened.ok() || held.IsStillThere()) return opened;
-  return absl::DataLossError(absl::StrCat(
+  return DataLoss(
       kOpen, ": \"", directory,
       "\": got another save in its place while it was read, want one that "
-      "stays so long; open it again"));
+      "stays so long; open it again");
 }
 
 }  // namespace rill

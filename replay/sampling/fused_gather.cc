@@ -200,9 +200,9 @@ absl::Status FusedGather::ReadShown(const RowReader& storage,
         });
     RILL_RETURN_IF_ERROR(show.status());
     if (!*show) {
-      return absl::InternalError(absl::StrCat(
+      return Internal(
           "ReplayBuffer: transforms: \"", mapped.from,
-          "\": got a storage that no longer shows rows, want one that does"));
+          "\": got a storage that no longer shows rows, want one that does");
     }
   }
   return absl::OkStatus();

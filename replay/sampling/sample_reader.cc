@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
@@ -46,11 +45,11 @@ absl::Status CheckPlan(const SamplePlan& plan) {
                segment < static_cast<int64_t>(plan.draws.size());
   }
   if (is_whole) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(
-      "SampleReader::Read: plan: got ", rows, " rows, ", plan.segments.size(),
-      " segments, ", plan.generations.size(), " generations and ",
-      plan.mask.size(), " mask values over ", plan.draws.size(),
-      " draws, want as many of each, segments of the draws"));
+  return Internal("SampleReader::Read: plan: got ", rows, " rows, ",
+                  plan.segments.size(), " segments, ", plan.generations.size(),
+                  " generations and ", plan.mask.size(), " mask values over ",
+                  plan.draws.size(),
+                  " draws, want as many of each, segments of the draws");
 }
 
 // Rows of a part of a plan are to be in the second cache when they are mapped.
@@ -69,7 +68,7 @@ absl::Status CheckOrder(const SamplePlan& plan) {
                 absl::c_is_sorted(list.segments);
   }
   if (is_sorted) return absl::OkStatus();
-  return absl::InternalError(
+  return Internal(
       "SampleReader::Read: plan: got segments that do not ascend, or fewer of "
       "them than rows, want one a row, in the order of the draws");
 }
@@ -153,9 +152,8 @@ absl::StatusOr<TensorDictSpec> SampleReader::SampleSpec(
   if (options_.is_weighted) keys.push_back(kWeightKey);
   for (absl::string_view key : keys) {
     if (rows.Find(key) != nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("ReplayBuffer: rows: got a leaf \"", key,
-                       "\", want none: a sample has its own; rename it"));
+      return InvalidArgument("ReplayBuffer: rows: got a leaf \"", key,
+                             "\", want none: a sample has its own; rename it");
     }
     RILL_RETURN_IF_ERROR(sample.Set(
         key, LeafSpec::Unbounded(
@@ -428,11 +426,11 @@ absl::Status SampleReader::ReadForUnit(const RowReader& storage,
                                        const SamplePlan& plan,
                                        TensorDict* out) {
   if (plan.context.size() != reads_.context.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "ReplayBuffer: arithmetic of the unit: got ", options_.unit->name(),
         ", which wants ", reads_.context.size(),
         " lists of rows beside the batch's, want one for the unit of ",
-        options_.sampler, ", which makes ", plan.context.size()));
+        options_.sampler, ", which makes ", plan.context.size());
   }
   context_.resize(plan.context.size());
   RILL_RETURN_IF_ERROR(ReadGather(storage, slots, &rows_, out));
@@ -440,11 +438,11 @@ absl::Status SampleReader::ReadForUnit(const RowReader& storage,
   for (size_t i = 0; i < plan.context.size(); ++i) {
     const std::vector<Slot>& rows = plan.context[i].rows;
     if (!reads_.context[i].batch.empty() && rows.size() != slots.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           "ReplayBuffer: arithmetic of the unit: got ", options_.unit->name(),
           ", which wants one row for each of the batch's ", slots.size(),
           " in list ", i, ", want one for the unit of ", options_.sampler,
-          ", which makes ", rows.size()));
+          ", which makes ", rows.size());
     }
     RILL_RETURN_IF_ERROR(ReadGather(storage, rows, &context_gathers_[i], out));
     RILL_RETURN_IF_ERROR(
@@ -546,10 +544,10 @@ absl::Status SampleReader::WriteOrigins(const SamplePlan& plan,
   }
   if (plan.mask.empty()) return absl::OkStatus();
   if (has_mask_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ReplayBuffer: rows: got a leaf \"", kMaskKey,
-                     "\", want none where the sampler pads: a sample has its "
-                     "own; rename it"));
+    return InvalidArgument(
+        "ReplayBuffer: rows: got a leaf \"", kMaskKey,
+        "\", want none where the sampler pads: a sample has its "
+        "own; rename it");
   }
   RILL_ASSIGN_OR_RETURN(Tensor mask,
                         Tensor::Empty(DType::kBool, {n}, options_.memory));

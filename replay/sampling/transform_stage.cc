@@ -51,10 +51,10 @@ absl::Status TransformStage::CheckForward(const TensorDictSpec& rows) const {
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec sample, sample_spec_(rows));
   const absl::Status status = transforms_->ForwardSpec(sample).status();
   if (status.ok()) return status;
-  return absl::InvalidArgumentError(
-      absl::StrCat("ReplayBuffer: transforms: got some that cannot work on "
-                   "samples of the storage's rows: ",
-                   status.message()));
+  return InvalidArgument(
+      "ReplayBuffer: transforms: got some that cannot work on "
+      "samples of the storage's rows: ",
+      status.message());
 }
 
 absl::Status TransformStage::CheckRows(const TensorDictSpec& rows,

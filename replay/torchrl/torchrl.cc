@@ -71,14 +71,14 @@ absl::Status CheckEmpty(const TorchRlReplayBuffer& saved,
                         const RowReader& storage) {
   for (const Cursor& cursor : storage.cursors()) {
     if (cursor.written == 0) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("FillFromTorchRl: storage: got one with ", cursor.written,
-                     " steps written, want an empty one"));
+    return FailedPrecondition("FillFromTorchRl: storage: got one with ",
+                              cursor.written,
+                              " steps written, want an empty one");
   }
   if (storage.lanes().count != saved.lanes()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("FillFromTorchRl: lanes: got ", storage.lanes().count,
-                     " of the storage, want the saved ", saved.lanes()));
+    return FailedPrecondition(
+        "FillFromTorchRl: lanes: got ", storage.lanes().count,
+        " of the storage, want the saved ", saved.lanes());
   }
   return absl::OkStatus();
 }
@@ -107,10 +107,10 @@ absl::Status CheckValues(const Tensor& values, int64_t rows) {
       values.is_contiguous() && values.device().is_cpu()) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "OpenTorchRl: values of the sampler: got ", values.DebugString(),
-      ", want contiguous float64 of rank 1 in host memory, ", rows,
-      " at least"));
+  return InvalidArgument("OpenTorchRl: values of the sampler: got ",
+                         values.DebugString(),
+                         ", want contiguous float64 of rank 1 in host memory, ",
+                         rows, " at least");
 }
 
 absl::StatusOr<float> PriorityOf(const TorchRlPriorities& priorities,
@@ -125,9 +125,9 @@ absl::StatusOr<float> PriorityOf(const TorchRlPriorities& priorities,
   if (value >= 0 && priority <= std::numeric_limits<float>::max()) {
     return static_cast<float>(priority);
   }
-  return absl::DataLossError(absl::StrCat(
-      "OpenTorchRl: value of row ", row, ": got ", value, ", want (priority + ",
-      priorities.epsilon, ") ^ ", priorities.alpha));
+  return DataLoss("OpenTorchRl: value of row ", row, ": got ", value,
+                  ", want (priority + ", priorities.epsilon, ") ^ ",
+                  priorities.alpha);
 }
 
 absl::Status SetPriorities(const std::vector<int64_t>& slots,
@@ -194,9 +194,9 @@ absl::StatusOr<TorchRlPriorities> PrioritiesOf(
   RILL_ASSIGN_OR_RETURN(priorities.values,
                         Tensor::Zeros(DType::kFloat64, {lanes.num_slots()}));
   if (static_cast<int64_t>(given.size()) != lanes.num_slots()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("ToTorchRl: selector: got one of ", given.size(),
-                     " slots, want that of a storage of ", lanes.num_slots()));
+    return FailedPrecondition("ToTorchRl: selector: got one of ", given.size(),
+                              " slots, want that of a storage of ",
+                              lanes.num_slots());
   }
   for (int64_t row = 0; row < steps * lanes.count; ++row) {
     const float priority =
@@ -347,18 +347,18 @@ absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(const ReplayBuffer& buffer,
 absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(const RowReader& storage,
                                               const ToTorchRlOptions& options) {
   if (options.batch_size <= 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "ToTorchRl: Options::batch_size: got ", options.batch_size,
         ", want > 0, what TorchRL's sample() is to give; name one, or give the "
-        "ReplayBuffer one"));
+        "ReplayBuffer one");
   }
   const Lanes lanes = storage.lanes();
   const std::vector<Cursor> cursors = storage.cursors();
   for (const Cursor& cursor : cursors) {
     if (cursor.written > 0 && cursor == cursors[0]) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "ToTorchRl: steps of a lane: got ", cursor.written, " and ",
-        cursors[0].written, ", want as many in each, and some"));
+    return FailedPrecondition("ToTorchRl: steps of a lane: got ",
+                              cursor.written, " and ", cursors[0].written,
+                              ", want as many in each, and some");
   }
   TorchRlReplayBuffer saved;
   saved.batch_size = options.batch_size;
@@ -367,11 +367,11 @@ absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(const RowReader& storage,
   saved.cursor = saved.write_count % saved.capacity;
   const int64_t steps = std::min(saved.write_count, saved.capacity);
   if (storage.size() != steps * lanes.count) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         "ToTorchRl: live rows: got ", storage.size(), ", want ",
         steps * lanes.count,
         ", all that the ring has room for by its cursors; ",
-        "write on, or load the rows into a storage of this capacity"));
+        "write on, or load the rows into a storage of this capacity");
   }
   std::vector<Slot> slots;
   slots.reserve(steps * lanes.count);

@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
@@ -26,14 +25,14 @@ class AttachedStorage {
   absl::Status Attach(absl::string_view writer,
                       std::shared_ptr<Storage> storage) {
     if (storage == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(writer, "::Attach: storage: got null, want a storage"));
+      return InvalidArgument(writer,
+                             "::Attach: storage: got null, want a storage");
     }
     if (storage_ != nullptr) {
-      return absl::FailedPreconditionError(absl::StrCat(
+      return FailedPrecondition(
           writer,
           "::Attach: got a second storage, want one; make a writer "
-          "for each"));
+          "for each");
     }
     storage_ = std::move(storage);
     return absl::OkStatus();
@@ -44,9 +43,9 @@ class AttachedStorage {
                              std::shared_ptr<Storage> storage,
                              WriteObserver* observer) {
     if (storage != nullptr && storage->lanes().count != 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           writer, "::Attach: storage: got ", storage->lanes().count,
-          " lanes, want 1, as rows replace one another whatever their time"));
+          " lanes, want 1, as rows replace one another whatever their time");
     }
     RILL_RETURN_IF_ERROR(Attach(writer, std::move(storage)));
     return storage_->AddObserver(observer);
@@ -57,14 +56,12 @@ class AttachedStorage {
     const Shape& shape = batch.batch_shape();
     if (shape.rank() == 1) return batch;
     if (shape.rank() == 2 && shape[0] == 1) return batch.Index(0);
-    return absl::InvalidArgumentError(
-        absl::StrCat(writer, "::Extend: batch shape: got ", shape.ToString(),
-                     ", want [time] or [1, time]"));
+    return InvalidArgument(writer, "::Extend: batch shape: got ",
+                           shape.ToString(), ", want [time] or [1, time]");
   }
   absl::StatusOr<Storage*> Get(absl::string_view writer) const {
     if (storage_ != nullptr) return storage_.get();
-    return absl::FailedPreconditionError(
-        absl::StrCat(writer, ": got no storage, want Attach first"));
+    return FailedPrecondition(writer, ": got no storage, want Attach first");
   }
   absl::Status WriteInPlace(absl::string_view writer,
                             absl::Span<const Slot> slots,

@@ -175,10 +175,9 @@ absl::Status RemovingWriter::LoadState(absl::string_view bytes,
     const std::pair<absl::string_view, absl::string_view> lines =
         absl::StrSplit(bytes, absl::MaxSplits('\n', 1));
     if (!absl::SimpleAtoi(lines.first, &number)) {
-      return absl::DataLossError(
-          absl::StrCat("RemovingWriter::LoadState: first line: got \"",
-                       absl::CHexEscape(lines.first.substr(0, 20)),
-                       "\", want a number >= 0"));
+      return DataLoss("RemovingWriter::LoadState: first line: got \"",
+                      absl::CHexEscape(lines.first.substr(0, 20)),
+                      "\", want a number >= 0");
     }
     remover = std::string(lines.second);
   }

@@ -19,7 +19,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
@@ -224,9 +223,8 @@ class TopKWriterImpl final : public Writer {
 
 absl::Status TopKWriterImpl::Attach(std::shared_ptr<Storage> storage) {
   if (storage != nullptr && options_.k > storage->capacity()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("TopKWriter::Attach: storage: got a capacity of ",
-                     storage->capacity(), ", want >= k = ", options_.k));
+    return InvalidArgument("TopKWriter::Attach: storage: got a capacity of ",
+                           storage->capacity(), ", want >= k = ", options_.k);
   }
   return storage_.AttachOneLane(name(), std::move(storage), &watch_);
 }
@@ -245,9 +243,9 @@ absl::StatusOr<std::vector<Rank>> TopKWriterImpl::RanksOf(
   if (n == 0) return std::vector<Rank>();
   const int64_t width = leaf->num_elements() / n;
   if (width == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "TopKWriter::Extend: rank_key \"", options_.rank_key, "\": got ",
-        leaf->shape().ToString(), ", want a value a row at least"));
+    return InvalidArgument("TopKWriter::Extend: rank_key \"", options_.rank_key,
+                           "\": got ", leaf->shape().ToString(),
+                           ", want a value a row at least");
   }
   return is_real ? ReduceRows<double>(options_.reduction, *leaf, width)
                  : ReduceRows<int64_t>(options_.reduction, *leaf, width);
@@ -345,11 +343,10 @@ absl::StatusOr<ExtendResult> TopKWriterImpl::Extend(const TensorDict& batch,
       std::find_if(ranks.begin(), ranks.end(),
                    [](const Rank& rank) { return std::isnan(rank.value); });
   if (nan != ranks.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("TopKWriter::Extend: rank_key \"", options_.rank_key,
-                     "\": got NaN in "
-                     "row ",
-                     nan - ranks.begin(), ", want numbers"));
+    return InvalidArgument("TopKWriter::Extend: rank_key \"", options_.rank_key,
+                           "\": got NaN in "
+                           "row ",
+                           nan - ranks.begin(), ", want numbers");
   }
   RILL_RETURN_IF_ERROR(RankStored(storage));
   const Plan plan = PlanOf(ranks, storage->cursors()[0].written);
@@ -372,11 +369,11 @@ absl::StatusOr<ExtendResult> TopKWriterImpl::Extend(const TensorDict& batch,
 absl::StatusOr<std::unique_ptr<Writer>> TopKWriter::Create(
     const Options& options) {
   if (options.k < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "TopKWriter::Create: Options::k: got ", options.k, ", want >= 0"));
+    return InvalidArgument("TopKWriter::Create: Options::k: got ", options.k,
+                           ", want >= 0");
   }
   if (options.rank_key.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "TopKWriter::Create: Options::rank_key: got \"\", want a key");
   }
   return std::make_unique<TopKWriterImpl>(options);

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/writers/attached_storage.h"
 
@@ -53,10 +52,10 @@ class ImmutableWriter final : public Writer {
 
  private:
   static absl::Status Refuse(absl::string_view call) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         "ImmutableWriter::", call,
         ": got rows for a data set that does not change, want none; write them "
-        "to another buffer, or give this one another writer"));
+        "to another buffer, or give this one another writer");
   }
 
   AttachedStorage storage_;

@@ -50,10 +50,10 @@ constexpr size_t kChunk = 256;
 absl::Status CheckInRange(absl::string_view call, absl::string_view what,
                           double value, double max) {
   if (value >= 0 && value <= max) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "PrioritizedSelector::", call, ": ", what, ": got ", value,
       max < kMaxDouble ? absl::StrCat(", want a value in [0, ", max, "]")
-                       : ", want a finite value >= 0"));
+                       : ", want a finite value >= 0");
 }
 
 absl::string_view NameOf(NewRowPriority rule) {
@@ -207,9 +207,9 @@ absl::Status SelectorImpl::Prepare(const Request& /*request*/,
   // of a plan are of one alpha.
   if (alpha() != weighed_alpha_) ReweighAll();
   if (tree_.total() > 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("sum of the priorities of ", anchors.size(),
-                   " rows: got 0, want > 0; update one to a higher one"));
+  return FailedPrecondition(
+      "sum of the priorities of ", anchors.size(),
+      " rows: got 0, want > 0; update one to a higher one");
 }
 
 void SelectorImpl::Select(const Request& request, const Anchors& /*anchors*/,

@@ -67,9 +67,9 @@ class ConsumingSelector final : public Selector, private Selector::UsedUp {
   absl::Status Prepare(const Request& request,
                        const Anchors& /*anchors*/) override {
     if (anchors_.size() == 0) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "items that were sampled fewer than ", most_, " times: got 0 of ",
-          anchors_.all.size(), ", want >= 1; write more rows"));
+      return FailedPrecondition("items that were sampled fewer than ", most_,
+                                " times: got 0 of ", anchors_.all.size(),
+                                ", want >= 1; write more rows");
     }
     Request one = request;
     one.count = 1;
@@ -265,13 +265,12 @@ class ConsumingSelector final : public Selector, private Selector::UsedUp {
 absl::StatusOr<std::unique_ptr<Selector>> MakeConsumingSelector(
     ConsumingOptions options) {
   if (options.max_times_sampled < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MakeConsumingSelector: max_times_sampled: got ",
-                     options.max_times_sampled, ", want >= 1"));
+    return InvalidArgument("MakeConsumingSelector: max_times_sampled: got ",
+                           options.max_times_sampled, ", want >= 1");
   }
   if (options.inner == nullptr) options.inner = MakeUniformSelector();
   if (options.inner->name() == "Mixture") {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "MakeConsumingSelector: inner: got a mixture, want another one; mix "
         "consuming selectors instead");
   }

@@ -247,20 +247,19 @@ class MixtureSelector final : public Selector, private Selector::UsedUp {
 absl::StatusOr<std::unique_ptr<Selector>> MakeMixtureSelector(
     std::vector<MixturePart> parts) {
   if (parts.empty()) {
-    return absl::InvalidArgumentError(
-        "MakeMixtureSelector: parts: got 0, want >= 1");
+    return InvalidArgument("MakeMixtureSelector: parts: got 0, want >= 1");
   }
   double total = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     total += parts[i].share;
     if (parts[i].selector == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "MakeMixtureSelector: parts[", i, "].selector: got null, want one"));
+      return InvalidArgument("MakeMixtureSelector: parts[", i,
+                             "].selector: got null, want one");
     }
     if (parts[i].share > 0 && std::isfinite(total)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "MakeMixtureSelector: parts[", i, "].share: got ", parts[i].share,
-        ", want a finite one > 0, and a finite sum"));
+    return InvalidArgument("MakeMixtureSelector: parts[", i, "].share: got ",
+                           parts[i].share,
+                           ", want a finite one > 0, and a finite sum");
   }
   return std::make_unique<MixtureSelector>(std::move(parts));
 }

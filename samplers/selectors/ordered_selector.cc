@@ -60,8 +60,7 @@ class OrderedSelector final : public Selector {
   absl::Status Prepare(const Request& /*request*/,
                        const Anchors& /*anchors*/) override {
     if (heap_.size() > 0) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        "items: got 0, want >= 1; write more rows first");
+    return FailedPrecondition("items: got 0, want >= 1; write more rows first");
   }
 
   void Select(const Request& request, const Anchors& /*anchors*/,
@@ -222,9 +221,8 @@ absl::StatusOr<std::unique_ptr<Selector>> MakeHeap(
     Order order, absl::string_view function,
     const HeapSelectorOptions& options) {
   if (!std::isfinite(options.new_priority)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(function, ": new_priority: got ", options.new_priority,
-                     ", want a finite one"));
+    return InvalidArgument(function, ": new_priority: got ",
+                           options.new_priority, ", want a finite one");
   }
   return std::make_unique<OrderedSelector>(order, options.new_priority);
 }

@@ -185,9 +185,8 @@ absl::Status StalenessSelector::Prepare(const Request& /*request*/,
                               ? options_.weight(staleness)
                               : 1.0 / (static_cast<double>(staleness) + 1);
     if (!std::isfinite(weight) || weight < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("weight of staleness ", staleness, ": got ", weight,
-                       ", want a finite one >= 0"));
+      return InvalidArgument("weight of staleness ", staleness, ": got ",
+                             weight, ", want a finite one >= 0");
     }
     // Such a version has no share, so that no point can fall on it.
     if (weight == 0) continue;
@@ -197,13 +196,13 @@ absl::Status StalenessSelector::Prepare(const Request& /*request*/,
     shares_.push_back({.end = total, .slots = &slots});
   }
   if (total > 0 && std::isfinite(total)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
+  return FailedPrecondition(
       "sum of the weights of ", anchors_.size(), " items of ",
       anchors_.groups().size(), " policy versions at version ", current,
       ": got ", total, ", want a finite one > 0; write newer rows",
       options_.max_staleness >= 0
           ? absl::StrCat(", or raise max_staleness = ", options_.max_staleness)
-          : ""));
+          : "");
 }
 
 }  // namespace

@@ -42,9 +42,9 @@ class WithoutReplacementSelector final : public Selector,
     if (!options_.drop_last || anchors.size() >= request.count) {
       return absl::OkStatus();
     }
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         "items of an epoch: got ", anchors.size(), ", want >= ", request.count,
-        ", a batch, because drop_last is set; write more rows first"));
+        ", a batch, because drop_last is set; write more rows first");
   }
 
   void Select(const Request& request, const Anchors& anchors,

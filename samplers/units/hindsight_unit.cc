@@ -4,10 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
 #include "rill/samplers/units/rows_unit.h"
 #include "rill/slots/plan_layout.h"
 #include "rill/slots/slot.h"
@@ -78,8 +77,8 @@ void HindsightUnit::Expand(const Rng& rng, uint64_t batch_number,
 absl::StatusOr<std::unique_ptr<Unit>> MakeHindsightUnit(
     const HindsightUnitOptions& options) {
   if (!(options.ratio >= 0 && options.ratio <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "MakeHindsightUnit: ratio: got ", options.ratio, ", want [0, 1]"));
+    return InvalidArgument("MakeHindsightUnit: ratio: got ", options.ratio,
+                           ", want [0, 1]");
   }
   return std::make_unique<HindsightUnit>(options);
 }

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
 
@@ -20,9 +20,8 @@ absl::Status WindowPlanner::Check(absl::string_view caller,
   for (const auto& [name, value] : {std::pair("frames", windows.frames),
                                     std::pair("steps", windows.steps)}) {
     if (value >= 0 && value <= Sampler::kMaxBatchSize) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": ", name, ": got ", value, ", want [1, ",
-                     Sampler::kMaxBatchSize, "], or 0 for none"));
+    return InvalidArgument(caller, ": ", name, ": got ", value, ", want [1, ",
+                           Sampler::kMaxBatchSize, "], or 0 for none");
   }
   return absl::OkStatus();
 }
@@ -42,10 +41,10 @@ absl::StatusOr<int64_t> WindowPlanner::CheckRows(int64_t anchors,
                                                  int64_t rows_per_draw) const {
   const int64_t most = Sampler::kMaxBatchSize / (rows_per_draw + rows_beside());
   if (windows_.is_empty() || anchors <= most) return anchors;
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "batch size: got ", anchors * rows_per_draw, ", want [1, ",
       most * rows_per_draw, "] where a draw has ", rows_per_draw,
-      " rows of the batch and up to ", rows_beside(), " beside them"));
+      " rows of the batch and up to ", rows_beside(), " beside them");
 }
 
 void WindowPlanner::AppendFrames(const TrajectoryIndex& index, const Run& run,

@@ -93,9 +93,9 @@ class SequenceUnit final : public Unit {
     if (batch_size % rows == 0) {
       return windows_.CheckRows(batch_size / rows, rows);
     }
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "batch size: got ", batch_size, ", want a multiple of ", rows,
-        ", the rows of a sequence (burn_in + length + bootstrap)"));
+        ", the rows of a sequence (burn_in + length + bootstrap)");
   }
   absl::Status CheckAnchors() const override;
   void Expand(const Rng& rng, uint64_t batch_number,
@@ -239,9 +239,8 @@ void SequenceUnit::Expand(const Rng& /*rng*/, uint64_t /*batch_number*/,
 absl::Status CheckRange(absl::string_view option, int64_t value, int64_t least,
                         int64_t most) {
   if (value >= least && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("MakeSequenceUnit: ", option,
-                                                 ": got ", value, ", want [",
-                                                 least, ", ", most, "]"));
+  return InvalidArgument("MakeSequenceUnit: ", option, ": got ", value,
+                         ", want [", least, ", ", most, "]");
 }
 
 }  // namespace
@@ -262,17 +261,17 @@ absl::StatusOr<std::unique_ptr<Unit>> MakeSequenceUnit(
       "MakeSequenceUnit: windows", options.windows));
   const bool is_across = options.end == SequenceEnd::kIncludeReset;
   if (is_across && options.needs_burn_in) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "MakeSequenceUnit: needs_burn_in: got true with kIncludeReset, want "
         "false: the burn-in goes on into the trajectory before");
   }
   if (!options.windows.is_empty() && (is_across || options.dilation > 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "MakeSequenceUnit: windows: got ", options.windows.frames,
         " frames and ", options.windows.steps, " steps with ",
         is_across ? "kIncludeReset"
                   : absl::StrCat("a dilation of ", options.dilation),
-        ", want none, or sequences of consecutive rows of one trajectory"));
+        ", want none, or sequences of consecutive rows of one trajectory");
   }
   return std::make_unique<SequenceUnit>(options);
 }

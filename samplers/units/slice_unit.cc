@@ -75,9 +75,9 @@ class SliceUnit final : public StartsUnit {
 
   absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
     if (batch_size % options_.length != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("batch size: got ", batch_size, ", want a multiple of ",
-                       options_.length, ", the rows of a slice"));
+      return InvalidArgument("batch size: got ", batch_size,
+                             ", want a multiple of ", options_.length,
+                             ", the rows of a slice");
     }
     return windows_.CheckRows(batch_size / options_.length, options_.length);
   }
@@ -247,7 +247,7 @@ void SliceUnit::Expand(const Rng& rng, uint64_t batch_number,
 }
 
 absl::Status Refuse(absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("MakeSliceUnit: ", what));
+  return InvalidArgument("MakeSliceUnit: ", what);
 }
 
 // T of these options, whichever way they say it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/units/starts_unit.h"
 
-#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
 
 namespace rill::samplers_internal {
 
@@ -11,15 +11,15 @@ absl::Status CheckTrajectories(const TrajectoryIndex& index,
                                absl::string_view advice) {
   if (num_anchors > 0) return absl::OkStatus();
   if (index.num_rows() == 0) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "live rows: got 0, want >= 1; write more rows first");
   }
   // Looks at all trajectories, for the message only.
   const auto [shortest, longest] = index.RangeOfRows();
-  return absl::FailedPreconditionError(
-      absl::StrCat("trajectories: got ", index.num_trajectories(), " of ",
-                   shortest, " to ", longest, " rows, want one of ", want_rows,
-                   " or more", also, "; ", advice));
+  return FailedPrecondition("trajectories: got ", index.num_trajectories(),
+                            " of ", shortest, " to ", longest,
+                            " rows, want one of ", want_rows, " or more", also,
+                            "; ", advice);
 }
 
 }  // namespace rill::samplers_internal

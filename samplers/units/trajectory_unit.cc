@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/starts_unit.h"
@@ -60,11 +60,11 @@ absl::StatusOr<int64_t> TrajectoryUnit::NumAnchors(int64_t batch_size) const {
   const int64_t longest =
       std::min(index().LongestWithStarts(/*rule=*/0), options_.max_rows);
   if (longest <= most) return batch_size;
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "batch size: got ", batch_size, ", want [1, ",
       Sampler::kMaxBatchSize / longest, "] where trajectories have up to ",
       longest, " rows, so that a batch has at most ", Sampler::kMaxBatchSize,
-      " rows; lower it, or max_rows"));
+      " rows; lower it, or max_rows");
 }
 
 absl::Status TrajectoryUnit::CheckAnchors() const {
@@ -94,15 +94,15 @@ void TrajectoryUnit::Expand(const Rng& /*rng*/, uint64_t /*batch_number*/,
 absl::StatusOr<std::unique_ptr<Unit>> MakeTrajectoryUnit(
     const TrajectoryUnitOptions& options) {
   if (options.min_rows < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "MakeTrajectoryUnit: min_rows: got ", options.min_rows, ", want >= 1"));
+    return InvalidArgument("MakeTrajectoryUnit: min_rows: got ",
+                           options.min_rows, ", want >= 1");
   }
   if (options.max_rows < options.min_rows ||
       options.max_rows > Sampler::kMaxBatchSize) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MakeTrajectoryUnit: max_rows: got ", options.max_rows,
-                     ", want [min_rows, ", Sampler::kMaxBatchSize,
-                     "], min_rows is ", options.min_rows));
+    return InvalidArgument("MakeTrajectoryUnit: max_rows: got ",
+                           options.max_rows, ", want [min_rows, ",
+                           Sampler::kMaxBatchSize, "], min_rows is ",
+                           options.min_rows);
   }
   return std::make_unique<TrajectoryUnit>(options);
 }

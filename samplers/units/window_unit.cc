@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
@@ -63,7 +62,7 @@ absl::StatusOr<std::unique_ptr<Unit>> MakeWindowUnit(
     const RowWindows& windows) {
   RILL_RETURN_IF_ERROR(WindowPlanner::Check("MakeWindowUnit", windows));
   if (windows.is_empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "MakeWindowUnit: frames and steps: got 0 and 0, want one of them in "
         "use; MakeTransitionUnit plans single rows");
   }

@@ -40,10 +40,10 @@ absl::StatusOr<bool> ScanBounds(const Tensor& lows, const Tensor& highs,
     const T high = At<T>(highs, i);
     // Written so that NaN fails; int64 is not rounded to double.
     if (!(NumberOf(low) <= NumberOf(high))) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("LeafSpec::Bounded: element ", i, " of ",
-                       lows.shape().ToString(), ": got [", ElementText(low),
-                       ", ", ElementText(high), "], want low <= high"));
+      return InvalidArgument("LeafSpec::Bounded: element ", i, " of ",
+                             lows.shape().ToString(), ": got [",
+                             ElementText(low), ", ", ElementText(high),
+                             "], want low <= high");
     }
     same = same && low == first_low && high == first_high;
     spec->low = std::min(spec->low, static_cast<double>(NumberOf(low)));
@@ -86,8 +86,8 @@ class Bounded final : public ElementDomain {
 
   absl::Status CheckDomain(const LeafSpec& spec) const override {
     if (!(spec.low <= spec.high)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "bounds: got [", spec.low, ", ", spec.high, "], want low <= high"));
+      return InvalidArgument("bounds: got [", spec.low, ", ", spec.high,
+                             "], want low <= high");
     }
     RILL_RETURN_IF_ERROR(CheckTables(spec));
     const Limits limits = LimitsOf(spec);
@@ -138,15 +138,15 @@ LeafSpec LeafSpec::Bounded(DType dtype, const Shape& shape, double low,
 absl::StatusOr<LeafSpec> LeafSpec::Bounded(const Tensor& low,
                                            const Tensor& high) {
   if (low.dtype() != high.dtype() || low.shape() != high.shape()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "LeafSpec::Bounded: got low ", DTypeName(low.dtype()),
         low.shape().ToString(), " and high ", DTypeName(high.dtype()),
-        high.shape().ToString(), ", want equal dtypes and shapes"));
+        high.shape().ToString(), ", want equal dtypes and shapes");
   }
   if (!tensor_internal::HasArithmetic(low.dtype())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("LeafSpec::Bounded: dtype: got ", DTypeName(low.dtype()),
-                     ", want one with arithmetic"));
+    return InvalidArgument("LeafSpec::Bounded: dtype: got ",
+                           DTypeName(low.dtype()),
+                           ", want one with arithmetic");
   }
   auto own = std::make_shared<Tables>();
   RILL_ASSIGN_OR_RETURN(own->low, tensor_internal::HostCopy(low));
@@ -156,8 +156,7 @@ absl::StatusOr<LeafSpec> LeafSpec::Bounded(const Tensor& low,
       const bool same,
       tensor_internal::DispatchArithmetic(
           spec.dtype, [&]<typename T>(tensor_internal::TypeTag<T>) {
-            return tensor_internal::ScanBounds<T>(own->low, own->high,
-                                                      &spec);
+            return tensor_internal::ScanBounds<T>(own->low, own->high, &spec);
           }));
   // Scalars: the tables would say the same thing element by element.
   if (!same) spec.tables = std::move(own);
@@ -167,8 +166,8 @@ absl::StatusOr<LeafSpec> LeafSpec::Bounded(const Tensor& low,
 absl::StatusOr<LeafSpec> LeafSpec::MapBounds(
     absl::FunctionRef<double(double)> fn) const {
   if (domain != Domain::kBounded) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "LeafSpec::MapBounds: got ", ToString(), ", want a bounded leaf"));
+    return InvalidArgument("LeafSpec::MapBounds: got ", ToString(),
+                           ", want a bounded leaf");
   }
   if (lows() == nullptr) {
     const auto [least, most] = std::minmax({fn(low), fn(high)});

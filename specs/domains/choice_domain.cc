@@ -24,16 +24,16 @@ namespace {
 absl::Status CheckChoices(const LeafSpec& spec) {
   const absl::Span<const int64_t> sizes = ChoiceSizes(spec);
   if (sizes.empty()) {
-    return absl::InvalidArgumentError("number of choices: got 0, want some");
+    return InvalidArgument("number of choices: got 0, want some");
   }
   for (const int64_t n : sizes) {
     if (n < 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("number of categories: got ", n, ", want at least 1"));
+      return InvalidArgument("number of categories: got ", n,
+                             ", want at least 1");
     }
   }
   if (SumOf(sizes) < 1) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "number of categories: want a sum that fits in int64");
   }
   if (!HasRowDim(spec.domain)) return absl::OkStatus();
@@ -42,9 +42,9 @@ absl::Status CheckChoices(const LeafSpec& spec) {
                             : static_cast<int64_t>(sizes.size());
   const int rank = spec.shape.rank();
   if (rank > 0 && spec.shape[rank - 1] == width) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "shape: got ", spec.shape.ToString(), ", want a last size of ", width,
-      " for ", DomainOf(spec).ToString(spec)));
+  return InvalidArgument("shape: got ", spec.shape.ToString(),
+                         ", want a last size of ", width, " for ",
+                         DomainOf(spec).ToString(spec));
 }
 
 // Whether T has 0 .. most without a gap: floats do up to 2^digits of their
@@ -112,9 +112,9 @@ absl::Status CheckAllowsSome(const LeafSpec& spec, const Tensor& mask) {
     int64_t choice = 0;
     for (const int64_t n : ChoiceSizes(spec)) {
       if (std::find(at, at + n, true) == at + n) {
-        return absl::InvalidArgumentError(absl::StrCat(
+        return InvalidArgument(
             "LeafSpec::WithMask: choice ", choice, " of row ", row,
-            " of the mask: got no allowed option, want at least one"));
+            " of the mask: got no allowed option, want at least one");
       }
       ++choice;
       at += n;
@@ -147,9 +147,9 @@ absl::StatusOr<LeafSpec> ConvertedSpec(absl::string_view caller,
                                        DType dtype) {
   RILL_RETURN_IF_ERROR(from.CheckDomain());
   if (!HasChoices(from.domain) || IsOneHot(from.domain) == one_hot) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         caller, ": got ", from.ToString(), ", want ",
-        one_hot ? "Categorical or MultiCategorical" : "OneHot or MultiOneHot"));
+        one_hot ? "Categorical or MultiCategorical" : "OneHot or MultiOneHot");
   }
   if (one_hot) {  // One dimension more.
     RILL_RETURN_IF_ERROR(from.FullShape({1}).status());
@@ -234,10 +234,10 @@ absl::Status CheckMaskFits(const LeafSpec& spec, const Shape& batch_shape) {
                 batch_shape.Concat(LeadOf(spec)))) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "mask of shape ", mask.ToString(), ": got batch shape ",
       batch_shape.ToString(), ", want one where the mask's shape without its ",
-      "last size ends [batch shape, ", LeadOf(spec).ToString(), "]"));
+      "last size ends [batch shape, ", LeadOf(spec).ToString(), "]");
 }
 
 const bool* MaskOfRow(const LeafSpec& spec, const Shape& batch_shape,
@@ -359,9 +359,9 @@ absl::Status NotAllowed(absl::string_view key, const LeafSpec& spec,
 absl::StatusOr<LeafSpec> LeafSpec::WithMask(const Tensor& mask) const {
   RILL_RETURN_IF_ERROR(CheckDomain());
   if (mask.dtype() != DType::kBool) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("LeafSpec::WithMask: mask: got ", DTypeName(mask.dtype()),
-                     mask.shape().ToString(), ", want bool"));
+    return InvalidArgument("LeafSpec::WithMask: mask: got ",
+                           DTypeName(mask.dtype()), mask.shape().ToString(),
+                           ", want bool");
   }
   // An own copy of bytes that are 0 or 1, as later comparisons look at bits.
   RILL_ASSIGN_OR_RETURN(Tensor own, tensor_internal::HostCopy(mask));
@@ -387,8 +387,7 @@ absl::StatusOr<LeafSpec> LeafSpec::WithMask(const Tensor& mask) const {
 LeafSpec LeafSpec::WithoutMask() const {
   if (mask() == nullptr) return *this;
   LeafSpec spec = *this;
-  spec.tables =
-      nvec().empty() ? nullptr : tensor_internal::WithNvec(nvec());
+  spec.tables = nvec().empty() ? nullptr : tensor_internal::WithNvec(nvec());
   return spec;
 }
 

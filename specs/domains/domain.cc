@@ -45,10 +45,10 @@ std::optional<int64_t> Numbers::AsWhole(size_t i) const {
 }
 
 absl::Status Numbers::Refuse(size_t i, absl::string_view want) const {
-  return absl::InvalidArgumentError(
-      absl::StrCat("LeafSpec::Encode: value ", i, ": got ",
-                   reals.empty() ? ElementText(ints[i]) : ElementText(reals[i]),
-                   ", want ", want));
+  return InvalidArgument(
+      "LeafSpec::Encode: value ", i, ": got ",
+      reals.empty() ? ElementText(ints[i]) : ElementText(reals[i]), ", want ",
+      want);
 }
 
 const LeafDomain& DomainOf(const LeafSpec& spec) {
@@ -88,10 +88,10 @@ absl::Status CheckTables(const LeafSpec& spec) {
       lows != nullptr &&
       (spec.domain != LeafSpec::Domain::kBounded ||
        lows->dtype() != spec.dtype || lows->shape() != spec.shape)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "bounds by element: got ", DTypeName(lows->dtype()),
-        lows->shape().ToString(), " for a leaf of ", DTypeName(spec.dtype),
-        spec.shape.ToString(), ", want bounds of its dtype and shape"));
+    return InvalidArgument("bounds by element: got ", DTypeName(lows->dtype()),
+                           lows->shape().ToString(), " for a leaf of ",
+                           DTypeName(spec.dtype), spec.shape.ToString(),
+                           ", want bounds of its dtype and shape");
   }
   const Tensor* mask = spec.mask();
   if (mask == nullptr) return absl::OkStatus();
@@ -106,26 +106,26 @@ absl::Status CheckTables(const LeafSpec& spec) {
           mask->shape().Prefix(last).Suffix(std::max(last - lead.rank(), 0)),
           lead);
   if (fits) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "mask: got bool", mask->shape().ToString(), " for ",
       DTypeName(spec.dtype), spec.shape.ToString(),
       HasChoices(spec.domain)
           ? absl::StrCat(", want a last size of ", NumOptions(spec),
                          " behind sizes that are 1 or end [batch, ",
                          lead.ToString(), "]")
-          : ", want none for a domain without choices"));
+          : ", want none for a domain without choices");
 }
 
 absl::Status CannotHold(const LeafSpec& spec) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "domain: got ", DomainOf(spec).ToString(spec),
-      ", want one whose members ", DTypeName(spec.dtype), " can hold"));
+  return InvalidArgument("domain: got ", DomainOf(spec).ToString(spec),
+                         ", want one whose members ", DTypeName(spec.dtype),
+                         " can hold");
 }
 
 absl::Status Outside(absl::string_view key, absl::string_view what,
                      absl::string_view got, absl::string_view want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", key, "\": ", what, ": got ", got, ", want ", want));
+  return InvalidArgument("\"", key, "\": ", what, ": got ", got, ", want ",
+                         want);
 }
 
 std::string ElementName(const Tensor& tensor, int64_t i) {

@@ -22,8 +22,8 @@ constexpr int64_t kLineBytes = 64;
 
 absl::Status Refuse(absl::string_view what, const absl::AlphaNum& got,
                     const absl::AlphaNum& want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("CapacityForBytes: ", what, ": got ", got, ", want ", want));
+  return InvalidArgument("CapacityForBytes: ", what, ": got ", got, ", want ",
+                         want);
 }
 
 absl::StatusOr<RowLayout> LayoutOf(const TensorDictSpec& spec,

@@ -81,9 +81,9 @@ std::string PathOf(const Chunk& chunk) {
 
 absl::Status OtherField(const std::string& name, int64_t got, int64_t want,
                         absl::string_view advice = "") {
-  return absl::FailedPreconditionError(
-      absl::StrCat("Storage::Load: ", name, ": got ", got,
-                   " in the directory, want this storage's ", want, advice));
+  return FailedPrecondition("Storage::Load: ", name, ": got ", got,
+                            " in the directory, want this storage's ", want,
+                            advice);
 }
 
 // The lanes that were saved, as many as there are here.
@@ -94,9 +94,8 @@ absl::StatusOr<Lanes> ParseLanes(const Manifest& manifest, const Lanes& lanes,
   if (count != lanes.count) return OtherField("lanes", count, lanes.count);
   const int64_t most = kMaxWritten / count;
   if (capacity < 1 || capacity > most) {
-    return absl::DataLossError(
-        absl::StrCat("Storage::Load: lane_capacity: got ", capacity,
-                     ", want [1, ", most, "]"));
+    return DataLoss("Storage::Load: lane_capacity: got ", capacity,
+                    ", want [1, ", most, "]");
   }
   if (capacity != lanes.capacity && !options.accept_other_capacity) {
     return OtherField("lane_capacity", capacity, lanes.capacity,
@@ -115,15 +114,14 @@ absl::StatusOr<std::vector<int64_t>> ParseSteps(absl::string_view caller,
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     int64_t step;
     if (!absl::SimpleAtoi(part, &step) || step < 0 || step > kMaxWritten) {
-      return absl::DataLossError(
-          absl::StrCat(caller, ": ", name, ": got \"", part.substr(0, 80),
-                       "\", want integers in [0, ", kMaxWritten, "]"));
+      return DataLoss(caller, ": ", name, ": got \"", part.substr(0, 80),
+                      "\", want integers in [0, ", kMaxWritten, "]");
     }
     steps.push_back(step);
   }
   if (static_cast<int64_t>(steps.size()) != lanes.count) {
-    return absl::DataLossError(absl::StrCat(
-        caller, ": ", name, ": got ", steps.size(), ", want ", lanes.count));
+    return DataLoss(caller, ": ", name, ": got ", steps.size(), ", want ",
+                    lanes.count);
   }
   return steps;
 }
@@ -148,8 +146,8 @@ absl::Status CheckSpec(const TensorDictSpec& got, const TensorDictSpec& want) {
   if (got.empty() || want.empty()) return absl::OkStatus();
   const std::string difference = LayoutDifference(got, want);
   if (difference.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("Storage::Load: spec of the saved rows: ", difference));
+  return FailedPrecondition("Storage::Load: spec of the saved rows: ",
+                            difference);
 }
 
 absl::Status CheckRows(const TensorDict& rows, int64_t want) {
@@ -157,15 +155,15 @@ absl::Status CheckRows(const TensorDict& rows, int64_t want) {
       (want == 0 || rows.num_leaves() > 0)) {
     return absl::OkStatus();
   }
-  return absl::DataLossError(absl::StrCat(
-      "Storage::Load: rows: got ", rows.batch_shape().ToString(), " with ",
-      rows.num_leaves(), " leaves, want [", want, "] as the cursors say"));
+  return DataLoss("Storage::Load: rows: got ", rows.batch_shape().ToString(),
+                  " with ", rows.num_leaves(), " leaves, want [", want,
+                  "] as the cursors say");
 }
 
 // The manifest is there, so a directory without rows is damaged.
 absl::StatusOr<TensorDict> OrDamaged(absl::StatusOr<TensorDict> rows) {
   if (!absl::IsNotFound(rows.status())) return rows;
-  return absl::DataLossError(rows.status().message());
+  return DataLoss(rows.status().message());
 }
 
 // All rows in one memmap directory.
@@ -185,16 +183,15 @@ absl::StatusOr<int64_t> ParseChunkField(const Manifest& manifest,
                                         const std::string& name, int64_t most) {
   RILL_ASSIGN_OR_RETURN(const int64_t value, manifest.Int(name));
   if (value >= 1 && value <= most) return value;
-  return absl::DataLossError(absl::StrCat("Storage::Load: ", name, ": got ",
-                                          value, ", want [1, ", most, "]"));
+  return DataLoss("Storage::Load: ", name, ": got ", value, ", want [1, ", most,
+                  "]");
 }
 
 absl::Status LoadChunk(const std::string& directory, const Chunk& chunk,
                        StoredRows* stored) {
   if (!stored->sums.contains(PathOf(chunk))) {
-    return absl::DataLossError(
-        absl::StrCat("Storage::Load: \"", JoinPath(directory, PathOf(chunk)),
-                     "\": got none in the manifest, want one"));
+    return DataLoss("Storage::Load: \"", JoinPath(directory, PathOf(chunk)),
+                    "\": got none in the manifest, want one");
   }
   RILL_ASSIGN_OR_RETURN(
       TensorDict rows,
@@ -203,7 +200,7 @@ absl::Status LoadChunk(const std::string& directory, const Chunk& chunk,
   const TensorDictSpec spec = TensorDictSpec::Of(rows);
   if (stored->spec.empty()) stored->spec = spec;
   if (const absl::Status same = CheckSpec(spec, stored->spec); !same.ok()) {
-    return absl::DataLossError(same.message());
+    return DataLoss(same.message());
   }
   const ChunkShape& shape = stored->shape;
   const int64_t lane = chunk.group * shape.lanes;
@@ -251,13 +248,13 @@ absl::StatusOr<StoredRows> LoadSave(const std::string& directory,
       const Manifest manifest,
       ReadManifest(directory, kKind, kRaggedVersion, &stored.sums));
   if ((manifest.version == kRaggedVersion) != has_ragged) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("Storage::Load: ragged leaves: got rows ",
-                     has_ragged ? "without" : "with",
-                     " such leaves in the directory, want this storage's, ",
-                     has_ragged ? "with" : "without",
-                     "; use a ListStorage with ragged_leaves as the one that "
-                     "saved had them"));
+    return FailedPrecondition(
+        "Storage::Load: ragged leaves: got rows ",
+        has_ragged ? "without" : "with",
+        " such leaves in the directory, want this storage's, ",
+        has_ragged ? "with" : "without",
+        "; use a ListStorage with ragged_leaves as the one that "
+        "saved had them");
   }
   RILL_ASSIGN_OR_RETURN(const Lanes saved,
                         ParseLanes(manifest, lanes, options));
@@ -391,9 +388,8 @@ absl::StatusOr<LaneRings> ReadRings(absl::string_view caller,
   for (const int64_t steps : written) cursors.push_back({steps});
   for (size_t lane = 0; lane < first_live.size(); ++lane) {
     if (first_live[lane] <= written[lane]) continue;
-    return absl::DataLossError(
-        absl::StrCat(caller, ": first_live: got ", first_live[lane],
-                     ", want at most its cursor, ", written[lane]));
+    return DataLoss(caller, ": first_live: got ", first_live[lane],
+                    ", want at most its cursor, ", written[lane]);
   }
   LaneRings rings(lanes);
   rings.Restore(cursors, first_live);
@@ -502,10 +498,10 @@ absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
         LoadSave(directory, lanes, spec, options, has_ragged);
     if (held.IsStillThere()) return stored;
   }
-  return absl::DataLossError(absl::StrCat(
-      "Storage::Load: \"", directory, "\": got another save ", kMostReads,
-      " times while it was read, want one that stays so long; "
-      "load it again"));
+  return DataLoss("Storage::Load: \"", directory, "\": got another save ",
+                  kMostReads,
+                  " times while it was read, want one that stays so long; "
+                  "load it again");
 }
 
 std::unique_ptr<SavedChunks> ChunksOf(StoredRows stored,

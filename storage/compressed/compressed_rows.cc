@@ -6,7 +6,6 @@
 #include <new>
 #include <tuple>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/spec.h"
@@ -85,9 +84,9 @@ absl::StatusOr<std::unique_ptr<CompressedRows>> CompressedRows::Create(
   std::unique_ptr<Sealed[]> blocks(
       count > kMaxBlocks ? nullptr : new (std::nothrow) Sealed[count]);
   if (blocks == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("CompressedStorage: memory: got none for a table of ",
-                     count, " blocks"));
+    return ResourceExhausted(
+        "CompressedStorage: memory: got none for a table of ", count,
+        " blocks");
   }
   return std::unique_ptr<CompressedRows>(new CompressedRows(
       std::move(layout), std::move(events), lanes, block_rows, std::move(open),

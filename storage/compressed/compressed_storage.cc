@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/compressed/compressed_rows.h"
@@ -68,15 +67,15 @@ absl::Status CheckOptions(const CompressedStorage::Options& options) {
       CheckRingOptions(kCreate, options.capacity, options.lanes));
   const int64_t lane_rows = options.capacity / options.lanes;
   if (options.block_rows < 0 || options.block_rows > lane_rows) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCreate, ": Options::block_rows: got ", options.block_rows,
-        ", want 0 for the default or in [1, ", lane_rows, "], a lane's"));
+        ", want 0 for the default or in [1, ", lane_rows, "], a lane's");
   }
   if (options.level < BlockSealer::MinLevel() ||
       options.level > BlockSealer::MaxLevel()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": Options::level: got ", options.level, ", want in [",
-        BlockSealer::MinLevel(), ", ", BlockSealer::MaxLevel(), "]"));
+    return InvalidArgument(kCreate, ": Options::level: got ", options.level,
+                           ", want in [", BlockSealer::MinLevel(), ", ",
+                           BlockSealer::MaxLevel(), "]");
   }
   return absl::OkStatus();
 }

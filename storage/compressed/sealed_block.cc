@@ -14,8 +14,7 @@ namespace rill::storage_internal {
 namespace {
 
 absl::Status NoMemory(absl::string_view what) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat("CompressedStorage: memory: got none for ", what));
+  return ResourceExhausted("CompressedStorage: memory: got none for ", what);
 }
 
 // Its memory is one per thread that reads.
@@ -52,10 +51,9 @@ absl::StatusOr<const std::byte*> SealedBlock::Open(
   const size_t got =
       ZSTD_decompressDCtx(unpacker, bytes, packed.bytes, from, packed.size);
   if (got != packed.bytes) {
-    return absl::InternalError(absl::StrCat(
-        "CompressedStorage: column ", column, " of a block: got ",
-        ZSTD_isError(got) ? ZSTD_getErrorName(got) : "another size", ", want ",
-        packed.bytes, " bytes"));
+    return Internal("CompressedStorage: column ", column, " of a block: got ",
+                    ZSTD_isError(got) ? ZSTD_getErrorName(got) : "another size",
+                    ", want ", packed.bytes, " bytes");
   }
   return bytes;
 }
@@ -111,9 +109,8 @@ absl::StatusOr<std::shared_ptr<const SealedBlock>> BlockSealer::Seal(
                                       column.bytes, level_);
       if (ZSTD_isError(column.size) &&
           ZSTD_getErrorCode(column.size) != ZSTD_error_memory_allocation) {
-        return absl::InternalError(
-            absl::StrCat("CompressedStorage: column ", i, " of a block: got ",
-                         ZSTD_getErrorName(column.size), ", want it packed"));
+        return Internal("CompressedStorage: column ", i, " of a block: got ",
+                        ZSTD_getErrorName(column.size), ", want it packed");
       }
       if (ZSTD_isError(column.size)) return NoMemory("packing");
       // Equal sizes mark a column that is kept plain (Open).

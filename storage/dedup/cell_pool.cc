@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 
 namespace rill::storage_internal {
@@ -30,9 +29,9 @@ CellPool::CellPool(int64_t width, int64_t max_cells)
 
 absl::Status CellPool::Grow() {
   if (buffers_.size() == chunks_.size()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("CellPool::Reserve: cells: got ", num_cells(),
-                     " that are taken, want one more; lower the capacity"));
+    return ResourceExhausted(
+        "CellPool::Reserve: cells: got ", num_cells(),
+        " that are taken, want one more; lower the capacity");
   }
   const int64_t cells = int64_t{1} << shift_;
   RILL_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,

@@ -10,7 +10,6 @@
 
 #include "absl/crc/crc32c.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 
@@ -175,16 +174,15 @@ int64_t SlotBytes(int64_t lanes) {
 absl::Status CheckSize(absl::Span<const std::byte> bytes, const Lanes& lanes) {
   const int64_t want = CommitRecord::SizeBytes(lanes.count);
   if (static_cast<int64_t>(bytes.size()) == want) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("CommitRecord::Read: size: got ",
-                                          bytes.size(), " bytes, want ", want,
-                                          " for ", lanes.count, " lanes"));
+  return DataLoss("CommitRecord::Read: size: got ", bytes.size(),
+                  " bytes, want ", want, " for ", lanes.count, " lanes");
 }
 
 absl::Status NoWholeSlot(const Lanes& lanes) {
-  return absl::DataLossError(absl::StrCat(
+  return DataLoss(
       "CommitRecord::Read: slots: got none whose checksums fit, want one of ",
       lanes.count, " lanes of ", lanes.capacity,
-      "; which rows are whole is not known"));
+      "; which rows are whole is not known");
 }
 
 }  // namespace
@@ -226,9 +224,8 @@ absl::Status CommitRecord::ReadLive(absl::Span<const std::byte> bytes,
     if (!AreSame(before, LoadHeaders(bytes.data(), slot_bytes))) continue;
     return view->number == 0 ? NoWholeSlot(lanes) : absl::OkStatus();
   }
-  return absl::UnavailableError(
-      absl::StrCat("CommitRecord::ReadLive: got another state at each of ",
-                   kTries, " tries, want one to read; try again"));
+  return Unavailable("CommitRecord::ReadLive: got another state at each of ",
+                     kTries, " tries, want one to read; try again");
 }
 
 bool CommitRecord::IsNewest(absl::Span<const std::byte> bytes,

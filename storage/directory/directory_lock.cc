@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/fault_point.h"
@@ -61,9 +60,9 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> DirectoryLock::Acquire(
     error = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
   } while (error == EINTR);
   if (error == EWOULDBLOCK) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         caller, ": owner of \"", directory, "\": got ", HolderOf(fd),
-        ", want none; one at a time writes there, close it first"));
+        ", want none; one at a time writes there, close it first");
   }
   if (error != 0) return FileError(error, caller, "lock", path);
   const std::string pid = absl::StrCat(getpid(), "\n");

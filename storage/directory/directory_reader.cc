@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/manifest.h"
@@ -51,9 +50,9 @@ absl::StatusOr<std::unique_ptr<DirectoryReader>> DirectoryReader::Open(
       reader->rows_,
       RowFiles::Map(layout, found.lanes, path, RowFiles::Mode::kOpenToRead));
   if (!(IdentityOf(path) == identity)) {
-    return absl::UnavailableError(absl::StrCat(
+    return Unavailable(
         caller, ": \"", path,
-        "\": got another directory while it was opened, want one; try again"));
+        "\": got another directory while it was opened, want one; try again");
   }
   // A damaged record is an error of Open, not of the first read.
   CommitView view;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
@@ -46,14 +45,13 @@ absl::Status CheckWay(const std::string& directory, const std::string& path) {
     const std::string folder = JoinPath(directory, path.substr(0, slash));
     RILL_ASSIGN_OR_RETURN(const PathKind kind, LookAt(kCaller, folder));
     if (kind == PathKind::kDirectory) continue;
-    return absl::DataLossError(absl::StrCat(kCaller, ": \"", folder,
-                                            "\": got no directory, want one"));
+    return DataLoss(kCaller, ": \"", folder, "\": got no directory, want one");
   }
   RILL_ASSIGN_OR_RETURN(const PathKind kind,
                         LookAt(kCaller, JoinPath(directory, path)));
   if (kind == PathKind::kFile) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
-      kCaller, ": \"", JoinPath(directory, path), "\": got no file, want one"));
+  return DataLoss(kCaller, ": \"", JoinPath(directory, path),
+                  "\": got no file, want one");
 }
 
 // Inner folders first, so that the sync that each brings covers what it names.
@@ -79,9 +77,9 @@ absl::Status CheckTexts(const std::string& directory,
       RILL_ASSIGN_OR_RETURN(const std::string content, ReadFile(path, want));
       if (content == text.content) continue;
     }
-    return absl::DataLossError(absl::StrCat(
-        kCaller, ": \"", path, "\": got other keys or shapes, want ",
-        text.content.substr(0, 400), "; the file was changed"));
+    return DataLoss(kCaller, ": \"", path,
+                    "\": got other keys or shapes, want ",
+                    text.content.substr(0, 400), "; the file was changed");
   }
   return absl::OkStatus();
 }

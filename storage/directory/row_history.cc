@@ -108,7 +108,7 @@ absl::StatusOr<std::vector<RowLine>> DecodeLines(absl::string_view what,
                                                  absl::string_view bytes,
                                                  const Lanes& lanes) {
   const auto damaged = [&](const auto&... found) {
-    return absl::DataLossError(absl::StrCat(what, ": got ", found...));
+    return DataLoss(what, ": got ", found...);
   };
   if (bytes.size() < kHeadBytes + kCrcBytes ||
       bytes.substr(0, kMagic.size()) != kMagic) {
@@ -126,9 +126,9 @@ absl::StatusOr<std::vector<RowLine>> DecodeLines(absl::string_view what,
   const int64_t capacity = reader.Int();
   const int64_t num_lines = reader.Int();
   if (lanes != Lanes{.count = lane_count, .capacity = capacity}) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(what, ": got that of ", lane_count, " lanes of ", capacity,
-                     " slots, want ", lanes.count, " of ", lanes.capacity));
+    return FailedPrecondition(what, ": got that of ", lane_count, " lanes of ",
+                              capacity, " slots, want ", lanes.count, " of ",
+                              lanes.capacity);
   }
   // The number of lines is compared with the bytes that are there before any
   // memory is taken for it.
@@ -162,10 +162,10 @@ absl::StatusOr<FoundPosition> FindPosition(absl::string_view what,
       history.begin(), history.end(),
       [&](const RowLine& each) { return each.name == position.name; });
   if (line == history.end()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(what,
-                     ": got that of another storage, or of rows that were "
-                     "cleared or loaded over since, want one of this"));
+    return FailedPrecondition(
+        what,
+        ": got that of another storage, or of rows that were "
+        "cleared or loaded over since, want one of this");
   }
   const Lanes& lanes = now.lanes();
   FoundPosition found{.rings = RingsOf(lanes, position.marks)};

@@ -39,9 +39,8 @@ std::string RecordText(const RowLayout& layout) {
 absl::Status BadField(absl::string_view caller, const std::string& path,
                       absl::string_view name, absl::string_view got,
                       absl::string_view want) {
-  return absl::DataLossError(
-      absl::StrCat(caller, ": field \"", name, "\" of \"", path, "\": got \"",
-                   got.substr(0, 80), "\", want ", want));
+  return DataLoss(caller, ": field \"", name, "\" of \"", path, "\": got \"",
+                  got.substr(0, 80), "\", want ", want);
 }
 
 template <typename T>
@@ -115,9 +114,8 @@ absl::StatusOr<StorageDescription> ParseDescription(absl::string_view caller,
 absl::Status CheckDescriptionExists(absl::string_view caller,
                                     const std::string& path) {
   if (PathExists(JoinPath(path, kManifestFile))) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat(caller, ": \"", path, "\": got no \"",
-                                          kManifestFile,
-                                          "\", want one; create it first"));
+  return NotFound(caller, ": \"", path, "\": got no \"", kManifestFile,
+                  "\", want one; create it first");
 }
 
 absl::StatusOr<StorageDescription> ReadDescription(absl::string_view caller,

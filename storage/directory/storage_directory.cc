@@ -36,10 +36,10 @@ absl::StatusOr<std::unique_ptr<StorageDirectory>> StorageDirectory::Create(
     if (names.empty() || (is_unfinished && !is_storage)) {
       return absl::OkStatus();
     }
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         caller, ": \"", path, "\": got ", names.size(), " files (\"", names[0],
         "\" among them), want an empty directory; ",
-        is_storage ? "open what is there, or" : "", " name another"));
+        is_storage ? "open what is there, or" : "", " name another");
   };
   RILL_RETURN_IF_ERROR(check());
   RILL_ASSIGN_OR_RETURN(directory->lock_, DirectoryLock::Acquire(caller, path));
@@ -229,8 +229,7 @@ absl::StatusOr<FoundPosition> StorageDirectory::FindPosition(
   RILL_ASSIGN_OR_RETURN(const std::vector<RowLine> lines,
                         DecodeLines(what, position, now.lanes()));
   if (lines.size() != 1) {
-    return absl::DataLossError(
-        absl::StrCat(what, ": got ", lines.size(), " lines, want one"));
+    return DataLoss(what, ": got ", lines.size(), " lines, want one");
   }
   RILL_ASSIGN_OR_RETURN(const auto history, ReadHistory(kCaller, now.lanes()));
   return storage_internal::FindPosition(what, lines[0], history, now);

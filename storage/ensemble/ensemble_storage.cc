@@ -27,8 +27,8 @@ constexpr absl::string_view kCreate = "EnsembleStorage::Create";
 
 absl::Status BadMember(size_t member, const absl::AlphaNum& got,
                        const absl::AlphaNum& want) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      kCreate, ": members[", member, "]: got ", got, ", want ", want));
+  return InvalidArgument(kCreate, ": members[", member, "]: got ", got,
+                         ", want ", want);
 }
 
 // The lanes of all members side by side. INVALID_ARGUMENT names the first
@@ -61,9 +61,8 @@ absl::StatusOr<Lanes> JoinedLanes(
     const std::string difference =
         member.spec().empty() ? "" : LayoutDifference(member.spec(), spec);
     if (!difference.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kCreate, ": members[", i, "]: ", difference,
-                       ", as a member before has it"));
+      return InvalidArgument(kCreate, ": members[", i, "]: ", difference,
+                             ", as a member before has it");
     }
     lanes.count += member.lanes().count;
     if (lanes.count > kMaxLanes || lanes.capacity > kMaxSlots / lanes.count) {
@@ -75,16 +74,14 @@ absl::StatusOr<Lanes> JoinedLanes(
     }
   }
   if (members.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": members: got 0, want >= 1"));
+    return InvalidArgument(kCreate, ": members: got 0, want >= 1");
   }
   return lanes;
 }
 
 absl::Status NoSlot(absl::string_view caller, Slot slot,
                     const absl::AlphaNum& want) {
-  return absl::OutOfRangeError(
-      absl::StrCat(caller, ": slot: got ", slot, ", want a live one", want));
+  return OutOfRange(caller, ": slot: got ", slot, ", want a live one", want);
 }
 
 }  // namespace

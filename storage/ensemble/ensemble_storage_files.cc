@@ -43,7 +43,7 @@ absl::StatusOr<LiveRows> EnsembleStorage::State::Collect() const {
     members[i]->RemoveObserver(&rows);
   }
   if (rows.is_consistent()) return rows;
-  return absl::FailedPreconditionError(
+  return FailedPrecondition(
       "EnsembleStorage: event keys: got members that report other values of "
       "their rows, want the same; give them the same EventKeys");
 }
@@ -67,14 +67,13 @@ void EnsembleStorage::State::RetellIfBroken() {
 absl::Status EnsembleStorage::AddObserver(WriteObserver* observer) {
   constexpr char kCaller[] = "Storage::AddObserver";
   if (observer == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": observer: got null, want one"));
+    return InvalidArgument(kCaller, ": observer: got null, want one");
   }
   State& state = *state_;
   absl::MutexLock alone(&state.alone_mutex);
   if (state.observers.Has(observer)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        kCaller, ": observer: got one that was added, want another"));
+    return FailedPrecondition(
+        kCaller, ": observer: got one that was added, want another");
   }
   RILL_ASSIGN_OR_RETURN(const LiveRows rows, state.Collect());
   state.observers.Add(observer, rows);

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/ensemble/ensemble_storage_state.h"
 #include "rill/storage/ring/write_event_builder.h"
@@ -30,10 +29,10 @@ absl::Status EnsembleStorage::State::CheckAppend(
           append.steps <= kMaxWritten - cursors[lane].written) {
         continue;
       }
-      return absl::FailedPreconditionError(
-          absl::StrCat("Storage::Extend: cursor of lane ", number, ": got ",
-                       append.steps, " steps after ", cursors[lane].written,
-                       ", want at most ", kMaxWritten, " in all; Clear first"));
+      return FailedPrecondition("Storage::Extend: cursor of lane ", number,
+                                ": got ", append.steps, " steps after ",
+                                cursors[lane].written, ", want at most ",
+                                kMaxWritten, " in all; Clear first");
     }
   }
   return is_learning ? CheckLeaves(batch) : absl::OkStatus();
@@ -123,9 +122,8 @@ absl::Status EnsembleStorage::State::WriteParts(absl::Span<const Slot> slots,
                                                 const Parts& parts) const {
   const auto n = static_cast<int64_t>(slots.size());
   if (!(given.batch_shape() == Shape{n})) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Storage::WriteAt: batch shape of rows: got ",
-                     given.batch_shape().ToString(), ", want [", n, "]"));
+    return InvalidArgument("Storage::WriteAt: batch shape of rows: got ",
+                           given.batch_shape().ToString(), ", want [", n, "]");
   }
   RILL_RETURN_IF_ERROR(CheckLive("Storage::WriteAt", slots, parts));
   RILL_ASSIGN_OR_RETURN(const TensorDict rows, lent.OwnRows(given));

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <new>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/storage/storage_layout.h"
@@ -54,8 +53,8 @@ absl::StatusOr<std::unique_ptr<ListRows>> ListRows::Create(
   std::unique_ptr<ListRowPtr[]> rows(
       slots > kMaxRows ? nullptr : new (std::nothrow) ListRowPtr[slots]);
   if (rows == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "ListStorage: memory: got none for a list of ", slots, " rows"));
+    return ResourceExhausted("ListStorage: memory: got none for a list of ",
+                             slots, " rows");
   }
   return std::unique_ptr<ListRows>(new ListRows(
       std::move(record), std::move(events), lanes, std::move(rows)));

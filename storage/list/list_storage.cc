@@ -52,8 +52,7 @@ absl::Status CheckOptions(const ListStorage::Options& options) {
   RILL_RETURN_IF_ERROR(storage_internal::CheckRingOptions(
       kCreate, options.capacity, options.lanes));
   const auto refuse = [&](absl::string_view option, const auto&... what) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": Options::", option, ": got ", what...));
+    return InvalidArgument(kCreate, ": Options::", option, ": got ", what...);
   };
   RILL_RETURN_IF_ERROR(CheckKey(options.mask_key)) << kCreate << ": mask_key";
   const std::vector<std::string>& ragged = options.ragged_leaves;
@@ -128,10 +127,10 @@ absl::StatusOr<std::shared_ptr<RingRows>> ListStorage::MakeRows(
         !AreOnOneWay(leaf.key, options_.mask_key)) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "ListStorage: leaf \"", leaf.key,
         "\": got one at, above or below mask_key \"", options_.mask_key,
-        "\", want nothing there; rename the leaf or the option"));
+        "\", want nothing there; rename the leaf or the option");
   }
   RILL_ASSIGN_OR_RETURN(auto rows,
                         ListRows::Create(spec, std::move(events), lanes()));
@@ -189,15 +188,15 @@ absl::StatusOr<storage_internal::RaggedRows> ListStorage::RaggedPart(
     const Tensor* const found = rows.Find(key);
     if (found == nullptr) {
       if (allow_part && !rows.Contains(key)) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           caller, ": keys: got no tensor \"", key, "\", want all of {",
-          absl::StrJoin(options_.ragged_leaves, ", "), "}, which are ragged"));
+          absl::StrJoin(options_.ragged_leaves, ", "), "}, which are ragged");
     }
     const int rank = found->rank() - batch.rank();
     if (rank > kMaxRaggedRank) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": leaf \"", key, "\": rank of a row: got ", rank,
-          ", want at most ", kMaxRaggedRank, ": a batch of them has one more"));
+      return InvalidArgument(caller, ": leaf \"", key,
+                             "\": rank of a row: got ", rank, ", want at most ",
+                             kMaxRaggedRank, ": a batch of them has one more");
     }
     Tensor host = *found;
     if (!host.is_host()) {
@@ -228,10 +227,10 @@ absl::Status ListStorage::CheckRoom(absl::string_view caller,
                      (size > 0 && __builtin_mul_overflow(bytes, size, &bytes));
     }
     if (!is_too_large && !__builtin_add_overflow(row, bytes, &row)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         caller, ": leaf \"", leaves[i].key, "\": got ", largest[i].ToString(),
         " for all rows to have room in, want a row of at most ", INT64_MAX,
-        " bytes"));
+        " bytes");
   }
   return absl::OkStatus();
 }
@@ -254,10 +253,10 @@ absl::Status ListStorage::SetRagged(absl::string_view caller, RaggedRows rows,
       const Tensor& tensor = rows[i][row];
       const RaggedLeaf& want = leaves[i];
       if (tensor.dtype() == want.dtype && tensor.rank() == want.rank) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": leaf \"", want.key, "\" of row ", row, ": got ",
-          DTypeName(tensor.dtype()), tensor.shape().ToString(), ", want ",
-          DTypeName(want.dtype), " of rank ", want.rank));
+      return InvalidArgument(caller, ": leaf \"", want.key, "\" of row ", row,
+                             ": got ", DTypeName(tensor.dtype()),
+                             tensor.shape().ToString(), ", want ",
+                             DTypeName(want.dtype), " of rank ", want.rank);
     }
   }
   // Room is checked for all rows together, the stored ones included: a padded
@@ -296,9 +295,9 @@ absl::StatusOr<ExtendResult> ListStorage::ExtendRagged(
   RaggedRows ragged(options_.ragged_leaves.size());
   for (const TensorDict& step : steps) {
     if (step.batch_shape().rank() != 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kCaller, ": batch shape of row ", even.size(), ": got ",
-          step.batch_shape().ToString(), ", want []; Extend takes batches"));
+      return InvalidArgument(kCaller, ": batch shape of row ", even.size(),
+                             ": got ", step.batch_shape().ToString(),
+                             ", want []; Extend takes batches");
     }
     RILL_ASSIGN_OR_RETURN(TensorDict part, EvenPart(step));
     even.push_back(std::move(part));

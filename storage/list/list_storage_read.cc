@@ -50,13 +50,12 @@ absl::StatusOr<Wanted> FindWanted(const ListRows& list, const LeafKeys& keys) {
        keys.value_or(absl::Span<const std::string>())) {
     const auto at = std::find(known.begin(), known.end(), key);
     if (at == known.end()) {
-      return absl::NotFoundError(
-          absl::StrCat("Storage::ReadLeaves: keys: got \"", key,
-                       "\", want some of {", absl::StrJoin(known, ", "), "}"));
+      return NotFound("Storage::ReadLeaves: keys: got \"", key,
+                      "\", want some of {", absl::StrJoin(known, ", "), "}");
     }
     if (is_named[at - known.begin()]) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "Storage::ReadLeaves: keys: got \"", key, "\" twice, want it once"));
+      return InvalidArgument("Storage::ReadLeaves: keys: got \"", key,
+                             "\" twice, want it once");
     }
     is_named[at - known.begin()] = true;
   }
@@ -286,8 +285,7 @@ absl::StatusOr<SerializedStorage::PrepareRunFn> ListStorage::PrepareLoad(
     return PrepareRunFn();
   }
   const auto refuse = [&](const auto&... what) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("Storage::Load: ragged leaves: got ", what...));
+    return FailedPrecondition("Storage::Load: ragged leaves: got ", what...);
   };
   std::vector<RaggedLeaf> leaves;
   std::vector<RaggedTensor> rows;
@@ -305,20 +303,18 @@ absl::StatusOr<SerializedStorage::PrepareRunFn> ListStorage::PrepareLoad(
     const int64_t n = stored.saved.size();
     const int64_t told = shapes->rank() == 0 ? 0 : shapes->shape()[0];
     // Before anything is made of a number that a file tells.
-    auto all = told == n ? RaggedTensor::Create(*values, *shapes)
-                         : absl::StatusOr<RaggedTensor>(absl::DataLossError(
-                               absl::StrCat(told, " rows")));
+    auto all = told == n
+                   ? RaggedTensor::Create(*values, *shapes)
+                   : absl::StatusOr<RaggedTensor>(DataLoss(told, " rows"));
     if (!all.ok()) {
-      return absl::DataLossError(
-          absl::StrCat("Storage::Load: ragged leaf \"", key, "\": got ",
-                       all.status().message(), ", want shapes of ", n,
-                       " rows that fit the values"));
+      return DataLoss("Storage::Load: ragged leaf \"", key, "\": got ",
+                      all.status().message(), ", want shapes of ", n,
+                      " rows that fit the values");
     }
     if (all->row_rank() > storage_internal::kMaxRaggedRank) {
-      return absl::DataLossError(
-          absl::StrCat("Storage::Load: ragged leaf \"", key, "\": got rank ",
-                       all->row_rank(), ", want at most ",
-                       storage_internal::kMaxRaggedRank));
+      return DataLoss("Storage::Load: ragged leaf \"", key, "\": got rank ",
+                      all->row_rank(), ", want at most ",
+                      storage_internal::kMaxRaggedRank);
     }
     leaves.push_back({key, all->dtype(), all->row_rank()});
     rows.push_back(*std::move(all));
@@ -341,7 +337,7 @@ absl::StatusOr<SerializedStorage::PrepareRunFn> ListStorage::PrepareLoad(
   if (const absl::Status fits =
           CheckRoom("Storage::Load", leaves, largest, list);
       !fits.ok()) {
-    return absl::DataLossError(fits.message());
+    return DataLoss(fits.message());
   }
   list.LearnRagged(std::move(leaves));
   return PrepareRunFn(RaggedRuns(stored, std::move(rows), &list));

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/slots/slot.h"
 
@@ -69,9 +68,9 @@ absl::StatusOr<int64_t> StepsOfAll(const std::vector<Window>& windows) {
   };
   for (size_t lane = 1; lane < windows.size(); ++lane) {
     if (rows(lane) == rows(0)) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "ReadLiveRows: rows of lane ", lane, ": got ", rows(lane), ", want ",
-        rows(0), " as of lane 0; ask for LiveRowsShape::kFlat"));
+    return FailedPrecondition("ReadLiveRows: rows of lane ", lane, ": got ",
+                              rows(lane), ", want ", rows(0),
+                              " as of lane 0; ask for LiveRowsShape::kFlat");
   }
   return windows.empty() ? 0 : rows(0);
 }

@@ -162,7 +162,7 @@ class Writer {
     std::vector<int64_t> numbers(3);
     for (size_t i = 1; i < words.size() && i <= 3; ++i) {
       if (!absl::SimpleAtoi(words[i], &numbers[i - 1])) {
-        return absl::InvalidArgumentError(line);
+        return InvalidArgument(line);
       }
     }
     const absl::string_view what = words.empty() ? "" : words[0];
@@ -185,7 +185,7 @@ class Writer {
       RILL_RETURN_IF_ERROR(storage_.AddObserver(&observer));
       return Extend(numbers[0], numbers[1], numbers[2]);
     }
-    return absl::InvalidArgumentError(line);
+    return InvalidArgument(line);
   }
 
  private:

@@ -47,25 +47,24 @@ bool LaneRings::IsLiveSlow(Slot slot) const {
 absl::Status LaneRings::NotLive(absl::string_view caller, Slot slot) const {
   const absl::string_view head = ": slot: got ";
   if (size_ == 0) {
-    return absl::OutOfRangeError(absl::StrCat(
-        caller, head, slot, ", want a live one; no row is stored"));
+    return OutOfRange(caller, head, slot,
+                      ", want a live one; no row is stored");
   }
   const bool is_slot = slot >= 0 && slot < lanes_.num_slots();
   if (!is_slot || (lanes_.count == 1 && first_live_.empty())) {
-    return absl::OutOfRangeError(
-        absl::StrCat(caller, head, slot, ", want a live one in [0, ",
-                     lanes_.count == 1 ? size_ : lanes_.num_slots(), ")"));
+    return OutOfRange(caller, head, slot, ", want a live one in [0, ",
+                      lanes_.count == 1 ? size_ : lanes_.num_slots(), ")");
   }
   const int64_t lane = lanes_.LaneOf(slot);
   const Slot first = lanes_.SlotOf(lane, OldestPosition(lane));
   const Slot wrap = lanes_.SlotOf(lane + 1, 0);
   const Slot end = first + live(lane);
-  return absl::OutOfRangeError(absl::StrCat(
-      caller, head, slot, " of lane ", lane, ", want a live one in [", first,
-      ", ", std::min(end, wrap), ")",
-      end > wrap ? absl::StrCat(" or [", lanes_.SlotOf(lane, 0), ", ",
-                                end - lanes_.capacity, ")")
-                 : ""));
+  return OutOfRange(caller, head, slot, " of lane ", lane,
+                    ", want a live one in [", first, ", ", std::min(end, wrap),
+                    ")",
+                    end > wrap ? absl::StrCat(" or [", lanes_.SlotOf(lane, 0),
+                                              ", ", end - lanes_.capacity, ")")
+                               : "");
 }
 
 absl::Status LaneRings::CheckLive(absl::string_view caller,
@@ -81,17 +80,15 @@ absl::Status LaneRings::CheckLive(absl::string_view caller,
 absl::Status LaneRings::CheckLive(absl::string_view caller,
                                   SlotRange range) const {
   if (range.count < 0 || range.first > INT64_MAX - range.count) {
-    return absl::OutOfRangeError(absl::StrCat(caller, ": range: got [",
-                                              range.first, ", +", range.count,
-                                              "), want 0 <= count"));
+    return OutOfRange(caller, ": range: got [", range.first, ", +", range.count,
+                      "), want 0 <= count");
   }
   if (range.count == 0) return absl::OkStatus();
   const Slot last = range.first + range.count - 1;
   if (!IsLive(range.first)) return NotLive(caller, range.first);
   if (lanes_.LaneOf(range.first) != lanes_.LaneOf(last)) {
-    return absl::OutOfRangeError(
-        absl::StrCat(caller, ": range: got [", range.first, ", ", last + 1,
-                     "), want slots of one lane of ", lanes_.capacity));
+    return OutOfRange(caller, ": range: got [", range.first, ", ", last + 1,
+                      "), want slots of one lane of ", lanes_.capacity);
   }
   if (!IsLive(last)) return NotLive(caller, last);
   // Both ends of a window that wraps may be live around a gap, which begins at
@@ -123,10 +120,10 @@ absl::Status LaneRings::CheckAppend(
     const int64_t written =
         cursors_[lane].written + StepsInFlight(in_flight, lane);
     if (append.steps <= kMaxWritten - written) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat(caller, ": cursor of lane ", lane, ": got ", append.steps,
-                     " steps after ", written, ", want at most ", kMaxWritten,
-                     " in all; Clear first"));
+    return FailedPrecondition(caller, ": cursor of lane ", lane, ": got ",
+                              append.steps, " steps after ", written,
+                              ", want at most ", kMaxWritten,
+                              " in all; Clear first");
   }
   return absl::OkStatus();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/ring/ring_options.h"
 
-#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
 
 namespace rill::storage_internal {
 
@@ -9,8 +9,8 @@ absl::Status CheckRingOptions(absl::string_view caller, int64_t capacity,
                               int64_t lanes) {
   const auto refuse = [&](absl::string_view option, int64_t got,
                           const auto&... want) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": Options::", option, ": got ", got, ", want ", want...));
+    return InvalidArgument(caller, ": Options::", option, ": got ", got,
+                           ", want ", want...);
   };
   if (capacity <= 0 || capacity > kMaxSlots) {
     return refuse("capacity", capacity, "in [1, ", kMaxSlots, "]");

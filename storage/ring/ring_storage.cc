@@ -87,13 +87,13 @@ void RingStorage::AttachAllAgain(WriteScratch* scratch) {
 
 absl::Status RingStorage::AddObserver(WriteObserver* observer) {
   if (observer == nullptr) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "Storage::AddObserver: observer: got null, want an observer");
   }
   absl::MutexLock alone(&alone_mutex_);
   if (std::find(observers_.begin(), observers_.end(), observer) !=
       observers_.end()) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "Storage::AddObserver: observer: got one that is there already, "
         "want another; remove it first");
   }

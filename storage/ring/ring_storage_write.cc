@@ -24,7 +24,6 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/ring/ring_storage.h"
 #include "rill/tensors/shape.h"
@@ -79,7 +78,7 @@ absl::StatusOr<ExtendResult> RingStorage::AppendAlone(
   if (append.count * append.steps == 0) return ExtendResult();
   const TensorDictSpec spec = TensorDictSpec::Of(batch);
   if (spec.empty()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "Storage::Extend: keys: got none, want a tensor at least");
   }
   RILL_ASSIGN_OR_RETURN(const std::shared_ptr<RingRows> rows, NewRows(spec));
@@ -211,9 +210,9 @@ absl::Status RingStorage::WriteInPlaceWith(absl::Span<const Slot> slots,
                                            std::optional<PrepareFn> prepare) {
   const Shape want = {static_cast<int64_t>(slots.size())};
   if (!(rows.batch_shape() == want)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Storage::WriteAt: batch shape: got ", rows.batch_shape().ToString(),
-        ", want ", want.ToString(), ", one row a slot"));
+    return InvalidArgument("Storage::WriteAt: batch shape: got ",
+                           rows.batch_shape().ToString(), ", want ",
+                           want.ToString(), ", one row a slot");
   }
   ThreadWriteScratch scratch;
   scratch->is_patch = kind == InPlace::kPatch;

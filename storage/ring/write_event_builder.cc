@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
@@ -25,10 +24,10 @@ absl::StatusOr<std::optional<size_t>> FindLeaf(const TensorDictSpec& spec,
     const TensorDictSpec::Leaf& leaf = spec.leaves()[i];
     if (leaf.key != key) continue;
     if (leaf.spec.dtype != dtype || leaf.spec.shape.num_elements() != 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("EventKeys::", option, ": leaf \"", key, "\": got ",
-                       leaf.spec.ToString(), " a row, want ", DTypeName(dtype),
-                       "[1]; rename the leaf or the option"));
+      return InvalidArgument("EventKeys::", option, ": leaf \"", key,
+                             "\": got ", leaf.spec.ToString(), " a row, want ",
+                             DTypeName(dtype),
+                             "[1]; rename the leaf or the option");
     }
     return i;
   }
@@ -81,24 +80,24 @@ absl::StatusOr<BatchRows> BatchRows::Find(const Lanes& lanes,
   const Shape& shape = batch.batch_shape();
   const int64_t first = info.first_lane;
   if (shape.rank() != 2 && !(shape.rank() == 1 && lanes.count == 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Storage::Extend: batch shape: got ", shape.ToString(),
-        ", want [lanes, time]", lanes.count == 1 ? " or [time]" : "",
-        " of a storage with Options::lanes = ", lanes.count));
+    return InvalidArgument("Storage::Extend: batch shape: got ",
+                           shape.ToString(), ", want [lanes, time]",
+                           lanes.count == 1 ? " or [time]" : "",
+                           " of a storage with Options::lanes = ", lanes.count);
   }
   const int64_t num_lanes = shape.rank() == 2 ? shape[0] : 1;
   if (first < 0 || first > lanes.count || num_lanes > lanes.count - first) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Storage::Extend: lanes: got ", num_lanes, " from lane ",
-                     first, " on, want lanes of [0, ", lanes.count,
-                     "), as Options::lanes of the storage is ", lanes.count,
-                     "; write as many, or make a storage of as many"));
+    return InvalidArgument(
+        "Storage::Extend: lanes: got ", num_lanes, " from lane ", first,
+        " on, want lanes of [0, ", lanes.count,
+        "), as Options::lanes of the storage is ", lanes.count,
+        "; write as many, or make a storage of as many");
   }
   if (int64_t num_rows;
       __builtin_mul_overflow(num_lanes, shape[shape.rank() - 1], &num_rows)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Storage::Extend: batch shape: got ", shape.ToString(),
-                     ", want at most ", INT64_MAX, " rows"));
+    return InvalidArgument("Storage::Extend: batch shape: got ",
+                           shape.ToString(), ", want at most ", INT64_MAX,
+                           " rows");
   }
   return BatchRows{.batch_rank = shape.rank(),
                    .num_lanes = num_lanes,

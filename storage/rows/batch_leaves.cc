@@ -55,9 +55,9 @@ absl::Status WrongKeys(absl::string_view caller, const TensorDictSpec& spec,
                     absl::StrJoin(missing, ", "), "}");
   }
   if (strangers.empty() && missing.empty()) absl::StrAppend(&got, " none");
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": keys: ", got, ", want ", allow_part ? "some of {" : "{",
-      absl::StrJoin(known, ", "), "}"));
+  return InvalidArgument(caller, ": keys: ", got, ", want ",
+                         allow_part ? "some of {" : "{",
+                         absl::StrJoin(known, ", "), "}");
 }
 
 }  // namespace
@@ -101,10 +101,10 @@ absl::Status BatchLeaves::Bind(absl::string_view caller,
     if (tensor->dtype() != leaf.spec.dtype ||
         tensor->shape().sizes().subspan(batch_rank) !=
             leaf.spec.shape.sizes()) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           caller, ": leaf \"", leaf.key, "\": got ", DTypeName(tensor->dtype()),
           tensor->shape().ToString(), ", want ", DTypeName(leaf.spec.dtype),
-          batch.batch_shape().Concat(leaf.spec.shape).ToString()));
+          batch.batch_shape().Concat(leaf.spec.shape).ToString());
     }
     leaves_.push_back({.leaf = i, .given = tensor, .ready = tensor});
   }

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/dtype.h"
@@ -27,18 +26,18 @@ absl::Status NumbersOf(const TensorDictSpec& spec,
     size_t i = 0;
     while (i < leaves.size() && leaves[i].key != key) ++i;
     if (i == leaves.size()) {
-      return absl::NotFoundError(absl::StrCat(
+      return NotFound(
           "Storage::ReadLeaves: keys: got \"", key, "\", want some of {",
           absl::StrJoin(
               leaves, ", ",
               [](std::string* text, const TensorDictSpec::Leaf& leaf) {
                 text->append(leaf.key);
               }),
-          "}"));
+          "}");
     }
     if (std::find(numbers->begin(), numbers->end(), i) != numbers->end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "Storage::ReadLeaves: keys: got \"", key, "\" twice, want it once"));
+      return InvalidArgument("Storage::ReadLeaves: keys: got \"", key,
+                             "\" twice, want it once");
     }
     numbers->push_back(i);
   }
@@ -57,13 +56,13 @@ bool Takes(const BoundLeaf& leaf, DType dtype, int64_t width, int64_t n,
 // The error where a bound place cannot take a leaf: both sides in full.
 absl::Status Unfit(const BoundLeaf& got, const TensorDictSpec::Leaf& leaf,
                    int64_t width, int64_t n, Device device) {
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "Storage::ReadInto: place of \"", leaf.key, "\": got ", got.rows,
       got.is_writable ? " writable" : " read-only", " rows of ", got.width,
       " bytes of ", DTypeName(got.dtype), " on ", got.device.ToString(),
       got.is_flat || got.strides[1] == 0 ? "" : " in two dimensions", ", want ",
       n, " writable rows of ", width, " bytes of ", DTypeName(leaf.spec.dtype),
-      " on ", device.ToString(), " in one; bind a batch [", n, "] to write"));
+      " on ", device.ToString(), " in one; bind a batch [", n, "] to write");
 }
 
 }  // namespace
@@ -157,7 +156,7 @@ absl::Status ReadPlaces::FindAll(const Source& source, int64_t n,
   RILL_ASSIGN_OR_RETURN(fresh_,
                         source.spec.Empty({n}, RowMemory(source.device)));
   if (FindIn(source, n, *fresh_)) return absl::OkStatus();
-  return absl::InternalError("Storage::Read: made an unfit batch");
+  return Internal("Storage::Read: made an unfit batch");
 }
 
 absl::Status ReadPlaces::FindSome(const Source& source, int64_t n,
@@ -172,7 +171,7 @@ absl::Status ReadPlaces::FindSome(const Source& source, int64_t n,
   }
   RILL_ASSIGN_OR_RETURN(fresh_, some.Empty({n}, RowMemory(source.device)));
   if (FindSomeIn(source, n, *fresh_)) return absl::OkStatus();
-  return absl::InternalError("Storage::ReadLeaves: made an unfit batch");
+  return Internal("Storage::ReadLeaves: made an unfit batch");
 }
 
 absl::Status ReadPlaces::UseBound(const Source& source, int64_t n,
@@ -182,16 +181,15 @@ absl::Status ReadPlaces::UseBound(const Source& source, int64_t n,
   widths_.clear();
   const auto& all = source.spec.leaves();
   if (bound.size() != numbers.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Storage::ReadInto: places: got ", bound.size(),
-                     ", want one for each of ", numbers.size(), " leaves"));
+    return InvalidArgument("Storage::ReadInto: places: got ", bound.size(),
+                           ", want one for each of ", numbers.size(),
+                           " leaves");
   }
   for (size_t i = 0; i < bound.size(); ++i) {
     const size_t leaf = numbers[i];
     if (leaf >= all.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("Storage::ReadInto: leaves: got number ", leaf,
-                       ", want one below ", all.size()));
+      return InvalidArgument("Storage::ReadInto: leaves: got number ", leaf,
+                             ", want one below ", all.size());
     }
     const int64_t width =
         all[leaf].spec.shape.num_elements() * DTypeSize(all[leaf].spec.dtype);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -25,9 +24,9 @@ int64_t RoundUp(int64_t value, int64_t to) {
 constexpr int64_t kMaxBytes = std::numeric_limits<int64_t>::max() - kLineBytes;
 
 absl::Status TooLarge(const TensorDictSpec& spec, const Lanes& lanes) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "RowLayout::Create: bytes of ", lanes.num_slots(), " rows of ",
-      spec.ToString(), ": want at most ", kMaxBytes, "; lower the capacity"));
+  return InvalidArgument("RowLayout::Create: bytes of ", lanes.num_slots(),
+                         " rows of ", spec.ToString(), ": want at most ",
+                         kMaxBytes, "; lower the capacity");
 }
 
 bool AddWithin(int64_t bytes, int64_t* sum) {
@@ -75,9 +74,9 @@ absl::StatusOr<RowLayout> RowLayout::Create(
     TensorDictSpec spec, const Lanes& lanes, StorageLayout layout,
     StorageOrder order, int64_t column_alignment, std::vector<NextPair> pairs) {
   if (!spec.non_tensors().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "RowLayout::Create: spec: got \"", spec.non_tensors()[0].key,
-        "\", which is not a tensor, want tensors only; erase it"));
+        "\", which is not a tensor, want tensors only; erase it");
   }
   RowLayout result;
   result.lanes_ = lanes;
@@ -86,9 +85,9 @@ absl::StatusOr<RowLayout> RowLayout::Create(
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     // Rows have a dimension before the leaf's own.
     if (leaf.spec.shape.rank() >= Shape::kMaxRank) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "RowLayout::Create: rank of leaf \"", leaf.key, "\": got ",
-          leaf.spec.shape.rank(), ", want at most ", Shape::kMaxRank - 1));
+      return InvalidArgument("RowLayout::Create: rank of leaf \"", leaf.key,
+                             "\": got ", leaf.spec.shape.rank(),
+                             ", want at most ", Shape::kMaxRank - 1);
     }
     const int64_t width = LeafBytes(leaf.spec);
     if (width < 0 || !AddWithin(width, &result.row_bytes_)) {

@@ -6,7 +6,6 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
 #include "rill/device/row_copy.h"
@@ -219,11 +218,11 @@ absl::StatusOr<Tensor> RowTable::ReadToHost(absl::Span<const Slot> slots,
 
 absl::StatusOr<TensorDict> RowTable::View(SlotRange range) const {
   if (next_ != nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         "Storage::Lease: leaf \"",
         spec().leaves()[layout_.next_pairs()[0].next].key,
         "\": got dedup_next, which keeps it in other rows, want all leaves in "
-        "place; Read the rows, or create the storage without dedup_next"));
+        "place; Read the rows, or create the storage without dedup_next");
   }
   const Shape rows = {range.count};
   TensorDict view(rows);

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/rows/batch_leaves.h"
@@ -81,7 +80,7 @@ absl::Status SerializedStorage::ReadInto(
     absl::Span<const Slot> slots, absl::Span<const size_t> leaves,
     absl::Span<const BoundLeaf> places) const {
   if (traits().ragged_leaves) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "Storage::ReadInto: rows: got ones with ragged leaves, want rows of "
         "one shape; Read them");
   }
@@ -91,10 +90,10 @@ absl::Status SerializedStorage::ReadInto(
 absl::StatusOr<SlotLease> SerializedStorage::Lease(SlotRange range) const {
   absl::ReaderMutexLock state(&state_mutex_);
   RILL_RETURN_IF_ERROR(rings_.CheckLive("Storage::Lease", range));
-  return absl::FailedPreconditionError(
-      absl::StrCat("Storage::Lease: rows: got ", kind_of_rows_,
-                   " ones, want rows that lie in place; Read them, or keep "
-                   "them in a DenseStorage"));
+  return FailedPrecondition(
+      "Storage::Lease: rows: got ", kind_of_rows_,
+      " ones, want rows that lie in place; Read them, or keep "
+      "them in a DenseStorage");
 }
 
 absl::Status SerializedStorage::Clear() {

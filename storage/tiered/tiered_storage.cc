@@ -27,8 +27,8 @@ constexpr absl::string_view kCreate = "TieredStorage::Create";
 
 absl::Status BadOption(absl::string_view option, const absl::AlphaNum& got,
                        const absl::AlphaNum& want) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      kCreate, ": Options::", option, ": got ", got, ", want ", want));
+  return InvalidArgument(kCreate, ": Options::", option, ": got ", got,
+                         ", want ", want);
 }
 
 absl::Status CheckOptions(const TieredStorage::Options& options) {

@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
@@ -20,11 +18,11 @@ absl::StatusOr<TensorDict> MaskedSelect(const TensorDict& dict,
   const Shape& batch = dict.batch_shape();
   if (mask.dtype() != DType::kBool || mask.rank() == 0 || !mask.is_host() ||
       !batch.StartsWith(mask.shape())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ops::MaskedSelect: mask: got ", DTypeName(mask.dtype()),
-                     mask.shape().ToString(), " on ", mask.device().ToString(),
-                     ", want bool of the first dimensions of batch shape ",
-                     batch.ToString(), " on the CPU"));
+    return InvalidArgument(
+        "ops::MaskedSelect: mask: got ", DTypeName(mask.dtype()),
+        mask.shape().ToString(), " on ", mask.device().ToString(),
+        ", want bool of the first dimensions of batch shape ", batch.ToString(),
+        " on the CPU");
   }
   RILL_ASSIGN_OR_RETURN(const Tensor flags, mask.Contiguous());
   std::vector<int64_t> rows;

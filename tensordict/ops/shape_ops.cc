@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -39,9 +38,9 @@ absl::StatusOr<TensorDict> Transpose(const TensorDict& dict, int a, int b) {
   const Shape& batch = dict.batch_shape();
   for (const int dim : {a, b}) {
     if (dim >= 0 && dim < batch.rank()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "ops::Transpose: dimension of batch shape ", batch.ToString(), ": got ",
-        dim, ", want one in [0, ", batch.rank(), ")"));
+    return InvalidArgument("ops::Transpose: dimension of batch shape ",
+                           batch.ToString(), ": got ", dim,
+                           ", want one in [0, ", batch.rank(), ")");
   }
   return dict.MapShape(
       batch.WithSize(a, batch[b]).WithSize(b, batch[a]),
@@ -62,9 +61,9 @@ absl::StatusOr<TensorDict> Expand(const TensorDict& dict,
     fits = batch[d] == 1 || batch[d] == batch_shape[d + added];
   }
   if (!fits) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "ops::Expand: batch shape: got ", batch_shape.ToString(),
-        ", want one that ends like ", batch.ToString(), " but for sizes of 1"));
+    return InvalidArgument("ops::Expand: batch shape: got ",
+                           batch_shape.ToString(), ", want one that ends like ",
+                           batch.ToString(), " but for sizes of 1");
   }
   return dict.MapShape(
       batch_shape, [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
@@ -88,19 +87,18 @@ absl::StatusOr<TensorDict> Pad(const TensorDict& dict,
     const auto text = [](std::string* out, const PadSize& size) {
       absl::StrAppend(out, "{", size.before, ", ", size.after, "}");
     };
-    return absl::InvalidArgumentError(
-        absl::StrCat("ops::Pad: sizes for batch shape ", batch.ToString(),
-                     ": got {", absl::StrJoin(sizes, ", ", text),
-                     "}, want at most ", batch.rank(), " pairs >= 0"));
+    return InvalidArgument("ops::Pad: sizes for batch shape ", batch.ToString(),
+                           ": got {", absl::StrJoin(sizes, ", ", text),
+                           "}, want at most ", batch.rank(), " pairs >= 0");
   }
   const absl::StatusOr<Shape> shape = Shape::Create(padded);
   RILL_RETURN_IF_ERROR(shape.status()) << "in ops::Pad";
   return dict.MapShape(
       *shape, [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
         if (!leaf.is_host()) {
-          return absl::InvalidArgumentError(absl::StrCat(
+          return InvalidArgument(
               "ops::Pad: got a tensor on ", leaf.device().ToString(),
-              ", want host memory; use To(Device::Cpu()) first"));
+              ", want host memory; use To(Device::Cpu()) first");
         }
         RILL_ASSIGN_OR_RETURN(const Shape whole,
                               WithBatch(leaf, batch.rank(), *shape));

@@ -43,9 +43,8 @@ void StateWriter::Bytes(absl::string_view key, DType dtype, const void* values,
                         size_t count, const Shape& shape) {
   absl::StatusOr<Tensor> tensor = Tensor::Empty(dtype, shape);
   if (tensor.ok() && tensor->num_elements() != static_cast<int64_t>(count)) {
-    tensor = absl::InternalError(absl::StrCat("StateWriter::List: \"", key,
-                                              "\": got ", count, ", want ",
-                                              tensor->num_elements()));
+    tensor = Internal("StateWriter::List: \"", key, "\": got ", count,
+                      ", want ", tensor->num_elements());
   }
   if (tensor.ok() && count > 0) {
     std::memcpy(tensor->raw_data(), values, count * DTypeSize(dtype));
@@ -131,8 +130,7 @@ absl::Status StateReader::CheckNothingElse() const {
 }
 
 absl::Status StateReader::DoesNotFit(absl::string_view what) const {
-  return absl::FailedPreconditionError(
-      absl::StrCat(type_, "::LoadState: ", what));
+  return FailedPrecondition(type_, "::LoadState: ", what);
 }
 
 absl::StatusOr<TensorDict> ToDict(const SavedState& state) {

@@ -94,18 +94,18 @@ std::string DLDataTypeName(const DLDataType& dtype) {
 
 absl::StatusOr<DType> FromDLDataType(const DLDataType& dtype) {
   if (dtype.lanes != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("FromDLPack: lanes of ", DLDataTypeName(dtype), ": got ",
-                     dtype.lanes, ", want 1; make them a dimension"));
+    return InvalidArgument("FromDLPack: lanes of ", DLDataTypeName(dtype),
+                           ": got ", dtype.lanes,
+                           ", want 1; make them a dimension");
   }
   for (const DTypeRow& row : kDTypes) {
     if (row.code == dtype.code && row.bits == dtype.bits) return row.dtype;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "FromDLPack: dtype: got ", DLDataTypeName(dtype), ", want one of ",
       absl::StrJoin(kDTypes, ", ", [](std::string* out, const DTypeRow& row) {
         absl::StrAppend(out, DTypeName(row.dtype));
-      })));
+      }));
 }
 
 // --- Devices -----------------------------------------------------------------
@@ -123,10 +123,9 @@ absl::StatusOr<DLDevice> ToDLDevice(absl::string_view caller,
       if (GetBackend(device).ok()) return DLDevice{kDLExtDev, device.index};
       break;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": device: got ", device.ToString(),
-                   ", want cpu or cuda:N; no other library knows it: use "
-                   "To(Device::Cpu())"));
+  return InvalidArgument(caller, ": device: got ", device.ToString(),
+                         ", want cpu or cuda:N; no other library knows it: use "
+                         "To(Device::Cpu())");
 }
 
 struct Place {
@@ -153,10 +152,10 @@ absl::StatusOr<Place> FromDLDevice(const DLDevice& device) {
     default:
       break;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "FromDLPack: device: got type ", static_cast<int>(device.device_type),
       " index ", device.device_id,
-      ", want 1 (CPU), 2 (CUDA, index >= 0) or 3 (CUDA host)"));
+      ", want 1 (CPU), 2 (CUDA, index >= 0) or 3 (CUDA host)");
 }
 
 // --- Export ------------------------------------------------------------------
@@ -176,8 +175,8 @@ template <typename Managed>
 absl::StatusOr<std::unique_ptr<Exported<Managed>>> Export(
     absl::string_view caller, const Tensor& tensor) {
   if (!tensor.is_valid()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": tensor: got one without a buffer, want a valid one"));
+    return InvalidArgument(
+        caller, ": tensor: got one without a buffer, want a valid one");
   }
   RILL_ASSIGN_OR_RETURN(const DLDevice device, ToDLDevice(caller, tensor));
   const Shape& shape = tensor.shape();
@@ -192,11 +191,11 @@ absl::StatusOr<std::unique_ptr<Exported<Managed>>> Export(
     if (tensor.num_elements() == 0 || shape[d] == 1) continue;
     const int64_t stride = tensor.strides_bytes()[d];
     if (stride % item_bytes != 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           caller, ": byte strides of ", DTypeName(tensor.dtype()),
           shape.ToString(), ": got [",
           absl::StrJoin(tensor.strides_bytes(), ", "), "], want multiples of ",
-          item_bytes, "; use Contiguous() first"));
+          item_bytes, "; use Contiguous() first");
     }
     exported->strides[d] = stride / item_bytes;
   }
@@ -227,27 +226,25 @@ std::shared_ptr<const void> Own(Managed* managed) {
 }
 
 absl::Status NullError() {
-  return absl::InvalidArgumentError(
-      "FromDLPack: managed tensor: got null, want one");
+  return InvalidArgument("FromDLPack: managed tensor: got null, want one");
 }
 
 // The rank and the pointer come from outside and are checked before a size is
 // read.
 absl::StatusOr<Shape> ShapeOf(const DLTensor& from) {
   if (from.ndim < 0 || from.ndim > Shape::kMaxRank) {
-    return absl::InvalidArgumentError(absl::StrCat("FromDLPack: ndim: got ",
-                                                   from.ndim, ", want [0, ",
-                                                   Shape::kMaxRank, "]"));
+    return InvalidArgument("FromDLPack: ndim: got ", from.ndim, ", want [0, ",
+                           Shape::kMaxRank, "]");
   }
   if (from.ndim > 0 && from.shape == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "FromDLPack: shape: got null, want ", from.ndim, " sizes"));
+    return InvalidArgument("FromDLPack: shape: got null, want ", from.ndim,
+                           " sizes");
   }
   return Shape::Create(absl::MakeConstSpan(from.shape, from.ndim));
 }
 
 absl::Status ReachError(const DLTensor& from, DType dtype, const Shape& shape) {
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       "FromDLPack: elements of ", DTypeName(dtype), shape.ToString(),
       " with strides [",
       from.strides == nullptr
@@ -255,7 +252,7 @@ absl::Status ReachError(const DLTensor& from, DType dtype, const Shape& shape) {
           : absl::StrJoin(absl::MakeConstSpan(from.strides, shape.rank()),
                           ", "),
       "] from address ", reinterpret_cast<uintptr_t>(from.data), " + ",
-      from.byte_offset, ": got bytes past the address space, want them in it"));
+      from.byte_offset, ": got bytes past the address space, want them in it");
 }
 
 // The bytes that `from` spans, [*begin, *begin + *bytes), its first element at
@@ -293,9 +290,8 @@ absl::StatusOr<Tensor> Import(const DLTensor& from, bool is_writable,
                         dtype, shape, 0);
   }
   if (from.data == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("FromDLPack: data of ", DTypeName(dtype), shape.ToString(),
-                     ": got null, want an address"));
+    return InvalidArgument("FromDLPack: data of ", DTypeName(dtype),
+                           shape.ToString(), ": got null, want an address");
   }
   Strides strides = RowMajorStrides(shape, item_bytes);
   for (int d = 0; from.strides != nullptr && d < shape.rank(); ++d) {
@@ -318,11 +314,11 @@ absl::StatusOr<Tensor> Import(const DLTensor& from, bool is_writable,
   const bool is_complex = from.dtype.code == kDLComplex;
   const int64_t alignment = is_complex ? item_bytes / 2 : item_bytes;
   if ((begin + offset) % alignment != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "FromDLPack: address of ", DTypeName(dtype), shape.ToString(),
         ": got one that is ", (begin + offset) % alignment,
         " past a multiple of ", alignment,
-        " bytes, want a multiple; copy the array where it comes from"));
+        " bytes, want a multiple; copy the array where it comes from");
   }
   return Tensor::View(
       Buffer::Wrap(reinterpret_cast<void*>(begin), bytes, place.device,
@@ -334,10 +330,10 @@ absl::StatusOr<Tensor> Import(const DLTensor& from, bool is_writable,
 
 absl::StatusOr<DLManagedTensor*> ToDLPack(const Tensor& tensor) {
   if (tensor.is_valid() && !tensor.is_writable()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "ToDLPack: ", DTypeName(tensor.dtype()), tensor.shape().ToString(),
         ": got a read-only tensor, want one that may be written; use "
-        "ToDLPackVersioned, or Clone"));
+        "ToDLPackVersioned, or Clone");
   }
   RILL_ASSIGN_OR_RETURN(auto exported,
                         Export<DLManagedTensor>("ToDLPack", tensor));
@@ -364,11 +360,11 @@ absl::StatusOr<Tensor> FromDLPack(DLManagedTensorVersioned* managed) {
   std::shared_ptr<const void> owner = Own(managed);
   // All that other majors share with this one is where the deleter is.
   if (managed->version.major != kDLPackMajorVersion) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("FromDLPack: version: got ", managed->version.major, ".",
-                     managed->version.minor, ", want ", kDLPackMajorVersion,
-                     ".x; ask the producer for max_version (",
-                     kDLPackMajorVersion, ", ", kDLPackMinorVersion, ")"));
+    return InvalidArgument("FromDLPack: version: got ", managed->version.major,
+                           ".", managed->version.minor, ", want ",
+                           kDLPackMajorVersion,
+                           ".x; ask the producer for max_version (",
+                           kDLPackMajorVersion, ", ", kDLPackMinorVersion, ")");
   }
   return Import(managed->dl_tensor, (managed->flags & kDLPackFlagReadOnly) == 0,
                 std::move(owner));

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"
@@ -113,10 +112,10 @@ class ActionChunkTransform final : public BatchTransform {
       RILL_ASSIGN_OR_RETURN(flags, transforms_internal::ReadLeaf(
                                        kForward, options_.done_key, batch));
       if (flags.dtype() != DType::kBool || flags.num_elements() != rows) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(kForward, ": \"", options_.done_key, "\": got ",
-                         DTypeName(flags.dtype()), flags.shape().ToString(),
-                         ", want one bool for each row of ", shape.ToString()));
+        return InvalidArgument(
+            kForward, ": \"", options_.done_key, "\": got ",
+            DTypeName(flags.dtype()), flags.shape().ToString(),
+            ", want one bool for each row of ", shape.ToString());
       }
       done = flags.data<bool>();
     }
@@ -163,8 +162,8 @@ class ActionChunkTransform final : public BatchTransform {
 absl::StatusOr<std::unique_ptr<BatchTransform>> ActionChunk::Create(
     const Options& options) {
   if (options.chunk_size < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": chunk_size: got ", options.chunk_size, ", want > 0"));
+    return InvalidArgument(kCreate, ": chunk_size: got ", options.chunk_size,
+                           ", want > 0");
   }
   RILL_RETURN_IF_ERROR(CheckKey(options.action_key))
       << kCreate << ": action_key";
@@ -176,10 +175,10 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> ActionChunk::Create(
   const std::set<absl::string_view> keys = {
       options.action_key, options.chunk_key, options.pad_key, options.done_key};
   if (keys.size() == 4) return std::make_unique<ActionChunkTransform>(options);
-  return absl::InvalidArgumentError(
-      absl::StrCat(kCreate,
-                   ": action_key, chunk_key, pad_key, done_key: got a key "
-                   "twice, want others"));
+  return InvalidArgument(
+      kCreate,
+      ": action_key, chunk_key, pad_key, done_key: got a key "
+      "twice, want others");
 }
 
 }  // namespace rill

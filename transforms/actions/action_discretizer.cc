@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/dtype.h"
@@ -106,9 +105,9 @@ class ActionDiscretizerTransform final : public StepTransform {
       const int64_t interval = choice.Read(row, 0);
       row += (options_.categorical ? 1 : n) * DTypeSize(outer_.dtype);
       if (interval < 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(kOnAction, ": action of lane ", lane, ", element ", i,
-                         ": got no interval, want one of [0, ", n - 1, "]"));
+        return InvalidArgument(
+            kOnAction, ": action of lane ", lane, ", element ", i,
+            ": got no interval, want one of [0, ", n - 1, "]");
       }
       const double value = NumberOf(i, interval, n, lane, draws);
       if (is_float) {
@@ -170,11 +169,11 @@ absl::StatusOr<std::unique_ptr<StepTransform>> ActionDiscretizer::Create(
   if (nvec.size() == 1) nvec.assign(last, options.num_intervals[0]);
   if (last == 0 || nvec.size() != last ||
       *std::min_element(nvec.begin(), nvec.end()) < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": num_intervals: got [",
-        absl::StrJoin(options.num_intervals, ", "),
-        "], want a number > 0, or one for each of the ", last,
-        " elements of the last dimension of ", options.spec.ToString()));
+    return InvalidArgument(kCreate, ": num_intervals: got [",
+                           absl::StrJoin(options.num_intervals, ", "),
+                           "], want a number > 0, or one for each of the ",
+                           last, " elements of the last dimension of ",
+                           options.spec.ToString());
   }
   LeafSpec outer;
   if (is_scalar) {

@@ -111,17 +111,17 @@ class ActionMaskTransform final : public StepTransform {
     // Nothing is allowed: the mask is at fault, and not the action. That is how
     // a mask looks before the first reset.
     if (option >= 0 && first == n) {
-      return absl::FailedPreconditionError(absl::StrCat(
+      return FailedPrecondition(
           kOnAction, ": lane ", lane, ", choice ", choice, ": got \"",
           options_.mask_key,
           "\" that allows no action, want one that does; reset the lane "
-          "first"));
+          "first");
     }
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kOnAction, ": action of lane ", lane, ", choice ", choice, ": got ",
         option < 0 ? "no single option" : absl::StrCat(option),
         ", want one of [0, ", n - 1, "] that \"", options_.mask_key,
-        "\" allows", first < n ? absl::StrCat(", say ", first) : ""));
+        "\" allows", first < n ? absl::StrCat(", say ", first) : "");
   }
 
   const ActionMask::Options options_;

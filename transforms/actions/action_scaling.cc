@@ -114,38 +114,36 @@ absl::StatusOr<Numbers> NumbersOfSpec(const LeafSpec& spec) {
     // The map after reads divides by the scale as float32.
     const auto scale = static_cast<float>(numbers.scale.back());
     if (std::isfinite(scale) && scale > 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": spec: element ", i, ": got bounds ",
-                     bounds.low[i], ", ", bounds.high[i],
-                     ", want low < high and a float32 between them, or loc and "
-                     "scale as options"));
+    return InvalidArgument(
+        kCreate, ": spec: element ", i, ": got bounds ", bounds.low[i], ", ",
+        bounds.high[i],
+        ", want low < high and a float32 between them, or loc and "
+        "scale as options");
   }
   if (!numbers.loc.empty()) return numbers;
-  return absl::InvalidArgumentError(absl::StrCat(
-      kCreate, ": spec: got ", spec.ToString(), ", want an element or more"));
+  return InvalidArgument(kCreate, ": spec: got ", spec.ToString(),
+                         ", want an element or more");
 }
 
 absl::Status CheckNumbers(const ActionScaling::Options& options) {
   if (options.loc.empty() != options.scale.empty() ||
       (options.loc.empty() && !options.spec.has_value())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": spec, loc, scale: got ",
-                     options.spec.has_value() ? "a" : "no", " spec, ",
-                     options.loc.size(), " and ", options.scale.size(),
-                     " numbers, want a spec, or both loc and scale"));
+    return InvalidArgument(kCreate, ": spec, loc, scale: got ",
+                           options.spec.has_value() ? "a" : "no", " spec, ",
+                           options.loc.size(), " and ", options.scale.size(),
+                           " numbers, want a spec, or both loc and scale");
   }
   for (size_t i = 0; i < options.loc.size(); ++i) {
     if (std::isfinite(static_cast<float>(options.loc[i]))) continue;
-    return absl::InvalidArgumentError(absl::StrCat(kCreate, ": loc: element ",
-                                                   i, ": got ", options.loc[i],
-                                                   ", want a finite float32"));
+    return InvalidArgument(kCreate, ": loc: element ", i, ": got ",
+                           options.loc[i], ", want a finite float32");
   }
   for (size_t i = 0; i < options.scale.size(); ++i) {
     const float scale = static_cast<float>(options.scale[i]);
     if (std::isfinite(scale) && scale != 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": scale: element ", i, ": got ",
-                     options.scale[i], ", want a finite float32 other than 0"));
+    return InvalidArgument(kCreate, ": scale: element ", i, ": got ",
+                           options.scale[i],
+                           ", want a finite float32 other than 0");
   }
   return absl::OkStatus();
 }
@@ -162,9 +160,9 @@ absl::StatusOr<LeafSpec> OuterSpec(const ActionScaling::Options& options,
   }
   const auto elements = static_cast<size_t>(spec.shape.num_elements());
   if (numbers.size() != 1 && numbers.size() != elements) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": loc, scale: got ", numbers.size(), " numbers, want 1 or ",
-        elements, ", one for each element of ", spec.ToString()));
+    return InvalidArgument(kCreate, ": loc, scale: got ", numbers.size(),
+                           " numbers, want 1 or ", elements,
+                           ", one for each element of ", spec.ToString());
   }
   if (spec.domain != LeafSpec::Domain::kBounded) {
     return LeafSpec::Unbounded(spec.dtype, spec.shape);
@@ -216,10 +214,9 @@ absl::StatusOr<StepPlan> ActionScaling::PlanSteps(
     return StepPlan{.spec = step};
   }
   if (!outer_.has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kPlanSteps,
-                     ": spec: got none, want the environment's "
-                     "action_spec() beside an environment"));
+    return InvalidArgument(kPlanSteps,
+                           ": spec: got none, want the environment's "
+                           "action_spec() beside an environment");
   }
   RILL_RETURN_IF_ERROR(
       transforms_internal::CheckAction(kPlanSteps, step, *options_.spec));
@@ -235,9 +232,9 @@ absl::StatusOr<std::unique_ptr<ActionScaling>> ActionScaling::Create(
   }
   if (numbers.loc.size() != 1 && numbers.scale.size() != 1 &&
       numbers.loc.size() != numbers.scale.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": loc, scale: got ", numbers.loc.size(), " and ",
-                     numbers.scale.size(), " numbers, want as many, or one"));
+    return InvalidArgument(kCreate, ": loc, scale: got ", numbers.loc.size(),
+                           " and ", numbers.scale.size(),
+                           " numbers, want as many, or one");
   }
   // The policy's x in [0, 1] is 2 x - 1 in [-1, 1]; both steps become one.
   if (!options.standard_normal) {

@@ -94,17 +94,16 @@ ElementBounds BoundsOf(const LeafSpec& spec) {
 absl::StatusOr<ElementBounds> FiniteBounds(absl::string_view caller,
                                            const LeafSpec& spec) {
   if (spec.domain != LeafSpec::Domain::kBounded || !IsFloat32Or64(spec.dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": spec: got ", spec.ToString(),
-                     ", want float32 or float64 with bounds"));
+    return InvalidArgument(caller, ": spec: got ", spec.ToString(),
+                           ", want float32 or float64 with bounds");
   }
   RILL_RETURN_IF_ERROR(spec.CheckDomain()) << caller << ": spec";
   ElementBounds bounds = BoundsOf(spec);
   for (size_t i = 0; i < bounds.low.size(); ++i) {
     if (std::isfinite(bounds.low[i]) && std::isfinite(bounds.high[i])) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": spec: element ", i, ": got bounds ", bounds.low[i], ", ",
-        bounds.high[i], ", want finite ones"));
+    return InvalidArgument(caller, ": spec: element ", i, ": got bounds ",
+                           bounds.low[i], ", ", bounds.high[i],
+                           ", want finite ones");
   }
   return bounds;
 }

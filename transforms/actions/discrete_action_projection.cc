@@ -5,7 +5,6 @@
 #include <cstring>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -50,10 +49,10 @@ class DiscreteActionProjectionTransform final : public StepTransform {
     // drawn.
     if (!is_choice || inner.num_categories != options_.num_actions_effective ||
         inner.mask() != nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           kPlanSteps, ": \"action\": got ", inner.ToString(),
           ", want Categorical or OneHot of num_actions_effective = ",
-          options_.num_actions_effective, " options without a mask"));
+          options_.num_actions_effective, " options without a mask");
     }
     const LeafSpec outer =
         is_one_hot
@@ -98,10 +97,10 @@ class DiscreteActionProjectionTransform final : public StepTransform {
       for (int64_t choice = 0; choice < chosen.choices; ++choice) {
         int64_t option = chosen.Read(from.data + lane * from.width, choice);
         if (option < 0) {
-          return absl::InvalidArgumentError(
-              absl::StrCat(kOnAction, ": action of lane ", lane, ", choice ",
-                           choice, ": got no single option, want one of [0, ",
-                           options_.max_actions - 1, "]"));
+          return InvalidArgument(kOnAction, ": action of lane ", lane,
+                                 ", choice ", choice,
+                                 ": got no single option, want one of [0, ",
+                                 options_.max_actions - 1, "]");
         }
         // Draws happen for choices past the end only. So the number of draws
         // depends on the lane's actions, and on no other lane.
@@ -133,11 +132,11 @@ absl::StatusOr<std::unique_ptr<StepTransform>> DiscreteActionProjection::Create(
     const Options& options) {
   if (options.num_actions_effective < 1 ||
       options.max_actions < options.num_actions_effective) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "DiscreteActionProjection::Create: num_actions_effective, max_actions: "
         "got ",
         options.num_actions_effective, ", ", options.max_actions,
-        ", want 1 <= num_actions_effective <= max_actions"));
+        ", want 1 <= num_actions_effective <= max_actions");
   }
   return std::make_unique<DiscreteActionProjectionTransform>(options);
 }

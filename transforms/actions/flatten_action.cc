@@ -72,9 +72,9 @@ absl::StatusOr<LeafSpec> Unflatten(const FlattenAction::Options& options,
                         DimsOf(options, leaf.shape.rank() + span - 1, leaf));
   // Mixed signs make the number of joined dimensions depend on the rank.
   if (dims.last - dims.first + 1 != span) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "got action_shape of ", span, " dimensions, want ",
-        dims.last - dims.first + 1, ", as first_dim and last_dim say"));
+    return InvalidArgument("got action_shape of ", span, " dimensions, want ",
+                           dims.last - dims.first + 1,
+                           ", as first_dim and last_dim say");
   }
   const absl::Span<const int64_t> flat = leaf.shape.sizes();
   std::vector<int64_t> sizes(flat.begin(), flat.begin() + dims.first);
@@ -122,14 +122,14 @@ absl::StatusOr<std::unique_ptr<FlattenAction>> FlattenAction::Create(
   // With different signs the order depends on the rank; MapSpec checks it.
   const bool is_same_side = (options.first_dim < 0) == (options.last_dim < 0);
   if (is_same_side && options.first_dim > options.last_dim) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": first_dim, last_dim: got ", options.first_dim,
-                     ", ", options.last_dim, ", want first_dim <= last_dim"));
+    return InvalidArgument(kCreate, ": first_dim, last_dim: got ",
+                           options.first_dim, ", ", options.last_dim,
+                           ", want first_dim <= last_dim");
   }
   for (const int64_t size : options.action_shape) {
     if (size >= 0) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": action_shape: got ", size, ", want sizes >= 0"));
+    return InvalidArgument(kCreate, ": action_shape: got ", size,
+                           ", want sizes >= 0");
   }
   Rows rows = {.map = MakeReshape([options](const LeafSpec& leaf) {
                  return Flatten(options, leaf);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"
@@ -83,8 +82,8 @@ class BurnInTransform final : public BatchTransform {
 absl::StatusOr<std::unique_ptr<BatchTransform>> BurnIn::Create(
     const Options& options) {
   if (options.burn_in < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "BurnIn::Create: burn_in: got ", options.burn_in, ", want >= 0"));
+    return InvalidArgument("BurnIn::Create: burn_in: got ", options.burn_in,
+                           ", want >= 0");
   }
   RILL_RETURN_IF_ERROR(CheckKey(options.mask_key))
       << "BurnIn::Create: mask_key";
@@ -96,8 +95,8 @@ absl::StatusOr<BurnInParts> SplitBurnIn(const TensorDict& batch,
   RILL_ASSIGN_OR_RETURN(const int64_t steps,
                         NumSteps("SplitBurnIn", batch.batch_shape()));
   if (burn_in < 0 || burn_in > steps) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "SplitBurnIn: burn_in: got ", burn_in, ", want [0, ", steps, "]"));
+    return InvalidArgument("SplitBurnIn: burn_in: got ", burn_in, ", want [0, ",
+                           steps, "]");
   }
   // Both parts are views; writing into one is writing into the batch.
   const int time = batch.batch_shape().rank() - 1;

@@ -103,10 +103,10 @@ absl::Status CopyValues(const std::string& prefix, const TensorDict& from,
     if (kind == EntryKind::kDict) {
       status = CopyValues(absl::StrCat(key, "/"), *from.FindDict(name), to);
     } else if (kind != EntryKind::kNonTensor) {
-      status = absl::InvalidArgumentError(absl::StrCat(
+      status = InvalidArgument(
           kInverse, ": \"", key,
           "\": got values that differ from row to row, want tensors, or one "
-          "value for all rows"));
+          "value for all rows");
     } else if (to != nullptr) {
       status = to->Set(key, *from.GetNonTensor(name));
     }
@@ -188,8 +188,8 @@ class MultiStepTransform final : public BatchTransform {
       const TensorDictSpec& spec) const override {
     const std::string difference = LayoutDifference(spec, options_.rows);
     if (!difference.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "MultiStep::InverseSpec: ", difference, ", as Options::rows says"));
+      return InvalidArgument("MultiStep::InverseSpec: ", difference,
+                             ", as Options::rows says");
     }
     TensorDictSpec after = spec;
     for (const std::string& key : options_.reward_keys) {
@@ -228,9 +228,9 @@ class MultiStepTransform final : public BatchTransform {
                             ReadLeaf(i, stream, batch, state));
     }
     if (batch.num_leaves() != static_cast<int64_t>(work->leaves.size())) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kInverse, ": got ", batch.num_leaves(), " leaves, want the ",
-          work->leaves.size(), " of Options::rows"));
+      return InvalidArgument(kInverse, ": got ", batch.num_leaves(),
+                             " leaves, want the ", work->leaves.size(),
+                             " of Options::rows");
     }
     // Values that differ from row to row cannot be held; that is found before
     // any work.
@@ -292,16 +292,15 @@ class MultiStepTransform final : public BatchTransform {
     const Shape& shape = batch.batch_shape();
     const bool is_flat = shape.rank() == 1 && options_.lanes == 1;
     if (!is_flat && (shape.rank() != 2 || shape[0] != options_.lanes)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kInverse, ": got batch shape ", shape.ToString(), ", want [",
-          options_.lanes, ", T], all lanes that Options::lanes names"));
+      return InvalidArgument(kInverse, ": got batch shape ", shape.ToString(),
+                             ", want [", options_.lanes,
+                             ", T], all lanes that Options::lanes names");
     }
     RILL_ASSIGN_OR_RETURN(const Tensor count, state.Get(kHeld));
     RILL_ASSIGN_OR_RETURN(const int64_t held, count.Item<int64_t>());
     if (held < 0 || held >= options_.n_steps) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(kInverse, ": state: held: got ", held, ", want [0, ",
-                       options_.n_steps, ")"));
+      return FailedPrecondition(kInverse, ": state: held: got ", held,
+                                ", want [0, ", options_.n_steps, ")");
     }
     return Stream{.lanes = options_.lanes,
                   .held = held,
@@ -455,17 +454,16 @@ class MultiStepTransform final : public BatchTransform {
 
 absl::Status CheckNumbers(const MultiStep::Options& options) {
   if (options.n_steps < 1 || options.n_steps > kMaxSteps) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MultiStep::Create: n_steps: got ", options.n_steps,
-                     ", want [1, ", kMaxSteps, "]"));
+    return InvalidArgument("MultiStep::Create: n_steps: got ", options.n_steps,
+                           ", want [1, ", kMaxSteps, "]");
   }
   if (!(options.gamma >= 0 && options.gamma <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "MultiStep::Create: gamma: got ", options.gamma, ", want [0, 1]"));
+    return InvalidArgument("MultiStep::Create: gamma: got ", options.gamma,
+                           ", want [0, 1]");
   }
   if (options.lanes < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "MultiStep::Create: lanes: got ", options.lanes, ", want > 0"));
+    return InvalidArgument("MultiStep::Create: lanes: got ", options.lanes,
+                           ", want > 0");
   }
   return absl::OkStatus();
 }
@@ -480,9 +478,8 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> MultiStep::Create(
   for (const std::string& key : {options.steps_key, options.gamma_key}) {
     RILL_RETURN_IF_ERROR(CheckKey(key)) << "MultiStep::Create: keys";
     if (seen.insert(key).second && options.rows.Find(key) == nullptr) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("MultiStep::Create: keys: got \"", key,
-                     "\", want a key of its own, which rows do not have"));
+    return InvalidArgument("MultiStep::Create: keys: got \"", key,
+                           "\", want a key of its own, which rows do not have");
   }
   RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
       kCreate, options.done_key, options.rows));

@@ -180,9 +180,8 @@ class Delta final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(Tensor now,
                           transforms_internal::ReadLeaf(caller, key, *batch));
     if (IsFloat32Or64(now.dtype())) return now;
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": \"", key, "\": got ", DTypeName(now.dtype()),
-                     ", want float32 or float64"));
+    return InvalidArgument(caller, ": \"", key, "\": got ",
+                           DTypeName(now.dtype()), ", want float32 or float64");
   }
 
   static absl::Status CheckSpec(absl::string_view caller,
@@ -209,9 +208,9 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> NextObservationDelta::Create(
   if (!IsFloat32Or64(options.delta_dtype) &&
       options.delta_dtype != DType::kFloat16 &&
       options.delta_dtype != DType::kBFloat16) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": delta_dtype: got ", DTypeName(options.delta_dtype),
-        ", want float16, bfloat16, float32 or float64"));
+    return InvalidArgument(kCreate, ": delta_dtype: got ",
+                           DTypeName(options.delta_dtype),
+                           ", want float16, bfloat16, float32 or float64");
   }
   RILL_RETURN_IF_ERROR(
       transforms_internal::CheckRootKeys(kCreate, "in_keys", options.in_keys));
@@ -220,9 +219,9 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> NextObservationDelta::Create(
   for (const std::string& key : options.in_keys) {
     const std::string other = absl::StrCat("delta/", key);
     if (!absl::c_linear_search(options.in_keys, other)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": in_keys: got \"", key, "\" and \"", other,
-        "\", want one of them: both have a leaf \"", DeltaKey(key), "\""));
+    return InvalidArgument(kCreate, ": in_keys: got \"", key, "\" and \"",
+                           other, "\", want one of them: both have a leaf \"",
+                           DeltaKey(key), "\"");
   }
   return std::make_unique<Delta>(options);
 }

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"
@@ -70,11 +69,11 @@ class PolicyAgeFilterTransform final : public BatchTransform {
         const Tensor leaf,
         transforms_internal::ReadLeaf("PolicyAgeFilter::Forward", key, *batch));
     if (!IsVersion(leaf.dtype()) || leaf.num_elements() == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("PolicyAgeFilter::Forward: \"", key, "\": got ",
-                       DTypeName(leaf.dtype()), leaf.shape().ToString(),
-                       ", want uint8, int8, int16, int32 or int64, at least "
-                       "one a row"));
+      return InvalidArgument(
+          "PolicyAgeFilter::Forward: \"", key, "\": got ",
+          DTypeName(leaf.dtype()), leaf.shape().ToString(),
+          ", want uint8, int8, int16, int32 or int64, at least "
+          "one a row");
     }
     RILL_ASSIGN_OR_RETURN(const Tensor versions, Cast(leaf, DType::kInt64));
     RILL_ASSIGN_OR_RETURN(const int64_t current, Current(versions, state));
@@ -89,9 +88,8 @@ class PolicyAgeFilterTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
                           transforms_internal::FindSpec(kSpec, key, spec));
     if (IsVersion(leaf.dtype)) return spec;
-    return absl::InvalidArgumentError(
-        absl::StrCat(kSpec, ": \"", key, "\": got ", leaf.ToString(),
-                     ", want uint8, int8, int16, int32 or int64"));
+    return InvalidArgument(kSpec, ": \"", key, "\": got ", leaf.ToString(),
+                           ", want uint8, int8, int16, int32 or int64");
   }
 
  private:
@@ -143,9 +141,8 @@ class PolicyAgeFilterTransform final : public BatchTransform {
 absl::StatusOr<std::unique_ptr<BatchTransform>> PolicyAgeFilter::Create(
     const Options& options) {
   if (options.max_policy_lag < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("PolicyAgeFilter::Create: max_policy_lag: got ",
-                     options.max_policy_lag, ", want >= 0"));
+    return InvalidArgument("PolicyAgeFilter::Create: max_policy_lag: got ",
+                           options.max_policy_lag, ", want >= 0");
   }
   RILL_RETURN_IF_ERROR(CheckKey(options.policy_version_key))
       << "PolicyAgeFilter::Create: policy_version_key";

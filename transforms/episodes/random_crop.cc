@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
@@ -79,15 +78,15 @@ class RandomCrop final : public BatchTransform {
     const int64_t dim = options_.sample_dim < 0 ? options_.sample_dim + rank
                                                 : options_.sample_dim;
     if (dim >= 0 && dim < rank) return static_cast<int>(dim);
-    return absl::InvalidArgumentError(absl::StrCat(
-        kForward, ": sample_dim ", options_.sample_dim, ": got batch shape ",
-        shape.ToString(), ", want one with this dimension"));
+    return InvalidArgument(kForward, ": sample_dim ", options_.sample_dim,
+                           ": got batch shape ", shape.ToString(),
+                           ", want one with this dimension");
   }
 
   absl::Status TooShort(int64_t got) const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kForward, ": got a line of ", got, " steps, want sub_seq_len = ",
-        options_.sub_seq_len, "; read longer sequences, or crop less"));
+    return InvalidArgument(kForward, ": got a line of ", got,
+                           " steps, want sub_seq_len = ", options_.sub_seq_len,
+                           "; read longer sequences, or crop less");
   }
 
   absl::Status Crop(int dim, uint64_t number, TensorDict* batch) const {
@@ -134,10 +133,10 @@ class RandomCrop final : public BatchTransform {
         transforms_internal::ReadLeaf(kForward, options_.mask_key, batch));
     if (mask.dtype() != DType::kBool ||
         mask.num_elements() != batch.batch_shape().num_elements()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kForward, ": \"", options_.mask_key, "\": got ",
-          DTypeName(mask.dtype()), mask.shape().ToString(),
-          ", want one bool for each row of ", batch.batch_shape().ToString()));
+      return InvalidArgument(kForward, ": \"", options_.mask_key, "\": got ",
+                             DTypeName(mask.dtype()), mask.shape().ToString(),
+                             ", want one bool for each row of ",
+                             batch.batch_shape().ToString());
     }
     std::fill(steps.begin(), steps.end(), 0);
     const bool* flag = mask.data<bool>();
@@ -157,9 +156,9 @@ class RandomCrop final : public BatchTransform {
                                   const std::vector<int64_t>& starts,
                                   const Tensor& leaf) const {
     if (!leaf.is_host()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(kForward, ": lies on ", leaf.device().ToString(),
-                       ", want host memory; put ToDevice behind it"));
+      return FailedPrecondition(kForward, ": lies on ",
+                                leaf.device().ToString(),
+                                ", want host memory; put ToDevice behind it");
     }
     RILL_ASSIGN_OR_RETURN(const Tensor from, leaf.Contiguous());
     RILL_ASSIGN_OR_RETURN(
@@ -191,9 +190,8 @@ class RandomCrop final : public BatchTransform {
 absl::StatusOr<std::unique_ptr<BatchTransform>> RandomCropTensorDict::Create(
     const Options& options) {
   if (options.sub_seq_len < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("RandomCropTensorDict::Create: sub_seq_len: got ",
-                     options.sub_seq_len, ", want > 0"));
+    return InvalidArgument("RandomCropTensorDict::Create: sub_seq_len: got ",
+                           options.sub_seq_len, ", want > 0");
   }
   if (!options.mask_key.empty()) {
     RILL_RETURN_IF_ERROR(CheckKey(options.mask_key))

@@ -126,15 +126,14 @@ absl::StatusOr<std::unique_ptr<StepTransform>> TargetReturn::Create(
   constexpr absl::string_view kCreate = "TargetReturn::Create";
   // float32 leaves get the rounded target, which has to be finite.
   if (!std::isfinite(static_cast<float>(options.target_return))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": target_return: got ", options.target_return,
-                     ", want a finite float32"));
+    return InvalidArgument(kCreate, ": target_return: got ",
+                           options.target_return, ", want a finite float32");
   }
   if (options.in_keys.empty() ||
       options.in_keys.size() != options.out_keys.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCreate, ": in_keys, out_keys: got ", options.in_keys.size(), " and ",
-        options.out_keys.size(), ", want at least one of each, as many"));
+        options.out_keys.size(), ", want at least one of each, as many");
   }
   std::set<std::string> seen;
   for (size_t i = 0; i < options.in_keys.size(); ++i) {
@@ -144,10 +143,10 @@ absl::StatusOr<std::unique_ptr<StepTransform>> TargetReturn::Create(
     RILL_RETURN_IF_ERROR(CheckKey(out)) << kCreate << ": out_keys";
     if (absl::StartsWith(out, "next/") || !absl::StartsWith(key, "next/") ||
         !seen.insert(out).second || !seen.insert(key).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kCreate, ": keys: got \"", key, "\" and \"", out,
-                       "\", want a reward below next/ and a leaf of the root, "
-                       "each once"));
+      return InvalidArgument(
+          kCreate, ": keys: got \"", key, "\" and \"", out,
+          "\", want a reward below next/ and a leaf of the root, "
+          "each once");
     }
   }
   return std::make_unique<TargetReturnTransform>(options);

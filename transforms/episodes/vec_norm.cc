@@ -89,10 +89,10 @@ class VecNormTransform final : public StepTransform {
       const bool is_float =
           before.dtype == DType::kFloat32 || before.dtype == DType::kFloat64;
       if (!is_float || before.shape != want) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(kPlan, ": \"", leaf.in, "\": got ", before.ToString(),
-                         ", want float32 or float64", want.ToString(),
-                         ", the shape that Options::shapes says"));
+        return InvalidArgument(kPlan, ": \"", leaf.in, "\": got ",
+                               before.ToString(), ", want float32 or float64",
+                               want.ToString(),
+                               ", the shape that Options::shapes says");
       }
       RILL_RETURN_IF_ERROR(plan.spec.Set(
           leaf.out, LeafSpec::Unbounded(before.dtype, before.shape)));
@@ -176,9 +176,9 @@ class VecNormTransform final : public StepTransform {
       // The layout is checked at each call: a state may come from a file.
       if (!is_own && (before == nullptr || before->dtype() != DType::kFloat64 ||
                       !before->is_contiguous() || before->shape() != shape)) {
-        return absl::FailedPreconditionError(absl::StrCat(
+        return FailedPrecondition(
             "VecNorm: state: \"", key, "\": want contiguous float64",
-            shape.ToString(), "; start with InitialState"));
+            shape.ToString(), "; start with InitialState");
       }
       // On an error the caller keeps the old statistics. So new ones are made
       // apart, and then written over a tensor that nobody else holds, or they
@@ -223,10 +223,10 @@ class VecNormTransform final : public StepTransform {
             : MapLanes<double>(from, to, packed, call)) {
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat("VecNorm: \"", key,
-                     "\": got a value that is not finite, want finite ones "
-                     "to learn from; the statistics stay"));
+    return InvalidArgument(
+        "VecNorm: \"", key,
+        "\": got a value that is not finite, want finite ones "
+        "to learn from; the statistics stay");
   }
 
   // False where moments are not finite. `packed`: the lanes of a call of few
@@ -287,11 +287,11 @@ absl::StatusOr<std::unique_ptr<StepTransform>> VecNorm::Create(
   const size_t keys = options.in_keys.size();
   if (keys == 0 || options.shapes.size() != keys ||
       (!options.out_keys.empty() && options.out_keys.size() != keys)) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCreate, ": in_keys, shapes, out_keys: got ", keys, ", ",
         options.shapes.size(), " and ", options.out_keys.size(),
         ", want a shape for each key, at least one, and no or as many "
-        "out_keys"));
+        "out_keys");
   }
   // Both lists obey the same rule: a key of the root may not be mapped to one
   // below next.
@@ -303,9 +303,9 @@ absl::StatusOr<std::unique_ptr<StepTransform>> VecNorm::Create(
       if (!seen.insert(key).second ||
           absl::StartsWith(key, "next/") !=
               absl::StartsWith(options.in_keys[i], "next/")) {
-        return absl::InvalidArgumentError(absl::StrCat(
+        return InvalidArgument(
             kCreate, ": keys: got \"", key, "\" for \"", options.in_keys[i],
-            "\", want each once, and both below next/ or both at the root"));
+            "\", want each once, and both below next/ or both at the root");
       }
     }
   }
@@ -316,24 +316,21 @@ absl::StatusOr<std::unique_ptr<StepTransform>> VecNorm::Create(
     for (const std::string& key : *list) {
       const std::string next = absl::StrCat("next/", key);
       if (keys_of.count(next) == 0) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(kCreate, ": keys: got \"", key, "\" and \"", next,
-                       "\", want the first alone: it stands for both"));
+      return InvalidArgument(kCreate, ": keys: got \"", key, "\" and \"", next,
+                             "\", want the first alone: it stands for both");
     }
   }
   for (const Shape& shape : options.shapes) {
     if (shape.num_elements() <= kMaxElements) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": shapes: got ", shape.ToString(),
-                     ", want at most 2^40 elements"));
+    return InvalidArgument(kCreate, ": shapes: got ", shape.ToString(),
+                           ", want at most 2^40 elements");
   }
   if (!(options.decay > 0 && options.decay <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": decay: got ", options.decay, ", want (0, 1]"));
+    return InvalidArgument(kCreate, ": decay: got ", options.decay,
+                           ", want (0, 1]");
   }
   if (!(options.eps > 0) || !std::isfinite(options.eps)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": eps: got ", options.eps, ", want > 0"));
+    return InvalidArgument(kCreate, ": eps: got ", options.eps, ", want > 0");
   }
   return std::make_unique<VecNormTransform>(options);
 }

@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/layout_difference.h"
 #include "rill/specs/spec.h"
@@ -25,8 +23,7 @@ absl::StatusOr<TensorDict> MergeVecNorm(const TensorDict& a,
   const std::string difference =
       LayoutDifference(TensorDictSpec::Of(b), TensorDictSpec::Of(a));
   if (!difference.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("MergeVecNorm: ", difference));
+    return FailedPrecondition("MergeVecNorm: ", difference);
   }
   TensorDict merged;
   for (const std::string& key : a.LeafKeys()) {
@@ -57,9 +54,9 @@ absl::StatusOr<VecNormMoments> ReadVecNorm(const TensorDict& state,
                                                "ReadVecNorm", key, state));
   if (leaf.dtype() != DType::kFloat64 || leaf.rank() != 1 ||
       leaf.num_elements() % 2 != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "ReadVecNorm: \"", key, "\": got ", DTypeName(leaf.dtype()),
-        leaf.shape().ToString(), ", want float64[1 + 2 n], a VecNorm's state"));
+    return InvalidArgument("ReadVecNorm: \"", key, "\": got ",
+                           DTypeName(leaf.dtype()), leaf.shape().ToString(),
+                           ", want float64[1 + 2 n], a VecNorm's state");
   }
   const VecNormStatistics statistics(leaf);
   VecNormMoments moments = {.count = statistics.weight()};

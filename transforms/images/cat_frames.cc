@@ -108,7 +108,7 @@ OptionValues CatFrames::option_values() const {
 
 absl::StatusOr<StackFrames::Options> CatFrames::AsStackFrames() const {
   if (!options_.out_keys.empty() && options_.out_keys != options_.in_keys) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "CatFrames::AsStackFrames: out_keys: got others than in_keys, want the "
         "same: StackFrames stacks leaves in their place");
   }
@@ -243,11 +243,10 @@ absl::StatusOr<StepPlan> CatFrames::PlanSteps(
                                       root - options_.in_keys.begin())))) {
       continue;
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat(kPlanSteps, ": \"", key,
-                     "\": got it alone or with another name, want \"",
-                     StackFrames::FrameKey(key),
-                     "\", which stands for both beside an environment"));
+    return InvalidArgument(kPlanSteps, ": \"", key,
+                           "\": got it alone or with another name, want \"",
+                           StackFrames::FrameKey(key),
+                           "\", which stands for both beside an environment");
   }
   return plan;
 }

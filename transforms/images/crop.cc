@@ -20,8 +20,8 @@ namespace {
 absl::Status CheckSize(absl::string_view caller, int64_t w,
                        const std::optional<int64_t>& h) {
   if (w >= 1 && h.value_or(w) >= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": w and h: got ", w, " and ", h.value_or(w), ", want both > 0"));
+  return InvalidArgument(caller, ": w and h: got ", w, " and ", h.value_or(w),
+                         ", want both > 0");
 }
 
 // No RowStep of kCrop, as the place depends on the size of the image.
@@ -73,9 +73,8 @@ absl::StatusOr<std::unique_ptr<RowwiseTransform>> Crop::Create(
   constexpr absl::string_view kCreate = "Crop::Create";
   RILL_RETURN_IF_ERROR(CheckSize(kCreate, options.w, options.h));
   if (options.top < 0 || options.left < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": top and left: got ", options.top, " and ",
-                     options.left, ", want both >= 0"));
+    return InvalidArgument(kCreate, ": top and left: got ", options.top,
+                           " and ", options.left, ", want both >= 0");
   }
   RILL_ASSIGN_OR_RETURN(auto map,
                         MakeRowStep({.kind = RowStep::Kind::kCrop,

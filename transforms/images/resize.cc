@@ -260,9 +260,8 @@ absl::StatusOr<std::unique_ptr<RowwiseTransform>> Resize::Create(
     const Options& options) {
   const int64_t h = options.h.value_or(options.w);
   if (std::min(options.w, h) < 1 || std::max(options.w, h) > kMaxSide) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Resize::Create: w and h: got ", options.w, " and ", h,
-                     ", want both in 1 .. ", kMaxSide));
+    return InvalidArgument("Resize::Create: w and h: got ", options.w, " and ",
+                           h, ", want both in 1 .. ", kMaxSide);
   }
   const bool is_nearest = options.interpolation == Interpolation::kNearest;
   return RowwiseTransform::Make(

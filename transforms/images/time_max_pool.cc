@@ -200,9 +200,8 @@ class TimeMaxPoolTransform final : public StepTransform {
 absl::StatusOr<std::unique_ptr<StepTransform>> TimeMaxPool::Create(
     const Options& options) {
   if (options.num_steps < 1 || options.num_steps > kMaxSteps) {
-    return absl::InvalidArgumentError(absl::StrCat(kCreate, ": num_steps: got ",
-                                                   options.num_steps,
-                                                   ", want 1 .. ", kMaxSteps));
+    return InvalidArgument(kCreate, ": num_steps: got ", options.num_steps,
+                           ", want 1 .. ", kMaxSteps);
   }
   RILL_RETURN_IF_ERROR(
       RowwiseTransform::CheckRows(kCreate, {.map = nullptr,
@@ -210,9 +209,8 @@ absl::StatusOr<std::unique_ptr<StepTransform>> TimeMaxPool::Create(
                                             .out_keys = options.out_keys}));
   for (const std::string& key : options.in_keys) {
     if (!absl::StartsWith(key, "next/")) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": in_keys: got \"", key, "\", want \"",
-                     key.substr(5), "\", which stands for both"));
+    return InvalidArgument(kCreate, ": in_keys: got \"", key, "\", want \"",
+                           key.substr(5), "\", which stands for both");
   }
   return std::make_unique<TimeMaxPoolTransform>(options);
 }

@@ -11,7 +11,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/cast_elements.h"
@@ -218,9 +217,8 @@ class TensorImageMap final : public RowMap {
 absl::StatusOr<std::unique_ptr<RowwiseTransform>> ToTensorImage::Create(
     const Options& options) {
   if (!IsFloatingPoint(options.dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ToTensorImage::Create: dtype: got ",
-                     DTypeName(options.dtype), ", want floating point"));
+    return InvalidArgument("ToTensorImage::Create: dtype: got ",
+                           DTypeName(options.dtype), ", want floating point");
   }
   OptionValues values;
   if (options.from_int.has_value()) {

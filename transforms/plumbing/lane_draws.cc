@@ -54,11 +54,11 @@ absl::StatusOr<LaneDraws> LaneDraws::Create(absl::string_view caller,
   const Tensor* const found = state->Find(kDraws);
   if (env_seed == nullptr || found == nullptr ||
       found->num_elements() != lanes) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return FailedPrecondition(
         caller, ": state: got ",
         found == nullptr ? "none"
                          : absl::StrCat("draws of ", found->num_elements()),
-        ", want that of InitialState for ", lanes, " lanes"));
+        ", want that of InitialState for ", lanes, " lanes");
   }
   RILL_ASSIGN_OR_RETURN(const int64_t of_env, env_seed->Item<int64_t>());
   // Counts are changed in a copy: the caller keeps the old state on an error.

@@ -26,9 +26,9 @@ constexpr absl::string_view kHorizons = "horizons";
 
 absl::Status CheckLanes(size_t horizons, size_t lanes) {
   if (horizons == lanes) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
+  return FailedPrecondition(
       "RandomTruncation: state: \"", kHorizons, "\": got ", horizons,
-      ", want that of InitialState for ", lanes, " lanes"));
+      ", want that of InitialState for ", lanes, " lanes");
 }
 
 class RandomTruncationTransform final : public StepTransform {
@@ -60,10 +60,10 @@ class RandomTruncationTransform final : public StepTransform {
     const LeafSpec* const leaf = step.Find(count);
     if (leaf == nullptr || leaf->dtype != DType::kInt64 ||
         !(leaf->shape == Shape({1}))) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           kPlanSteps, ": \"", count, "\": got ",
           leaf == nullptr ? "none" : leaf->ToString(),
-          ", want int64[1]; put a StepCounter before this transform"));
+          ", want int64[1]; put a StepCounter before this transform");
     }
     transforms_internal::AddLeaf(count, *leaf, LeafUse::kRead, &plan);
     for (const std::string& key : {options_.truncated_key, options_.done_key}) {
@@ -144,8 +144,8 @@ class RandomTruncationTransform final : public StepTransform {
 
 absl::Status CheckProb(absl::string_view option, double prob) {
   if (prob >= 0 && prob <= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      kCreate, ": ", option, ": got ", prob, ", want a number in [0, 1]"));
+  return InvalidArgument(kCreate, ": ", option, ": got ", prob,
+                         ", want a number in [0, 1]");
 }
 
 }  // namespace
@@ -153,9 +153,9 @@ absl::Status CheckProb(absl::string_view option, double prob) {
 absl::StatusOr<std::unique_ptr<StepTransform>> RandomTruncation::Create(
     const Options& options) {
   if (options.min_horizon < 1 || options.max_horizon < options.min_horizon) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": min_horizon, max_horizon: got ", options.min_horizon, ", ",
-        options.max_horizon, ", want 1 <= min_horizon <= max_horizon"));
+    return InvalidArgument(kCreate, ": min_horizon, max_horizon: got ",
+                           options.min_horizon, ", ", options.max_horizon,
+                           ", want 1 <= min_horizon <= max_horizon");
   }
   RILL_RETURN_IF_ERROR(CheckProb("prob", options.prob));
   RILL_RETURN_IF_ERROR(CheckProb(

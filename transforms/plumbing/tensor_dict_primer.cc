@@ -56,10 +56,10 @@ class TensorDictPrimerTransform final : public StepTransform {
         // A primer would replace what the environment or an earlier transform
         // writes.
         if (step.Find(key) != nullptr) {
-          return absl::InvalidArgumentError(absl::StrCat(
+          return InvalidArgument(
               "TensorDictPrimer::PlanSteps: \"", key,
               "\": got a primer and a leaf of this key, want one of them; "
-              "rename the primer"));
+              "rename the primer");
         }
         RILL_RETURN_IF_ERROR(
             transforms_internal::AddWritten(key, leaf.spec, &plan));
@@ -143,9 +143,9 @@ class TensorDictPrimerTransform final : public StepTransform {
                           options_.single_default_value(mask));
     const Shape lanes = {static_cast<int64_t>(mask.size())};
     if (!(made.batch_shape() == lanes)) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return InvalidArgument(
           kOnReset, ": single_default_value: got batch shape ",
-          made.batch_shape().ToString(), ", want ", lanes.ToString()));
+          made.batch_shape().ToString(), ", want ", lanes.ToString());
     }
     RILL_RETURN_IF_ERROR(options_.primers.CheckLayout(kOnReset, made))
         << "of single_default_value";
@@ -181,19 +181,18 @@ class TensorDictPrimerTransform final : public StepTransform {
 
 absl::Status CheckOptions(const TensorDictPrimer::Options& options) {
   if (options.primers.leaves().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": primers: got none, want at least one leaf"));
+    return InvalidArgument(kCreate,
+                           ": primers: got none, want at least one leaf");
   }
   for (const TensorDictSpec::Leaf& leaf : options.primers.leaves()) {
     if (leaf.key != "action" && !absl::StartsWith(leaf.key, "next/")) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": primers: got \"", leaf.key,
-                     "\", want keys of the root that are not the action"));
+    return InvalidArgument(kCreate, ": primers: got \"", leaf.key,
+                           "\", want keys of the root that are not the action");
   }
   for (const auto& [key, value] : options.default_values) {
     if (options.primers.Find(key) != nullptr) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": default_values: got \"", key, "\", want keys of primers"));
+    return InvalidArgument(kCreate, ": default_values: got \"", key,
+                           "\", want keys of primers");
   }
   // The three ways exclude one another. default_value = 0 is the same as none.
   const bool has_value =
@@ -201,10 +200,10 @@ absl::Status CheckOptions(const TensorDictPrimer::Options& options) {
   const int ways = (options.random ? 1 : 0) + (has_value ? 1 : 0) +
                    (options.single_default_value != nullptr ? 1 : 0);
   if (ways <= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       kCreate,
       ": random, default_value, single_default_value: got more than one, want "
-      "one of them"));
+      "one of them");
 }
 
 // The default values are checked against their specs once, here, and a reset

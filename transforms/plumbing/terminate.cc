@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensors/dtype.h"
@@ -70,8 +69,7 @@ class TerminateTransform final : public StepTransform {
 absl::StatusOr<std::unique_ptr<StepTransform>> Terminate::Create(
     Options options) {
   if (options.stop == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": stop: got none, want a predicate"));
+    return InvalidArgument(kCreate, ": stop: got none, want a predicate");
   }
   for (const std::string& key : options.in_keys) {
     RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": in_keys";
@@ -79,9 +77,9 @@ absl::StatusOr<std::unique_ptr<StepTransform>> Terminate::Create(
         !absl::c_linear_search(kFlags, key)) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCreate, ": in_keys: got \"", key,
-        "\", want each key once and not the flags that are written"));
+        "\", want each key once and not the flags that are written");
   }
   return std::make_unique<TerminateTransform>(std::move(options));
 }

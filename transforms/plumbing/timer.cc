@@ -30,8 +30,8 @@ absl::StatusOr<Times> ReadTimes(const TensorDict& state) {
   RILL_ASSIGN_OR_RETURN(const absl::Span<const int64_t> times,
                         state.Flat<int64_t>(kTimes));
   if (times.size() == 2) return Times{.end = times[0], .choice = times[1]};
-  return absl::FailedPreconditionError(
-      absl::StrCat("Timer: state: got ", times.size(), " times, want 2"));
+  return FailedPrecondition("Timer: state: got ", times.size(),
+                            " times, want 2");
 }
 
 // 0 where there is no earlier time or the clock was set back.
@@ -60,10 +60,9 @@ class TimerTransform final : public StepTransform {
       for (const absl::string_view what : {"_step", "_policy", "_reset"}) {
         const std::string key = absl::StrCat(prefix, options_.time_key, what);
         if (step.Find(key) != nullptr) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("Timer::PlanSteps: \"", key,
-                           "\": got a leaf of this key, want none; set "
-                           "another time_key"));
+          return InvalidArgument("Timer::PlanSteps: \"", key,
+                                 "\": got a leaf of this key, want none; set "
+                                 "another time_key");
         }
         RILL_RETURN_IF_ERROR(transforms_internal::AddWritten(
             key, LeafSpec::Unbounded(DType::kFloat32, {1}), &plan));
@@ -140,8 +139,7 @@ absl::StatusOr<std::unique_ptr<StepTransform>> Timer::Create(
     const Options& options) {
   RILL_RETURN_IF_ERROR(CheckKey(options.time_key)) << "Timer::Create: time_key";
   if (options.clock == nullptr) {
-    return absl::InvalidArgumentError(
-        "Timer::Create: clock: got null, want a clock");
+    return InvalidArgument("Timer::Create: clock: got null, want a clock");
   }
   return std::make_unique<TimerTransform>(options);
 }

@@ -506,7 +506,7 @@ class ReshapeMap final : public RowMap {
 };
 
 absl::Status BadStep(absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("MakeRowStep: ", what));
+  return InvalidArgument("MakeRowStep: ", what);
 }
 
 // Numbers are checked as float32, which the kernels use: a double of 1e-60 is
@@ -586,8 +586,7 @@ std::shared_ptr<const RowMap> MakeReshape(
 namespace transforms_internal {
 
 absl::Status Misfit(const LeafSpec& got, absl::string_view want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("got ", got.ToString(), ", want ", want));
+  return InvalidArgument("got ", got.ToString(), ", want ", want);
 }
 
 LeafSpec WithShape(const LeafSpec& leaf, const Shape& shape) {

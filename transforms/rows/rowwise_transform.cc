@@ -61,13 +61,12 @@ absl::Status RowwiseTransform::CheckRows(absl::string_view caller,
   RILL_RETURN_IF_ERROR(CheckKeys(caller, "out_keys", rows.out_keys));
   RILL_RETURN_IF_ERROR(CheckKeys(caller, "in_keys_inv", rows.in_keys_inv));
   if (rows.in_keys.empty() && rows.in_keys_inv.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": in_keys: got none, want at least one"));
+    return InvalidArgument(caller, ": in_keys: got none, want at least one");
   }
   if (!rows.out_keys.empty() && rows.out_keys.size() != rows.in_keys.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": out_keys: got ", rows.out_keys.size(), " keys, want ",
-        rows.in_keys.size(), ", one for each of in_keys, or none"));
+    return InvalidArgument(caller, ": out_keys: got ", rows.out_keys.size(),
+                           " keys, want ", rows.in_keys.size(),
+                           ", one for each of in_keys, or none");
   }
   for (size_t i = 0; i < rows.out_keys.size(); ++i) {
     const std::string& out = rows.out_keys[i];
@@ -76,9 +75,9 @@ absl::Status RowwiseTransform::CheckRows(absl::string_view caller,
     if (out == rows.in_keys[i] || !absl::c_linear_search(rows.in_keys, out)) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         caller, ": out_keys: got \"", out, "\" for \"", rows.in_keys[i],
-        "\", want no leaf that is one of in_keys itself; use two transforms"));
+        "\", want no leaf that is one of in_keys itself; use two transforms");
   }
   return absl::OkStatus();
 }
@@ -245,10 +244,9 @@ absl::Status RowwiseTransform::PlanAction(const TensorDictSpec& step,
   const absl::StatusOr<LeafSpec> back = rows_.inverse->MapSpec(*outer);
   if (!back.ok()) return Named(caller, kAction, back.status());
   if (back->dtype != inner.dtype || !(back->shape == inner.shape)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": \"action\": got an inverse that makes ",
-                     back->ToString(), " of ", outer->ToString(),
-                     ", want the environment's ", inner.ToString()));
+    return InvalidArgument(caller, ": \"action\": got an inverse that makes ",
+                           back->ToString(), " of ", outer->ToString(),
+                           ", want the environment's ", inner.ToString());
   }
   // The last two places of the plan, where OnAction looks for them.
   RILL_RETURN_IF_ERROR(plan->spec.Set(kAction, *outer));

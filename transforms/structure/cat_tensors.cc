@@ -60,9 +60,9 @@ absl::Status JoinRows::CheckKeys(absl::string_view caller, const Keys& keys) {
       transforms_internal::CheckSomeKeys(caller, "in_keys", keys.in_keys));
   RILL_RETURN_IF_ERROR(CheckKey(keys.out_key)) << caller << ": out_key";
   if (keys.dim < 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": dim: got ", keys.dim,
-                   ", want < 0: a dimension of a row counts from the back"));
+  return InvalidArgument(
+      caller, ": dim: got ", keys.dim,
+      ", want < 0: a dimension of a row counts from the back");
 }
 
 absl::StatusOr<LeafSpec> JoinRows::JoinedSpec(
@@ -189,9 +189,9 @@ absl::StatusOr<StepPlan> JoinRows::PlanSteps(const TensorDictSpec& step) const {
         !(keys_.del_keys && transforms_internal::IsFixedInSteps(key))) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": in_keys: got \"", key, "\", want keys of the root",
-        keys_.del_keys ? " that steps can do without" : ""));
+    return InvalidArgument(caller, ": in_keys: got \"", key,
+                           "\", want keys of the root",
+                           keys_.del_keys ? " that steps can do without" : "");
   }
   StepPlan plan = {.spec = step};
   for (const absl::string_view prefix : {"", "next/"}) {
@@ -267,9 +267,9 @@ absl::StatusOr<std::unique_ptr<StackTensors>> StackTensors::Create(
                .del_keys = options.del_keys};
   RILL_RETURN_IF_ERROR(CheckKeys("StackTensors::Create", keys));
   if (absl::c_linear_search(keys.in_keys, keys.out_key)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("StackTensors::Create: out_key: got \"", keys.out_key,
-                     "\", want a key that is none of in_keys"));
+    return InvalidArgument("StackTensors::Create: out_key: got \"",
+                           keys.out_key,
+                           "\", want a key that is none of in_keys");
   }
   return absl::WrapUnique(new StackTensors(std::move(keys)));
 }

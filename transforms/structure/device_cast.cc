@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
@@ -84,7 +83,7 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> DeviceCast::Create(
 absl::StatusOr<std::unique_ptr<BatchTransform>> PinMemory::Create(
     const Options& options) {
   if (options.pin_for == Device::Cpu()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "PinMemory::Create: pin_for: got cpu, want the device that copies are "
         "for");
   }

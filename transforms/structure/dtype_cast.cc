@@ -104,24 +104,22 @@ absl::StatusOr<std::unique_ptr<DTypeCast>> DTypeCast::CreateNamed(
     absl::string_view name, const Options& options) {
   const std::string caller = absl::StrCat(name, "::Create");
   if (options.dtype_in == options.dtype_out) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": dtype_in and dtype_out: got ",
-                     DTypeName(options.dtype_in), " twice, want two dtypes"));
+    return InvalidArgument(caller, ": dtype_in and dtype_out: got ",
+                           DTypeName(options.dtype_in),
+                           " twice, want two dtypes");
   }
   const bool all = options.in_keys.empty() && options.in_keys_inv.empty();
   if (all && !options.out_keys.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": out_keys: got ", options.out_keys.size(),
-                     " keys, want none where there are no in_keys"));
+    return InvalidArgument(caller, ": out_keys: got ", options.out_keys.size(),
+                           " keys, want none where there are no in_keys");
   }
   // A cast of bool would change the flags, and the boundary of a plan with
   // them.
   if (all &&
       (options.dtype_in == DType::kBool || options.dtype_out == DType::kBool)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller,
-                     ": in_keys: got none, want the keys that are cast "
-                     "where a dtype is bool: flags stay bool"));
+    return InvalidArgument(caller,
+                           ": in_keys: got none, want the keys that are cast "
+                           "where a dtype is bool: flags stay bool");
   }
   RILL_ASSIGN_OR_RETURN(auto map,
                         MakeCast(options.dtype_in, options.dtype_out, all));

@@ -73,10 +73,10 @@ absl::StatusOr<LeafSpec> ExpandAs::Expanded(absl::string_view caller,
     fits = aligned[d] == 1 || aligned[d] == ref[d];
   }
   if (!fits) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": \"", options_.in_key, "\": got rows ", leaf.ToString(),
-        ", want sizes of 1 or the first ones of \"", options_.ref_key, "\", ",
-        ref.ToString()));
+    return InvalidArgument(caller, ": \"", options_.in_key, "\": got rows ",
+                           leaf.ToString(),
+                           ", want sizes of 1 or the first ones of \"",
+                           options_.ref_key, "\", ", ref.ToString());
   }
   absl::StatusOr<LeafSpec> result = leaf.Reshape(aligned);
   if (result.ok()) result = result->Expand(ref);
@@ -125,9 +125,9 @@ absl::StatusOr<StepPlan> ExpandAs::PlanSteps(const TensorDictSpec& step) const {
   for (const std::string& key :
        {options_.in_key, options_.ref_key, options_.out_key}) {
     if (!absl::StartsWith(key, "next/")) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCaller, ": got \"", key,
-        "\", want keys of the root: those below next go with them"));
+        "\", want keys of the root: those below next go with them");
   }
   StepPlan plan = {.spec = step};
   for (const absl::string_view prefix : {"", "next/"}) {

@@ -3,9 +3,9 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "rill/base/status_macros.h"
 
 namespace rill::transforms_internal {
 
@@ -61,9 +61,8 @@ absl::Status CheckHas(absl::string_view caller, absl::string_view top,
   for (const std::string& key : keys) {
     if (IsAtOrBelow(key, top)) return absl::OkStatus();
   }
-  return absl::NotFoundError(absl::StrCat(caller, ": no entry \"", top,
-                                          "\", there are [",
-                                          absl::StrJoin(keys, ", "), "]"));
+  return NotFound(caller, ": no entry \"", top, "\", there are [",
+                  absl::StrJoin(keys, ", "), "]");
 }
 
 }  // namespace rill::transforms_internal

@@ -85,14 +85,13 @@ absl::StatusOr<std::unique_ptr<Rename>> Rename::Create(const Options& options) {
     RILL_RETURN_IF_ERROR(CheckRows(kCaller, rows));
   }
   if (options.out_keys.size() != options.in_keys.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": out_keys: got none, want one for each of in_keys"));
+    return InvalidArgument(
+        kCaller, ": out_keys: got none, want one for each of in_keys");
   }
   for (const std::string& key : options.out_keys) {
     if (!absl::c_linear_search(options.in_keys, key)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": out_keys: got \"", key,
-                     "\", one of in_keys: put two transforms in a row"));
+    return InvalidArgument(kCaller, ": out_keys: got \"", key,
+                           "\", one of in_keys: put two transforms in a row");
   }
   return absl::WrapUnique(new Rename(options, std::move(rows)));
 }
@@ -200,9 +199,9 @@ void Rename::Extend(GatherPlan* plan) const {
 absl::StatusOr<StepPlan> Rename::PlanSteps(const TensorDictSpec& step) const {
   constexpr absl::string_view kCaller = "Rename::PlanSteps";
   if (!in_keys_inv_.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCaller, ": in_keys_inv: got \"", in_keys_inv_[0],
-        "\", want none beside an environment, whose action keeps its key"));
+        "\", want none beside an environment, whose action keeps its key");
   }
   RILL_ASSIGN_OR_RETURN(StepPlan plan, RowwiseTransform::PlanSteps(step));
   for (size_t i = 0; i < rows().in_keys.size(); ++i) {
@@ -211,10 +210,9 @@ absl::StatusOr<StepPlan> Rename::PlanSteps(const TensorDictSpec& step) const {
       if (!IsFixedInSteps(key) || (create_copy_ && key != rows().out_keys[i])) {
         continue;
       }
-      return absl::InvalidArgumentError(
-          absl::StrCat(kCaller, ": got \"", key,
-                       "\", which the steps of an environment "
-                       "keep; rename it in a buffer, or copy it"));
+      return InvalidArgument(kCaller, ": got \"", key,
+                             "\", which the steps of an environment "
+                             "keep; rename it in a buffer, or copy it");
     }
     if (create_copy_) continue;
     plan.spec.Erase(rows().in_keys[i]);

@@ -22,15 +22,13 @@ namespace {
 using ShapeFunction = std::function<absl::StatusOr<Shape>(const Shape&)>;
 
 absl::Status Misfit(const Shape& got, absl::string_view want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("got rows of shape ", got.ToString(), ", want ", want));
+  return InvalidArgument("got rows of shape ", got.ToString(), ", want ", want);
 }
 
 absl::Status BadDim(absl::string_view caller, absl::string_view option, int got,
                     absl::string_view want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, "::Create: ", option, ": got ", got, ", want ", want,
-                   ": a dimension of a row counts from the back"));
+  return InvalidArgument(caller, "::Create: ", option, ": got ", got, ", want ",
+                         want, ": a dimension of a row counts from the back");
 }
 
 // Bounds of each element go along in the same order. A domain that the other
@@ -272,10 +270,10 @@ absl::StatusOr<std::unique_ptr<RowwiseTransform>> Permute::Create(
       undone[static_cast<size_t>(size + dim)] = i - size;
   }
   if (size < 1 || std::count(undone.begin(), undone.end(), 0) > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "Permute::Create: dims: got [", absl::StrJoin(dims, ", "),
         "], want each of -", std::max(size, 1), " to -1 once, at most ",
-        Shape::kMaxRank, ": dimensions of a row count from the back"));
+        Shape::kMaxRank, ": dimensions of a row count from the back");
   }
   return RowwiseTransform::Make(
       "Permute",

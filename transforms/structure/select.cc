@@ -5,7 +5,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/structure/key_paths.h"
@@ -152,9 +151,9 @@ absl::StatusOr<StepPlan> Exclude::PlanSteps(const TensorDictSpec& step) const {
         (!Drops(leaf.key) && !IsAtOrBelowAny(RootOf(leaf.key), roots))) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "Exclude::PlanSteps: excluded_keys: got \"", leaf.key,
-        "\", which the steps of an environment keep; exclude it in a buffer"));
+        "\", which the steps of an environment keep; exclude it in a buffer");
   }
   return StepPlan{.spec = KeptPart(step, [&](absl::string_view key) {
                     return !IsAtOrBelowAny(RootOf(key), roots);

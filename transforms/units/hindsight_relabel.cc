@@ -73,10 +73,10 @@ class HindsightRelabelTransform final : public UnitTransform {
     // Single rows, and one list of goals: what the unit of hindsight plans.
     const PlanLayout wanted = {.context = {{PlanLayout::kGoals, 1}}};
     if (plans == wanted) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         "HindsightRelabel: rows beside those of the batch: got a unit that "
         "plans ",
-        plans.ContextString(), ", want ", wanted.ContextString()));
+        plans.ContextString(), ", want ", wanted.ContextString());
   }
 
   absl::StatusOr<Reads> PlanReads(const TensorDictSpec& rows) const override {
@@ -196,9 +196,9 @@ class HindsightRelabelTransform final : public UnitTransform {
       is_right = goals.segments[i - 1] < goals.segments[i];
     }
     if (is_right) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat(
-        kApply, ": plan: got ", goals.rows.size(), " goals for ",
-        plan.draws.size(), " draws, want at most one a draw, and no mask"));
+    return Internal(kApply, ": plan: got ", goals.rows.size(), " goals for ",
+                    plan.draws.size(),
+                    " draws, want at most one a draw, and no mask");
   }
 
   // Asks one function for all relabelled rows and puts its answer into the
@@ -218,9 +218,8 @@ class HindsightRelabelTransform final : public UnitTransform {
         leaf.shape().WithSize(0, static_cast<int64_t>(relabelled.size()));
     RILL_RETURN_IF_ERROR(CheckLeaf(caller, key, made, leaf.dtype(), shape));
     if (!made.is_host() || !made.is_contiguous()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(caller, ": got ", made.DebugString(),
-                       ", want a contiguous tensor in host memory"));
+      return InvalidArgument(caller, ": got ", made.DebugString(),
+                             ", want a contiguous tensor in host memory");
     }
     PutRows(made, relabelled, leaf);
     return absl::OkStatus();
@@ -260,7 +259,7 @@ class HindsightRelabelTransform final : public UnitTransform {
 absl::StatusOr<std::unique_ptr<UnitTransform>> HindsightRelabel::Create(
     const Options& options) {
   if (options.reward == nullptr) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "HindsightRelabel::Create: reward: got none, want a function");
   }
   RILL_RETURN_IF_ERROR(transforms_internal::CheckKeys(

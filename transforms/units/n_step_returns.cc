@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -230,9 +229,8 @@ absl::Status NStepReturns::Sum(absl::string_view caller, absl::string_view key,
     SumRows<double>(plan, list, powers_, others.data<double>(), steps, width,
                     own.data<double>());
   } else {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": \"", key, "\": got ", DTypeName(own.dtype()),
-                     ", want float32 or float64"));
+    return InvalidArgument(caller, ": \"", key, "\": got ",
+                           DTypeName(own.dtype()), ", want float32 or float64");
   }
   return absl::OkStatus();
 }
@@ -266,13 +264,12 @@ absl::Status NStepReturns::TakeFlags(
 
 absl::StatusOr<NStepReturns> NStepReturns::Create(const Options& options) {
   if (options.num_steps < 1 || options.num_steps > kMaxSteps) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("NStepReturns::Create: num_steps: got ", options.num_steps,
-                     ", want 1 .. ", kMaxSteps));
+    return InvalidArgument("NStepReturns::Create: num_steps: got ",
+                           options.num_steps, ", want 1 .. ", kMaxSteps);
   }
   if (!(options.gamma > 0 && options.gamma <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "NStepReturns::Create: gamma: got ", options.gamma, ", want (0, 1]"));
+    return InvalidArgument("NStepReturns::Create: gamma: got ", options.gamma,
+                           ", want (0, 1]");
   }
   RILL_RETURN_IF_ERROR(transforms_internal::CheckSomeKeys(
       "NStepReturns::Create", "reward_keys", options.reward_keys));

@@ -200,9 +200,9 @@ absl::Status RowArithmeticTransform::CheckLayout(
     wanted.context.push_back({PlanLayout::kWindowEnds, 1});
   }
   if (plans.context != wanted.context) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         name(), ": rows beside those of the batch: got a unit that plans ",
-        plans.ContextString(), ", want ", wanted.ContextString()));
+        plans.ContextString(), ", want ", wanted.ContextString());
   }
   if (!parts_.sequence_marks.has_value()) return absl::OkStatus();
   return parts_.sequence_marks->CheckLayout(name(), plans);
@@ -360,12 +360,12 @@ absl::Status RowArithmeticTransform::CheckPlan(const SamplePlan& plan) const {
   for (const SamplePlan::Context& list : plan.context) {
     beside += list.rows.size();
   }
-  return absl::InternalError(absl::StrCat(
+  return Internal(
       apply_, ": plan: got ", transforms_internal::NumRows(plan), " rows of ",
       plan.draws.size(), " draws and ", beside, " rows beside them, want ",
       num_frames() - 1, " frames before each draw, at most ", num_steps() - 1,
       " steps behind it, the last row of each window, and in each draw no "
-      "padding between rows"));
+      "padding between rows");
 }
 
 absl::Status RowArithmeticTransform::Apply(const SamplePlan& plan,
@@ -416,8 +416,8 @@ absl::Status RowArithmeticTransform::Apply(const SamplePlan& plan,
 
 absl::Status Contradiction(absl::string_view what, absl::string_view got,
                            absl::string_view want) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "RowArithmetic::Create: ", what, ": got \"", got, "\", want ", want));
+  return InvalidArgument("RowArithmetic::Create: ", what, ": got \"", got,
+                         "\", want ", want);
 }
 
 // A leaf is summed or stacked, and the flags that slices mark are those that

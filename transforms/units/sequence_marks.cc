@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/units/sequence_marks.h"
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -27,9 +26,8 @@ constexpr int64_t kMaxRows = int64_t{1} << 30;
 
 absl::Status CheckCount(absl::string_view option, int64_t got, int64_t least) {
   if (got >= least && got <= kMaxRows) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("SequenceMarks::Create: ", option, ": got ", got, ", want ",
-                   least, " .. 2^30"));
+  return InvalidArgument("SequenceMarks::Create: ", option, ": got ", got,
+                         ", want ", least, " .. 2^30");
 }
 
 }  // namespace
@@ -40,11 +38,11 @@ absl::Status SequenceMarks::CheckLayout(absl::string_view caller,
       plans.bootstrap == options_.bootstrap) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
+  return InvalidArgument(
       caller, ": burn_in, length and bootstrap of SequenceMarks: got ",
       options_.burn_in, ", ", options_.length, " and ", options_.bootstrap,
       ", want the unit's ", plans.burn_in, ", ", plans.length, " and ",
-      plans.bootstrap));
+      plans.bootstrap);
 }
 
 OptionValues SequenceMarks::option_values() const {
@@ -97,9 +95,9 @@ absl::Status SequenceMarks::Apply(absl::string_view caller,
     // The unit plans all rows of the burn-in, and at least one to learn from.
     const int64_t count = rows.end - rows.begin;
     if (count <= options_.burn_in || count > total()) {
-      return absl::InternalError(absl::StrCat(
-          caller, ": plan: got ", count, " rows of draw ", rows.draw, ", want ",
-          options_.burn_in + 1, " to ", total()));
+      return Internal(caller, ": plan: got ", count, " rows of draw ",
+                      rows.draw, ", want ", options_.burn_in + 1, " to ",
+                      total());
     }
     // Rows that pad count as steps too: learning_mask says which part of the
     // sequence a row is of, validity_mask whether it is real.

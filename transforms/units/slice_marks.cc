@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
 #include "rill/transforms/fill_value.h"
@@ -161,9 +160,8 @@ absl::StatusOr<SliceMarks> SliceMarks::Create(const Options& options) {
     RILL_RETURN_IF_ERROR(CheckKey(*keys[i])) << "SliceMarks::Create: key";
     for (size_t j = 0; j < i; ++j) {
       if (*keys[i] != *keys[j]) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("SliceMarks::Create: got the key \"", *keys[i],
-                       "\" twice, want four keys"));
+      return InvalidArgument("SliceMarks::Create: got the key \"", *keys[i],
+                             "\" twice, want four keys");
     }
   }
   return SliceMarks(options);

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/transforms/fill_value.h"
 #include "rill/transforms/leaves.h"
@@ -111,10 +110,10 @@ absl::StatusOr<StackFrames::Layout> StackFrames::LayoutOf(
   const int rank = frame.rank() + (options_.new_dim ? 1 : 0);
   const int at = rank + options_.dim;
   if (at < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         caller, ": \"", key, "\": got frames ", frame.ToString(),
         ", want the dimension ", options_.dim,
-        "; stack along a new one (new_dim) or unsqueeze the leaf"));
+        "; stack along a new one (new_dim) or unsqueeze the leaf");
   }
   Layout layout;
   layout.pieces.outer = frame.Prefix(at).num_elements();
@@ -135,9 +134,9 @@ absl::StatusOr<StackFrames::Layout> StackFrames::LayoutOf(
       absl::MakeConstSpan(sizes.data(), static_cast<size_t>(rank)));
   // One dimension more is the batch's, so a row has at most kMaxRank - 1.
   if (!is_countable || !stack.ok() || rank >= Shape::kMaxRank) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": \"", key, "\": got frames ", frame.ToString(), ", want ",
-        options_.num_frames, " of them inside the limits of a shape"));
+    return InvalidArgument(caller, ": \"", key, "\": got frames ",
+                           frame.ToString(), ", want ", options_.num_frames,
+                           " of them inside the limits of a shape");
   }
   layout.stack = *stack;
   return layout;
@@ -183,9 +182,8 @@ absl::StatusOr<LeafSpec> StackFrames::StackSpec(
   RILL_ASSIGN_OR_RETURN(const LeafSpec before,
                         FindSpec(caller, before_key, rows));
   if (before.dtype != frame.dtype || !(before.shape == frame.shape)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": \"", key, "\": got ", frame.ToString(),
-                     ", want \"", before_key, "\"'s ", before.ToString()));
+    return InvalidArgument(caller, ": \"", key, "\": got ", frame.ToString(),
+                           ", want \"", before_key, "\"'s ", before.ToString());
   }
   RILL_ASSIGN_OR_RETURN(const Layout layout,
                         LayoutOf(caller, key, frame.dtype, frame.shape));
@@ -402,7 +400,7 @@ void StackFrames::JoinedSlots(const SamplePlan& plan,
 absl::StatusOr<StackFrames> StackFrames::Create(const Options& options,
                                                 absl::string_view caller) {
   const auto bad = [caller](const auto&... what) {
-    return absl::InvalidArgumentError(absl::StrCat(caller, ": ", what...));
+    return InvalidArgument(caller, ": ", what...);
   };
   if (options.num_frames < 1 || options.num_frames > kMaxFrames) {
     return bad("num_frames: got ", options.num_frames, ", want 1 .. ",

@@ -29,10 +29,10 @@ bool IsWhole(size_t num_draws, size_t num_rows,
 absl::Status NotWhole(absl::string_view caller, absl::string_view list,
                       size_t num_draws, size_t num_rows, size_t num_segments,
                       size_t num_mask) {
-  return absl::InternalError(absl::StrCat(
+  return Internal(
       caller, ": plan: ", list, ": got ", num_rows, " rows, ", num_segments,
       " segments and ", num_mask, " mask values over ", num_draws,
-      " draws, want as many of each, segments of the draws and ascending"));
+      " draws, want as many of each, segments of the draws and ascending");
 }
 
 // A dictionary of [rows], or of more rows where it may have more: memory of
@@ -44,9 +44,9 @@ absl::Status CheckShape(absl::string_view caller, absl::string_view what,
   if (got.rank() == 1 && (may_have_more ? got[0] >= rows : got[0] == rows)) {
     return absl::OkStatus();
   }
-  return absl::InternalError(absl::StrCat(
-      caller, ": ", what, ": got batch shape ", got.ToString(), ", want [",
-      rows, "], the rows of the plan", may_have_more ? ", or more" : ""));
+  return Internal(caller, ": ", what, ": got batch shape ", got.ToString(),
+                  ", want [", rows, "], the rows of the plan",
+                  may_have_more ? ", or more" : "");
 }
 
 }  // namespace
@@ -59,9 +59,8 @@ int64_t NumRows(const SamplePlan& plan) {
 absl::Status CheckLists(absl::string_view caller, const SamplePlan& plan,
                         size_t num_lists) {
   if (plan.context.size() != num_lists) {
-    return absl::InternalError(
-        absl::StrCat(caller, ": plan: got ", plan.context.size(),
-                     " lists of context, want ", num_lists));
+    return Internal(caller, ": plan: got ", plan.context.size(),
+                    " lists of context, want ", num_lists);
   }
   const size_t draws = plan.draws.size();
   if (!IsWhole(draws, plan.rows.size(), plan.segments, plan.mask)) {
@@ -83,9 +82,8 @@ absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
                         const TensorDict& batch) {
   RILL_RETURN_IF_ERROR(CheckLists(caller, plan, num_lists));
   if (context.size() != num_lists) {
-    return absl::InternalError(
-        absl::StrCat(caller, ": plan: got ", context.size(),
-                     " dictionaries of lists of context, want ", num_lists));
+    return Internal(caller, ": plan: got ", context.size(),
+                    " dictionaries of lists of context, want ", num_lists);
   }
   RILL_RETURN_IF_ERROR(CheckShape(caller, "batch", NumRows(plan),
                                   /*may_have_more=*/false, batch));
@@ -103,9 +101,8 @@ absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
 absl::Status CheckOneRowADraw(absl::string_view caller,
                               const SamplePlan& plan) {
   if (plan.rows.empty()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(caller, ": plan: got ",
-                                          plan.rows.size(),
-                                          " rows, want none beside the draws"));
+  return Internal(caller, ": plan: got ", plan.rows.size(),
+                  " rows, want none beside the draws");
 }
 
 bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }
@@ -113,9 +110,8 @@ bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }
 absl::Status CheckIsNew(absl::string_view caller, absl::string_view key,
                         const TensorDictSpec& rows) {
   if (rows.Find(key) == nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": rows: got a leaf \"", key,
-                   "\", want none: this adds it; rename it"));
+  return InvalidArgument(caller, ": rows: got a leaf \"", key,
+                         "\", want none: this adds it; rename it");
 }
 
 }  // namespace rill::transforms_internal

@@ -73,9 +73,8 @@ absl::Status NotFinite(absl::string_view leaf, int64_t element,
     index[d] = element % size;
     element /= size;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(kName, ": ", leaf, ": got NaN or an infinity at [",
-                   absl::StrJoin(index, ", "), "], want finite values"));
+  return InvalidArgument(kName, ": ", leaf, ": got NaN or an infinity at [",
+                         absl::StrJoin(index, ", "), "], want finite values");
 }
 
 // Checks some rows of leaf `place` of a side of steps. The place counts leaves

@@ -6,7 +6,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/transforms/values/sip_hash.h"
@@ -46,9 +45,8 @@ class HashMap final : public RowMap {
 absl::StatusOr<std::unique_ptr<RowwiseTransform>> Hash::Create(
     const Options& options) {
   if (options.dtype != DType::kInt64 && options.dtype != DType::kUInt8) {
-    return absl::InvalidArgumentError(absl::StrCat("Hash::Create: dtype: got ",
-                                                   DTypeName(options.dtype),
-                                                   ", want int64 or uint8"));
+    return InvalidArgument("Hash::Create: dtype: got ",
+                           DTypeName(options.dtype), ", want int64 or uint8");
   }
   return RowwiseTransform::Make(
       "Hash",

@@ -26,7 +26,7 @@ constexpr absl::string_view kCreate = "ObservationNorm::Create";
 constexpr absl::string_view kInitStats = "ObservationNorm::InitStats";
 
 absl::Status BadStats(absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(kInitStats, ": ", what));
+  return InvalidArgument(kInitStats, ": ", what);
 }
 
 // Numbers of many elements are compared by their hash: a checkpoint holds a
@@ -147,10 +147,10 @@ absl::Status AddBatch(const TensorDict& batch,
 absl::StatusOr<std::unique_ptr<RowwiseTransform>> ObservationNorm::Create(
     const Options& options) {
   if (options.loc.empty() || options.scale.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCreate, ": loc and scale: got ", options.loc.size(),
-                     " and ", options.scale.size(),
-                     " numbers, want some of each; InitStats computes them"));
+    return InvalidArgument(
+        kCreate, ": loc and scale: got ", options.loc.size(), " and ",
+        options.scale.size(),
+        " numbers, want some of each; InitStats computes them");
   }
   const bool divides = options.standard_normal;
   RowStep step = {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 
 namespace rill {
@@ -55,15 +54,14 @@ absl::StatusOr<std::unique_ptr<RowwiseTransform>> Unary::Create(
     Options options) {
   constexpr absl::string_view kCaller = "Unary::Create";
   if (options.fn == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": fn: got none, want a function of rows"));
+    return InvalidArgument(kCaller, ": fn: got none, want a function of rows");
   }
   // A function without keys would never be called, and keys without one have no
   // meaning.
   if ((options.inv_fn == nullptr) != options.in_keys_inv.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return InvalidArgument(
         kCaller, ": inv_fn: got ", options.inv_fn == nullptr ? "none" : "one",
-        ", want a function where there are in_keys_inv, and only there"));
+        ", want a function where there are in_keys_inv, and only there");
   }
   RowwiseTransform::Rows rows = {
       .map = std::make_shared<FunctionMap>(std::move(options.fn),

@@ -6,7 +6,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/transforms/rows/row_steps.h"
 
@@ -21,9 +20,8 @@ absl::Status CheckBound(absl::string_view option, std::optional<double> bound) {
   if (!bound.has_value() || std::isfinite(static_cast<float>(*bound))) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(option, ": got ", *bound,
-                   ", want a finite float32, or none for no bound"));
+  return InvalidArgument(option, ": got ", *bound,
+                         ", want a finite float32, or none for no bound");
 }
 
 // A clip with an infinity where there is no bound. Options are named in
@@ -34,15 +32,13 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeClip(
   RILL_RETURN_IF_ERROR(CheckBound(low_option, low));
   RILL_RETURN_IF_ERROR(CheckBound(high_option, high));
   if (!low.has_value() && !high.has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(low_option, " and ", high_option,
-                     ": got none, want at least one of them"));
+    return InvalidArgument(low_option, " and ", high_option,
+                           ": got none, want at least one of them");
   }
   // A missing `low` compares less than any bound, a missing `high` is excluded.
   if (low > high && high.has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(low_option, " and ", high_option, ": got ", *low, " and ",
-                     *high, ", want the first to be no more"));
+    return InvalidArgument(low_option, " and ", high_option, ": got ", *low,
+                           " and ", *high, ", want the first to be no more");
   }
   return MakeRowStep({.kind = RowStep::Kind::kClip,
                       .low = low.value_or(-kInfinity),

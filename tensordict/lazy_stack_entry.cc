@@ -55,7 +55,7 @@ class LazyStackEntry final : public NonTensorEntry {
   absl::StatusOr<EntryValue> Map(const ShapeOp& op, LeafFn fn,
                                  const EntryPath& path) const override {
     const int stack_dim = stack_.stack_dim();
-    absl::StatusOr<LazyStack> mapped = Internal("");
+    absl::StatusOr<LazyStack> mapped = absl::InternalError("");
     if (stack_dim >= op.old_rank) {
       // Behind the dimensions that change, which are the members' first ones.
       mapped = stack_.MapMembers(stack_dim - op.old_rank + op.prefix.rank(),

@@ -7,10 +7,13 @@
 
 #include <cerrno>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "rill/base/clock.h"
+#include "rill/base/fault_point.h"
 
 namespace rill {
 namespace {
@@ -42,6 +45,17 @@ TEST(PollUntilTest, AnErrorOfTheSystemComesBackAtOnce) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(found, -1);
   EXPECT_EQ(error, EINVAL);
+}
+
+TEST(PollUntilTest, APlantedErrorIsOneOfMemory) {
+  ScopedFaultHook hook([](absl::string_view point, absl::string_view entries) {
+    return point == "process.poll" && entries == "1"
+               ? absl::InternalError("planted")
+               : absl::OkStatus();
+  });
+  pollfd entry = {-1, POLLIN, 0};
+  EXPECT_EQ(PollUntil({&entry, 1}, absl::InfiniteFuture()), -1);
+  EXPECT_EQ(errno, ENOMEM);
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ the fixed choice. It is taken whole where there is no base, where nothing
 changed since, or where what changed is no part of a package's own build
 (.bazelrc, WORKSPACE, .bzl, tools/). Otherwise the answer is every test that
 depends on a changed file; more than N of them (default 100) are cut down to
-those of the changed packages and of the fixed choice. With --tag only tests
+those of the changed packages and of the fixed choice, and if these are still
+more than N, to the fixed choice. With --tag only tests
 that have it. No line at all: the change reaches no test.
 RILL_BAZEL=PATH names Bazel.
 """
@@ -120,7 +121,10 @@ def choose(files, fixed, tag, limit, ask, is_package):
     cut = among("%s intersect (%s)" % (reached, " + ".join(packages + fixed)))
     say("%d files changed, %d tests reached, %d of them in the changed packages or the fixed choice"
         % (len(files), len(labels), len(cut)))
-    return cut
+    if len(cut) <= limit:
+        return cut
+    say("more than %d: the fixed choice" % limit)
+    return among(patterns)
 
 
 def main(arguments):

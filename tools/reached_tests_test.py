@@ -59,6 +59,11 @@ class ReachedTestsTest(unittest.TestCase):
         self.assertEqual(self.choose(["storage/a.h"], [["//1", "//2", "//3"], ["//1"]], limit=2), ["//1"])
         self.assertIn("intersect (//storage:all + //base/... + //storage:ring_test)", self.asked[1])
 
+    def test_a_change_of_too_many_packages_is_the_fixed_choice(self):
+        answers = [["//1", "//2", "//3"], ["//1", "//2", "//3"], ["//f"]]
+        self.assertEqual(self.choose(["storage/a.h"], answers, limit=2), ["//f"])
+        self.assertNotIn("rdeps", self.asked[2])
+
     def test_tag_limits_the_answer(self):
         self.choose(["base/a.cc"], [[]], tag="threads")
         self.assertIn("threads", self.asked[0])

@@ -28,16 +28,12 @@
 namespace rill {
 namespace {
 
+using transforms_internal::kVecNormRoom;
 using transforms_internal::NormaliseRows;
 using transforms_internal::VecNormCall;
 
 // Keeps 1 + 2 n, the size of a state, far from overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 40;  // Of a row.
-
-// Rows of a few lanes with fewer elements together are packed, on the stack.
-constexpr int64_t kPacked = 512;
-// Statistics of no more elements are made on the stack.
-constexpr int64_t kSmall = 512;
 
 class VecNormTransform final : public StepTransform {
  public:
@@ -112,10 +108,10 @@ class VecNormTransform final : public StepTransform {
 
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* state) const override {
-    size_t lanes[kPacked];
+    size_t lanes[kVecNormRoom];
     size_t count = 0;
     ForMaskedLanes(mask, [&](size_t lane) {
-      if (count < kPacked) lanes[count] = lane;
+      if (count < kVecNormRoom) lanes[count] = lane;
       ++count;
     });
     return MapLeaves(
@@ -156,7 +152,7 @@ class VecNormTransform final : public StepTransform {
   struct Lanes {
     int64_t count = 0;
     absl::Span<const uint8_t> mask = {};  // Empty: all.
-    const size_t* lanes = nullptr;        // The first kPacked of the mask.
+    const size_t* lanes = nullptr;        // The first kVecNormRoom of the mask.
   };
 
   absl::Status MapLeaves(bool is_next, const Lanes& lanes, Leaves leaves,
@@ -180,16 +176,14 @@ class VecNormTransform final : public StepTransform {
             "VecNorm: state: \"", key, "\": want contiguous float64",
             shape.ToString(), "; start with InitialState");
       }
-      // On an error the caller keeps the old statistics. So new ones are made
-      // apart, and then written over a tensor that nobody else holds, or they
-      // are in a tensor of their own.
+      // On an error the caller keeps the old statistics. So new ones are
+      // written over a tensor that nobody else holds when all are known, or
+      // they are in a tensor of their own.
       const int64_t n = options_.shapes[leaf.key].num_elements();
       double* const statistics = before->data<double>();
-      if (options_.frozen || (is_own && n <= kSmall)) {
-        double room[1 + 2 * kSmall];
+      if (options_.frozen || (is_own && n <= kVecNormRoom)) {
         RILL_RETURN_IF_ERROR(
-            MapLeaf(leaf.in, n, lanes, from, to, statistics, room));
-        if (!options_.frozen) std::copy_n(room, 1 + 2 * n, statistics);
+            MapLeaf(leaf.in, n, lanes, from, to, statistics, statistics));
         continue;
       }
       RILL_ASSIGN_OR_RETURN(Tensor after, spare_.Take(DType::kFloat64, shape));
@@ -203,24 +197,25 @@ class VecNormTransform final : public StepTransform {
   absl::Status MapLeaf(absl::string_view key, int64_t n, const Lanes& lanes,
                        const BoundLeaf& from, const BoundLeaf& to,
                        const double* before, double* after) const {
-    const bool is_packed =
-        !lanes.mask.empty() && lanes.count * std::max<int64_t>(1, n) <= kPacked;
-    const bool is_masked = !lanes.mask.empty() && !is_packed;
+    const bool is_listed =
+        !lanes.mask.empty() &&
+        lanes.count * std::max<int64_t>(1, n) <= kVecNormRoom;
+    const bool is_masked = !lanes.mask.empty() && !is_listed;
     // Made at once and passed by reference: a copy would wait for the stores.
     const VecNormCall call = {
         .n = n,
         .rows = lanes.count,
         .mask = is_masked ? lanes.mask : absl::Span<const uint8_t>(),
         .first = is_masked ? static_cast<int64_t>(lanes.lanes[0]) : 0,
+        .lanes = is_listed ? lanes.lanes : nullptr,
         .decay = options_.decay,
         .eps = options_.eps,
         .frozen = options_.frozen,
         .before = before,
         .after = after};
-    const size_t* const packed = is_packed ? lanes.lanes : nullptr;
     if (from.dtype == DType::kFloat32
-            ? MapLanes<float>(from, to, packed, call)
-            : MapLanes<double>(from, to, packed, call)) {
+            ? Normalise<float>(call, from, to)
+            : Normalise<double>(call, from, to)) {
       return absl::OkStatus();
     }
     return InvalidArgument(
@@ -229,48 +224,12 @@ class VecNormTransform final : public StepTransform {
         "to learn from; the statistics stay");
   }
 
-  // False where moments are not finite. `packed`: the lanes of a call of few
-  // rows, null for others.
+  // False where moments are not finite.
   template <typename T>
-  static bool MapLanes(const BoundLeaf& from, const BoundLeaf& to,
-                       const size_t* packed, const VecNormCall& call) {
-    const T* const in = reinterpret_cast<const T*>(from.data);
-    T* const out = reinterpret_cast<T*>(to.data);
-    return packed != nullptr ? MapPacked(call, packed, in, out)
-                             : NormaliseRows(call, in, out);
-  }
-
-  // Few rows here and there, as rows that follow one another.
-  template <typename T>
-  static bool MapPacked(const VecNormCall& call, const size_t* lanes,
-                        const T* in, T* out) {
-    T packed[kPacked];
-    CopyRows(call, lanes, [&](int64_t row, int64_t at, auto size) {
-      std::memcpy(packed + at, in + row, size * sizeof(T));
-    });
-    const bool is_finite = NormaliseRows(call, packed, packed);
-    CopyRows(call, lanes, [&](int64_t row, int64_t at, auto size) {
-      std::memcpy(out + row, packed + at, size * sizeof(T));
-    });
-    return is_finite;
-  }
-
-  // Calls fn(element, place in the packed rows, size) for parts of rows. Sizes
-  // are constants, so that a copy is one instruction.
-  template <typename Fn>
-  static void CopyRows(const VecNormCall& call, const size_t* lanes,
-                       const Fn& fn) {
-    int64_t at = 0;
-    for (int64_t i = 0; i < call.rows; ++i) {
-      int64_t row = static_cast<int64_t>(lanes[i]) * call.n;
-      const int64_t end = row + call.n;
-      for (; row + 4 <= end; row += 4, at += 4) {
-        fn(row, at, std::integral_constant<size_t, 4>());
-      }
-      for (; row < end; ++row, ++at) {
-        fn(row, at, std::integral_constant<size_t, 1>());
-      }
-    }
+  static bool Normalise(const VecNormCall& call, const BoundLeaf& from,
+                        const BoundLeaf& to) {
+    return NormaliseRows(call, reinterpret_cast<const T*>(from.data),
+                         reinterpret_cast<T*>(to.data));
   }
 
   const VecNorm::Options options_;

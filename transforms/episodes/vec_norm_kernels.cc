@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 // Highway includes this file again for each instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -372,13 +373,13 @@ bool Learn(const VecNormCall& call, const Weights& weights,
                       shift, factor);
 }
 
-// Rows of one vector. All numbers of a call stay in registers: where rows are
-// few, to store and load them takes most of the time. The same additions in the
-// same order as in groups of two rows. Some rows were seen before, and none is
-// masked.
-template <typename T>
-bool NormaliseFour(const VecNormCall& call, const Weights& weights, const T* in,
-                   T* out) {
+// Rows of one vector, the i-th of which begins at element at(i). All numbers of
+// a call stay in registers: where rows are few, to store and load them takes
+// most of the time. The same additions in the same order as in groups of two
+// rows. Some rows were seen before, and none is masked.
+template <typename T, typename At>
+HWY_ATTR bool NormaliseFour(const VecNormCall& call, const Weights& weights,
+                            const At& at, const T* in, T* out) {
   using Vector = hn::Vec<Four>;
   const Access<Four, true> access;
   const Vector shift = access.Load(call.before + 1);
@@ -388,39 +389,37 @@ bool NormaliseFour(const VecNormCall& call, const Weights& weights, const T* in,
   Vector second_b = first_a;
   int64_t row = 0;
   for (; row + 2 <= call.rows; row += 2) {
-    const Vector a = hn::Sub(access.Load(in + 4 * row), shift);
-    const Vector b = hn::Sub(access.Load(in + 4 * row + 4), shift);
+    const Vector a = hn::Sub(access.Load(in + at(row)), shift);
+    const Vector b = hn::Sub(access.Load(in + at(row + 1)), shift);
     first_a = hn::Add(first_a, a);
     first_b = hn::Add(first_b, b);
     second_a = hn::Add(second_a, hn::Mul(a, a));
     second_b = hn::Add(second_b, hn::Mul(b, b));
   }
   if (row < call.rows) {
-    const Vector a = hn::Sub(access.Load(in + 4 * row), shift);
+    const Vector a = hn::Sub(access.Load(in + at(row)), shift);
     first_a = hn::Add(first_a, a);
     second_a = hn::Add(second_a, hn::Mul(a, a));
   }
   const auto merged =
       Merge(Four(), call, weights, hn::Add(first_a, first_b),
             hn::Add(second_a, second_b), shift, access.Load(call.before + 5));
+  if (!AreFinite(Four(), merged)) return false;
   call.after[0] = weights.all;
   access.Store(merged.center, call.after + 1);
   access.Store(merged.squares, call.after + 5);
   const Vector factor = Factor(Four(), call, weights, merged);
   for (row = 0; row < call.rows; ++row) {
-    const Vector d = hn::Sub(access.Load(in + 4 * row), merged.center);
-    access.Store(hn::Mul(d, factor), out + 4 * row);
+    const Vector d = hn::Sub(access.Load(in + at(row)), merged.center);
+    access.Store(hn::Mul(d, factor), out + at(row));
   }
-  return AreFinite(Four(), merged);
+  return true;
 }
 
+// Rows of any width, in blocks of columns.
 template <typename T>
-bool NormaliseAll(const VecNormCall& call, const T* in, T* out) {
-  const Weights weights(call);
-  if (call.n == 4 && hn::Lanes(Four()) == 4 && call.before[0] > 0 &&
-      call.mask.empty() && !call.frozen) {
-    return NormaliseFour(call, weights, in, out);
-  }
+bool NormaliseBlocks(const VecNormCall& call, const Weights& weights,
+                     const T* in, T* out) {
   if (!call.frozen) call.after[0] = weights.all;
   double shift[kColumns];
   double factor[kColumns];
@@ -458,6 +457,62 @@ bool NormaliseAll(const VecNormCall& call, const T* in, T* out) {
                 });
               });
     });
+  }
+  return is_finite;
+}
+
+// Calls fn(element, place in the packed rows, size) for parts of rows. Sizes
+// are constants, so that a copy is one instruction.
+template <typename Fn>
+void ForPartsOfLanes(const VecNormCall& call, const Fn& fn) {
+  int64_t at = 0;
+  for (int64_t i = 0; i < call.rows; ++i) {
+    int64_t row = static_cast<int64_t>(call.lanes[i]) * call.n;
+    const int64_t end = row + call.n;
+    for (; row + 4 <= end; row += 4, at += 4) {
+      fn(row, at, std::integral_constant<size_t, 4>());
+    }
+    for (; row < end; ++row, ++at) {
+      fn(row, at, std::integral_constant<size_t, 1>());
+    }
+  }
+}
+
+template <typename T>
+bool NormaliseAll(const VecNormCall& call, const T* in, T* out) {
+  const Weights weights(call);
+  if (call.n == 4 && hn::Lanes(Four()) == 4 && call.before[0] > 0 &&
+      call.mask.empty() && !call.frozen) {
+    if (call.lanes == nullptr) {
+      return NormaliseFour(
+          call, weights, [](int64_t row) { return 4 * row; }, in, out);
+    }
+    return NormaliseFour(
+        call, weights,
+        [&call](int64_t row) {
+          return 4 * static_cast<int64_t>(call.lanes[row]);
+        },
+        in, out);
+  }
+  double statistics[1 + 2 * kVecNormRoom];
+  VecNormCall apart = call;
+  if (call.after == call.before) apart.after = statistics;
+  bool is_finite;
+  if (call.lanes == nullptr) {
+    is_finite = NormaliseBlocks(apart, weights, in, out);
+  } else {
+    // Few rows here and there, as rows that follow one another.
+    T packed[kVecNormRoom];
+    ForPartsOfLanes(call, [&](int64_t row, int64_t at, auto size) {
+      std::memcpy(packed + at, in + row, size * sizeof(T));
+    });
+    is_finite = NormaliseBlocks(apart, weights, packed, packed);
+    ForPartsOfLanes(call, [&](int64_t row, int64_t at, auto size) {
+      std::memcpy(out + row, packed + at, size * sizeof(T));
+    });
+  }
+  if (is_finite && apart.after != call.after && !call.frozen) {
+    std::copy_n(statistics, 1 + 2 * call.n, call.after);
   }
   return is_finite;
 }

@@ -2,11 +2,15 @@
 #ifndef RILL_TRANSFORMS_EPISODES_VEC_NORM_KERNELS_H_
 #define RILL_TRANSFORMS_EPISODES_VEC_NORM_KERNELS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
 
 namespace rill::transforms_internal {
+
+// What a call may ask to be kept on the stack.
+inline constexpr int64_t kVecNormRoom = 512;
 
 // Rows of a leaf [lanes, n], and their statistics. Statistics are 1 + 2 n
 // numbers: the weight of all rows, the elements' means, and their sums of
@@ -17,10 +21,14 @@ struct VecNormCall {
   // Those with mask[row] != 0, from the first one on; empty: the first `rows`.
   absl::Span<const uint8_t> mask = {};
   int64_t first = 0;
+  // Or these `rows` lanes, of at most kVecNormRoom elements together.
+  const size_t* lanes = nullptr;
   double decay = 1;
   double eps = 0;       // The least deviation.
   bool frozen = false;  // Learns nothing and writes no statistics.
   const double* before = nullptr;
+  // May be `before` where n <= kVecNormRoom, and then changes only where all is
+  // finite.
   double* after = nullptr;
 };
 

@@ -13,15 +13,13 @@
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/lane_errors.h"
-#include "rill/specs/bound_rows.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/masked_lanes.h"
 
-// States. A call of the transforms works on next_states(), which begin with the
-// values of states(), and CommitStates lets the two change places when the
-// whole call has succeeded. A call that fails so leaves states() as they were.
-// Small tensors are copied, so that a transform may write them in place; others
-// are shared. Dictionaries are kept, not made: steps allocate nothing.
+// States. KeepStates begins a call of the transforms, and where one of them
+// fails, RestoreStates sets what was kept. Values of small tensors are copied,
+// so that a transform may write them in place; others are shared. Steps
+// allocate nothing.
 
 namespace rill {
 namespace {
@@ -71,23 +69,6 @@ void CopyLanes(absl::Span<const int64_t> lanes, int64_t width,
   }
 }
 
-// Gives a tensor of `to` the values of that of `from`. False where it is not in
-// `from`.
-bool CopyTensor(const std::string& key, const TensorDict& from,
-                TensorDict* to) {
-  const Tensor* const source = from.Find(key);
-  if (source == nullptr) return false;
-  const Tensor* const target = to->Find(key);
-  if (target == nullptr || source->size_bytes() > kCopiedBytes ||
-      !source->is_host() || !source->is_contiguous() ||
-      !MayReuse(*target, source->dtype(), {}, source->shape(), {})) {
-    return to->Set(key, *source).ok();
-  }
-  std::memcpy(target->raw_data(), source->raw_data(),
-              static_cast<size_t>(source->size_bytes()));
-  return true;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
@@ -95,7 +76,7 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
   if (env == nullptr) {
     return InvalidArgument(kCreate, ": env: got null, want an environment");
   }
-  States states;
+  std::vector<TensorDict> states;
   for (size_t i = 0; i < transforms.size(); ++i) {
     if (transforms[i] == nullptr) {
       return InvalidArgument(kCreate, ": transforms[", i,
@@ -103,10 +84,8 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
     }
     RILL_ASSIGN_OR_RETURN(const TensorDict initial,
                           transforms[i]->InitialState(env->lanes()));
-    for (std::vector<TensorDict>& state : states) {
-      RILL_ASSIGN_OR_RETURN(state.emplace_back(),
-                            envs_internal::OwnState(initial));
-    }
+    RILL_ASSIGN_OR_RETURN(states.emplace_back(),
+                          envs_internal::OwnState(initial));
   }
   if (!transforms.empty() && !env->spec().device.is_cpu()) {
     return InvalidArgument(
@@ -122,7 +101,7 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
 }
 
 TransformedEnv::TransformedEnv(std::unique_ptr<Env> env, Transforms transforms,
-                               Steps steps, States states)
+                               Steps steps, std::vector<TensorDict> states)
     : Env(std::move(steps.spec), std::move(steps.step)),
       env_(std::move(env)),
       transforms_(std::move(transforms)),
@@ -130,16 +109,17 @@ TransformedEnv::TransformedEnv(std::unique_ptr<Env> env, Transforms transforms,
       done_(static_cast<size_t>(env_->lanes()), 0),
       mask_(done_.size(), 0),
       lanes_found_(done_.size(), 0),
-      all_states_(std::move(states)) {
+      states_(std::move(states)) {
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    this->states()[i].ForEachLeaf([&](absl::string_view key, const Tensor&) {
-      state_keys_.push_back({i, std::string(key)});
+    states_[i].ForEachLeaf([&](absl::string_view key, const Tensor&) {
+      state_leaves_.push_back({i, std::string(key)});
     });
   }
 }
 
-absl::Status TransformedEnv::Annotate(size_t i, absl::Status status) const {
+absl::Status TransformedEnv::Check(size_t i, const absl::Status& status) {
   if (status.ok()) return status;
+  RestoreStates();
   return envs_internal::AnnotateTransform(status, *env_, i, *transforms_[i]);
 }
 
@@ -149,26 +129,40 @@ void TransformedEnv::CopyRows(const Steps::Link& link) {
               static_cast<size_t>(to.width * env_->lanes()));
 }
 
-// Copies a dictionary whole where its keys differ from those of InitialState: a
-// loaded state may lack a dictionary without leaves.
-void TransformedEnv::StartStates() {
-  for (const StateKey& at : state_keys_) {
-    const TensorDict& from = states()[at.transform];
-    TensorDict& to = next_states()[at.transform];
-    if (!CopyTensor(at.key, from, &to)) to = from;
+void TransformedEnv::KeepStates() {
+  for (StateLeaf& leaf : state_leaves_) {
+    const Tensor* const now = states_[leaf.transform].Find(leaf.key);
+    if (now == nullptr) continue;  // Against what a transform promises.
+    const bool is_plain = now->is_host() && now->is_contiguous();
+    if (leaf.copied >= 0 && is_plain && leaf.before.dtype() == now->dtype() &&
+        leaf.before.shape() == now->shape()) {
+      std::memcpy(leaf.before.raw_data(), now->raw_data(),
+                  static_cast<size_t>(leaf.copied));
+      continue;
+    }
+    leaf.before = *now;
+    leaf.copied = -1;
+    if (!is_plain || now->size_bytes() > kCopiedBytes) continue;
+    absl::StatusOr<Tensor> copy = now->Clone();
+    if (!copy.ok()) continue;
+    leaf.before = *std::move(copy);
+    leaf.copied = now->size_bytes();
   }
 }
 
-void TransformedEnv::CommitStates() { now_ = 1 - now_; }
+void TransformedEnv::RestoreStates() {
+  for (StateLeaf& leaf : state_leaves_) {
+    states_[leaf.transform].Set(leaf.key, leaf.before).IgnoreError();
+    leaf.copied = -1;
+  }
+}
 
 absl::Status TransformedEnv::Seed(uint64_t seed) {
   RILL_RETURN_IF_ERROR(env_->Seed(seed));
-  StartStates();
+  KeepStates();
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    RILL_RETURN_IF_ERROR(
-        Annotate(i, transforms_[i]->OnSeed(seed, &next_states()[i])));
+    RILL_RETURN_IF_ERROR(Check(i, transforms_[i]->OnSeed(seed, &states_[i])));
   }
-  CommitStates();
   return absl::OkStatus();
 }
 
@@ -176,7 +170,7 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
   if (transforms_.empty()) return env_->Reset(mask);
   RILL_RETURN_IF_ERROR(CheckMask("TransformedEnv::Reset", spec(), mask));
   RILL_RETURN_IF_ERROR(env_->Reset(mask));
-  StartStates();
+  KeepStates();
   // Transforms run from the environment outwards. Before each, the leaves of
   // the root that it replaces get the rows that come before it.
   absl::Span<const int64_t> lanes = FindLanes(mask.lanes, lanes_found_);
@@ -187,9 +181,8 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
       CopyLanes(lanes, to.width, steps_.buffers[link.from].tensor.raw_data(),
                 to.tensor.raw_data());
     }
-    RILL_RETURN_IF_ERROR(
-        Annotate(i, transforms_[i]->OnReset(mask.lanes, steps_.leaves[i],
-                                            &next_states()[i])));
+    RILL_RETURN_IF_ERROR(Check(
+        i, transforms_[i]->OnReset(mask.lanes, steps_.leaves[i], &states_[i])));
   }
   for (const int64_t lane : lanes) done_[lane] = 0;
   // A group that began on its own changed rows of the root too. No transform
@@ -207,7 +200,6 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
     CopyLanes(lanes, buffer.width, buffer.tensor.raw_data(),
               buffer.outer.raw_data());
   }
-  CommitStates();
   return absl::OkStatus();
 }
 
@@ -227,17 +219,19 @@ absl::Status TransformedEnv::CheckStep() const {
 absl::Status TransformedEnv::BeginStep() {
   if (transforms_.empty()) return env_->BeginStep();
   RILL_RETURN_IF_ERROR(CheckStep());
-  StartStates();
+  KeepStates();
   // An action comes from the caller, so the last transform is first.
   for (size_t i = transforms_.size(); i-- > 0;) {
-    RILL_RETURN_IF_ERROR(Annotate(
-        i, transforms_[i]->OnAction(steps_.leaves[i], &next_states()[i])));
+    RILL_RETURN_IF_ERROR(
+        Check(i, transforms_[i]->OnAction(steps_.leaves[i], &states_[i])));
   }
   failure_ = env_->BeginStep();
   // A refusal moved no lane and ends the call. A simulator that failed has
   // moved the others: the transforms must see the step, and EndStep returns the
   // error behind them.
-  return envs_internal::IsRefusal(failure_) ? failure_ : absl::OkStatus();
+  if (!envs_internal::IsRefusal(failure_)) return absl::OkStatus();
+  RestoreStates();
+  return failure_;
 }
 
 absl::Status TransformedEnv::EndStep() {
@@ -247,8 +241,8 @@ absl::Status TransformedEnv::EndStep() {
     for (const Steps::Link& link : steps_.copies[i]) {
       if (!steps_.buffers[link.to].is_kept) CopyRows(link);
     }
-    RILL_RETURN_IF_ERROR(Annotate(
-        i, transforms_[i]->OnStep(steps_.leaves[i], &next_states()[i])));
+    RILL_RETURN_IF_ERROR(
+        Check(i, transforms_[i]->OnStep(steps_.leaves[i], &states_[i])));
   }
   // The transforms' own root for the next step. The caller carries the leaves
   // of step() itself, and has done so or not when that step begins.
@@ -257,7 +251,6 @@ absl::Status TransformedEnv::EndStep() {
   // the environment does not know.
   std::memcpy(done_.data(), steps_.buffers[steps_.done].tensor.raw_data(),
               done_.size());
-  CommitStates();
   return failure_;
 }
 

@@ -2,7 +2,6 @@
 #ifndef RILL_ENVS_TRANSFORMED_ENV_H_
 #define RILL_ENVS_TRANSFORMED_ENV_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "rill/envs/env.h"
 #include "rill/envs/transformed_env_plan.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill {
@@ -77,25 +77,23 @@ class TransformedEnv final : public Env {
  private:
   using Steps = envs_internal::TransformedSteps;
 
-  struct StateKey {
+  // A tensor of a state, and what RestoreStates sets in its place.
+  struct StateLeaf {
     size_t transform;
     std::string key;
+    Tensor before = {};
+    int64_t copied = -1;  // Bytes of a copy; -1: shared with the state.
   };
-  // Each transform has two.
-  using States = std::array<std::vector<TensorDict>, 2>;
 
   TransformedEnv(std::unique_ptr<Env> env, Transforms transforms, Steps steps,
-                 States states);
-
-  std::vector<TensorDict>& states() { return all_states_[now_]; }
-  const std::vector<TensorDict>& states() const { return all_states_[now_]; }
-  std::vector<TensorDict>& next_states() { return all_states_[1 - now_]; }
+                 std::vector<TensorDict> states);
 
   absl::Status CheckStep() const;
   void CopyRows(const Steps::Link& link);
-  void StartStates();
-  void CommitStates();
-  absl::Status Annotate(size_t i, absl::Status status) const;
+  void KeepStates();
+  void RestoreStates();
+  // After a call of transform i: restores the states if it has failed.
+  absl::Status Check(size_t i, const absl::Status& status);
   // CheckState has passed the state.
   absl::Status AdoptTransforms(const TensorDict& state);
 
@@ -107,9 +105,8 @@ class TransformedEnv final : public Env {
   std::vector<int64_t> lanes_found_;  // Room for the result of FindLanes.
   absl::Status failure_;              // Of a simulator, between the two calls.
 
-  States all_states_;
-  size_t now_ = 0;
-  std::vector<StateKey> state_keys_;  // A walk over states would build them.
+  std::vector<TensorDict> states_;       // Of each transform.
+  std::vector<StateLeaf> state_leaves_;  // A walk over states would build keys.
 };
 
 }  // namespace rill

@@ -64,7 +64,7 @@ absl::StatusOr<TensorDict> TransformedEnv::SaveTransforms() const {
     state.Entry<NonTensor>(TransformKey(i, "name"),
                            JsonString(transforms_[i]->name()));
     // A copy: tensors that somebody else holds cannot be written in place.
-    state.Entry(TransformKey(i, "state"), states()[i].Clone());
+    state.Entry(TransformKey(i, "state"), states_[i].Clone());
   }
   for (const Steps::Buffer& buffer : steps_.buffers) {
     if (buffer.is_kept) state.Entry(KeptKey(buffer), buffer.tensor.Clone());
@@ -119,8 +119,8 @@ absl::Status TransformedEnv::LoadTransforms(const TensorDict& state) {
 // state.
 absl::Status TransformedEnv::AdoptTransforms(const TensorDict& state) {
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    RILL_ASSIGN_OR_RETURN(states()[i], envs_internal::OwnState(FindState(
-                                           state, TransformKey(i, "state"))));
+    RILL_ASSIGN_OR_RETURN(states_[i], envs_internal::OwnState(FindState(
+                                          state, TransformKey(i, "state"))));
   }
   for (const Steps::Buffer& buffer : steps_.buffers) {
     if (!buffer.is_kept) continue;

@@ -191,7 +191,7 @@ class FailsOnce final : public StepTransform {
   const int64_t at_;
 };
 
-// Counts its steps in its state's tensor, in place.
+// Counts its actions and steps in its state's tensors, in place.
 class CountsInPlace final : public StepTransform {
  public:
   absl::string_view name() const override { return "CountsInPlace"; }
@@ -200,13 +200,23 @@ class CountsInPlace final : public StepTransform {
     return StepPlan{.spec = step};
   }
   absl::StatusOr<TensorDict> InitialState(int64_t /*lanes*/) const override {
+    RILL_ASSIGN_OR_RETURN(Tensor actions, Tensor::Zeros(DType::kInt64, {1}));
     RILL_ASSIGN_OR_RETURN(Tensor steps, Tensor::Zeros(DType::kInt64, {1}));
-    return TensorDict::Create({}, {{"steps", std::move(steps)}});
+    return TensorDict::Create(
+        {}, {{"actions", std::move(actions)}, {"steps", std::move(steps)}});
+  }
+  absl::Status OnAction(Leaves /*leaves*/, TensorDict* state) const override {
+    return Count("actions", *state);
   }
   absl::Status OnStep(Leaves /*leaves*/, TensorDict* state) const override {
-    const Tensor* const steps = state->Find("steps");
-    EXPECT_TRUE(MayReuse(*steps, DType::kInt64, {}, {1}, {}));
-    ++*steps->data<int64_t>();
+    return Count("steps", *state);
+  }
+
+ private:
+  static absl::Status Count(absl::string_view key, const TensorDict& state) {
+    const Tensor* const count = state.Find(key);
+    EXPECT_TRUE(MayReuse(*count, DType::kInt64, {}, {1}, {}));
+    ++*count->data<int64_t>();
     return absl::OkStatus();
   }
 };
@@ -458,10 +468,26 @@ TEST(TransformedEnvTest, AFailedStepLeavesTheStates) {
   RILL_ASSERT_OK(env->Reset(all));
   EXPECT_FALSE(env->Step().ok());
   for (const char* key :
-       {"transforms/0/state/steps", "transforms/1/state/steps",
-        "transforms/2/state/steps"}) {
+       {"transforms/0/state/actions", "transforms/0/state/steps",
+        "transforms/1/state/steps", "transforms/2/state/steps"}) {
     EXPECT_THAT(state.Flat<int64_t>(key), IsOkAndHolds(ElementsAre(1))) << key;
   }
+}
+
+TEST(TransformedEnvTest, ARefusedStepLeavesTheStates) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, With(MakeCountingEnv({.lanes = 1}),
+                                           std::make_unique<CountsInPlace>()));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1}));
+  int64_t* const action = env->step().Find("action")->data<int64_t>();
+  for (const int64_t wrong : {99, 0, 99}) {
+    *action = wrong;
+    EXPECT_EQ(env->Step().ok(), wrong == 0);
+  }
+  *action = 0;
+  RILL_ASSERT_OK(env->Step());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, env->SaveState());
+  EXPECT_THAT(state.Flat<int64_t>("transforms/0/state/actions"),
+              IsOkAndHolds(ElementsAre(2)));
 }
 
 // Also where somebody holds what was saved or loaded.

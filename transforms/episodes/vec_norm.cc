@@ -213,9 +213,8 @@ class VecNormTransform final : public StepTransform {
         .frozen = options_.frozen,
         .before = before,
         .after = after};
-    if (from.dtype == DType::kFloat32
-            ? Normalise<float>(call, from, to)
-            : Normalise<double>(call, from, to)) {
+    if (from.dtype == DType::kFloat32 ? Normalise<float>(call, from, to)
+                                      : Normalise<double>(call, from, to)) {
       return absl::OkStatus();
     }
     return InvalidArgument(

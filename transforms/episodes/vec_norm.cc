@@ -76,7 +76,6 @@ class VecNormTransform final : public StepTransform {
       const TensorDictSpec& step) const override {
     constexpr absl::string_view kPlan = "VecNorm::PlanSteps";
     StepPlan plan = {.spec = step};
-    // MapLeaves walks these leaves in the same order.
     for (const StepLeaf& leaf : step_leaves_) {
       RILL_ASSIGN_OR_RETURN(
           const LeafSpec before,
@@ -96,8 +95,8 @@ class VecNormTransform final : public StepTransform {
           {.key = leaf.in,
            .dtype = before.dtype,
            .shape = before.shape,
-           .use = leaf.is_in_place ? LeafUse::kUpdate : LeafUse::kRead});
-      if (leaf.is_in_place) continue;
+           .use = leaf.from == leaf.to ? LeafUse::kUpdate : LeafUse::kRead});
+      if (leaf.from == leaf.to) continue;
       plan.leaves.push_back({.key = leaf.out,
                              .dtype = before.dtype,
                              .shape = before.shape,
@@ -131,7 +130,8 @@ class VecNormTransform final : public StepTransform {
     std::string in;
     std::string out;
     bool is_next = false;
-    bool is_in_place = false;
+    size_t from = 0;  // Places among the leaves of a call.
+    size_t to = 0;
   };
 
   // A leaf of the root stands for the one below next too; both share the
@@ -140,12 +140,14 @@ class VecNormTransform final : public StepTransform {
     const std::string& in = options_.in_keys[key];
     const std::string& out =
         options_.out_keys.empty() ? in : options_.out_keys[key];
+    const size_t from = step_leaves_.empty() ? 0 : step_leaves_.back().to + 1;
     step_leaves_.push_back(
         {.key = key,
          .in = absl::StrCat(prefix, in),
          .out = absl::StrCat(prefix, out),
          .is_next = !prefix.empty() || absl::StartsWith(in, "next/"),
-         .is_in_place = in == out});
+         .from = from,
+         .to = in == out ? from : from + 1});
   }
 
   // The lanes of a call: all, or those that are reset.
@@ -158,30 +160,26 @@ class VecNormTransform final : public StepTransform {
   absl::Status MapLeaves(bool is_next, const Lanes& lanes, Leaves leaves,
                          TensorDict* state) const {
     if (lanes.count == 0) return absl::OkStatus();
-    // Leaves of the other side have places too, so they are counted.
-    size_t at = 0;
     for (const StepLeaf& leaf : step_leaves_) {
-      const BoundLeaf& from = leaves[at++];
-      const BoundLeaf& to = leaf.is_in_place ? from : leaves[at++];
       if (leaf.is_next != is_next) continue;
+      const BoundLeaf& from = leaves[leaf.from];
+      const BoundLeaf& to = leaves[leaf.to];
       const std::string& key = options_.in_keys[leaf.key];
       const Tensor* const before = state->Find(key);
       const Shape& shape = state_shapes_[leaf.key];
-      const bool is_own = before != nullptr &&
-                          MayReuse(*before, DType::kFloat64, {}, shape, {});
       // The layout is checked at each call: a state may come from a file.
-      if (!is_own && (before == nullptr || before->dtype() != DType::kFloat64 ||
-                      !before->is_contiguous() || before->shape() != shape)) {
-        return FailedPrecondition(
+      if (before == nullptr || before->dtype() != DType::kFloat64 ||
+          !before->is_contiguous() || before->shape() != shape) {
+        return absl::FailedPreconditionError(absl::StrCat(
             "VecNorm: state: \"", key, "\": want contiguous float64",
             shape.ToString(), "; start with InitialState");
       }
       // On an error the caller keeps the old statistics. So new ones are
       // written over a tensor that nobody else holds when all are known, or
       // they are in a tensor of their own.
-      const int64_t n = options_.shapes[leaf.key].num_elements();
+      const int64_t n = shape[0] / 2;
       double* const statistics = before->data<double>();
-      if (options_.frozen || (is_own && n <= kVecNormRoom)) {
+      if (options_.frozen || (n <= kVecNormRoom && IsOwn(*before))) {
         RILL_RETURN_IF_ERROR(
             MapLeaf(leaf.in, n, lanes, from, to, statistics, statistics));
         continue;
@@ -192,6 +190,12 @@ class VecNormTransform final : public StepTransform {
       RILL_RETURN_IF_ERROR(state->Set(key, std::move(after)));
     }
     return absl::OkStatus();
+  }
+
+  // MayReuse, of a tensor whose layout is known to fit.
+  static bool IsOwn(const Tensor& tensor) {
+    return tensor.is_host() && tensor.is_writable() &&
+           !tensor.buffer()->is_lent() && tensor.buffer().use_count() == 1;
   }
 
   absl::Status MapLeaf(absl::string_view key, int64_t n, const Lanes& lanes,

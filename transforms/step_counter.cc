@@ -77,14 +77,11 @@ class StepCounterTransform final : public StepTransform {
     const absl::Span<const int64_t> before = leaves[kCount].As<int64_t>();
     const absl::Span<int64_t> counts = leaves[kNextCount].As<int64_t>();
     const int64_t limit = options_.max_steps.value_or(INT64_MAX);
-    // Steps that are left: below zero where a count has got to the limit. A
-    // count far below zero wraps to that too, so the second pass compares
-    // exactly.
+    // Steps that are left: below zero where a count has got to the limit. It
+    // wraps to that too for a count past the largest number, and for one far
+    // below zero, so the second pass counts and compares exactly.
     const auto left = [&]<typename D>(D d, size_t lane) {
-      // A count at the largest number stays there.
-      const auto old = hn::LoadU(d, &before[lane]);
-      const auto is_below = hn::Ne(old, hn::Set(d, INT64_MAX));
-      const auto count = hn::Sub(old, hn::VecFromMask(d, is_below));
+      const auto count = hn::Add(hn::LoadU(d, &before[lane]), hn::Set(d, 1));
       hn::StoreU(count, d, &counts[lane]);
       return hn::Sub(hn::Set(d, limit - 1), count);
     };
@@ -104,10 +101,14 @@ class StepCounterTransform final : public StepTransform {
         hn::AllFalse(one, hn::Lt(last_left, hn::Zero(one)))) {
       return absl::OkStatus();
     }
+    // A count at the largest number stays there.
+    for (lane = 0; lane < counts.size(); ++lane) {
+      if (before[lane] == INT64_MAX) counts[lane] = INT64_MAX;
+    }
     // The flags that the environment has set stay.
     for (const BoundLeaf& flag : leaves.subspan(kFlags)) {
       const absl::Span<bool> flags = flag.As<bool>();
-      for (size_t lane = 0; lane < counts.size(); ++lane) {
+      for (lane = 0; lane < counts.size(); ++lane) {
         flags[lane] |= counts[lane] >= limit;
       }
     }

@@ -48,24 +48,23 @@ void CopyRowsOf(absl::Span<const int64_t> lanes, const std::byte* from,
   }
 }
 
-// Rows of `width` bytes.
-void CopyLanes(absl::Span<const int64_t> lanes, int64_t width,
-               const std::byte* from, std::byte* to) {
-  switch (width) {
+void CopyLanes(absl::Span<const int64_t> lanes,
+               const envs_internal::TransformedSteps::RowCopy& copy) {
+  switch (copy.width) {
     case 1:
-      return CopyRowsOf<1>(lanes, from, to);
+      return CopyRowsOf<1>(lanes, copy.from, copy.to);
     case 4:
-      return CopyRowsOf<4>(lanes, from, to);
+      return CopyRowsOf<4>(lanes, copy.from, copy.to);
     case 8:
-      return CopyRowsOf<8>(lanes, from, to);
+      return CopyRowsOf<8>(lanes, copy.from, copy.to);
     case 16:
-      return CopyRowsOf<16>(lanes, from, to);
+      return CopyRowsOf<16>(lanes, copy.from, copy.to);
     default:
       break;
   }
   for (const int64_t lane : lanes) {
-    std::memcpy(to + lane * width, from + lane * width,
-                static_cast<size_t>(width));
+    std::memcpy(copy.to + lane * copy.width, copy.from + lane * copy.width,
+                static_cast<size_t>(copy.width));
   }
 }
 
@@ -123,10 +122,11 @@ absl::Status TransformedEnv::Check(size_t i, const absl::Status& status) {
   return envs_internal::AnnotateTransform(status, *env_, i, *transforms_[i]);
 }
 
-void TransformedEnv::CopyRows(const Steps::Link& link) {
-  const Steps::Buffer& to = steps_.buffers[link.to];
-  std::memcpy(to.tensor.raw_data(), steps_.buffers[link.from].tensor.raw_data(),
-              static_cast<size_t>(to.width * env_->lanes()));
+void TransformedEnv::CopyAll(absl::Span<const Steps::RowCopy> copies) const {
+  for (const Steps::RowCopy& copy : copies) {
+    std::memcpy(copy.to, copy.from,
+                static_cast<size_t>(copy.width * env_->lanes()));
+  }
 }
 
 void TransformedEnv::KeepStates() {
@@ -175,11 +175,8 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
   // the root that it replaces get the rows that come before it.
   absl::Span<const int64_t> lanes = FindLanes(mask.lanes, lanes_found_);
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    for (const Steps::Link& link : steps_.copies[i]) {
-      const Steps::Buffer& to = steps_.buffers[link.to];
-      if (!to.is_kept) continue;
-      CopyLanes(lanes, to.width, steps_.buffers[link.from].tensor.raw_data(),
-                to.tensor.raw_data());
+    for (const Steps::RowCopy& copy : steps_.copies[i].before_reset) {
+      CopyLanes(lanes, copy);
     }
     RILL_RETURN_IF_ERROR(Check(
         i, transforms_[i]->OnReset(mask.lanes, steps_.leaves[i], &states_[i])));
@@ -195,11 +192,7 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
     }
     lanes = FindLanes(mask_, lanes_found_);
   }
-  for (const Steps::Buffer& buffer : steps_.buffers) {
-    if (!buffer.is_last || !buffer.is_kept) continue;
-    CopyLanes(lanes, buffer.width, buffer.tensor.raw_data(),
-              buffer.outer.raw_data());
-  }
+  for (const Steps::RowCopy& copy : steps_.shown) CopyLanes(lanes, copy);
   return absl::OkStatus();
 }
 
@@ -238,19 +231,16 @@ absl::Status TransformedEnv::EndStep() {
   if (transforms_.empty()) return env_->EndStep();
   if (failure_.ok()) failure_ = env_->EndStep();
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    for (const Steps::Link& link : steps_.copies[i]) {
-      if (!steps_.buffers[link.to].is_kept) CopyRows(link);
-    }
+    CopyAll(steps_.copies[i].before_step);
     RILL_RETURN_IF_ERROR(
         Check(i, transforms_[i]->OnStep(steps_.leaves[i], &states_[i])));
   }
   // The transforms' own root for the next step. The caller carries the leaves
   // of step() itself, and has done so or not when that step begins.
-  for (const Steps::Link& link : steps_.carried) CopyRows(link);
+  CopyAll(steps_.carried);
   // Behind the last transform: one of them may have ended the episode, which
   // the environment does not know.
-  std::memcpy(done_.data(), steps_.buffers[steps_.done].tensor.raw_data(),
-              done_.size());
+  std::memcpy(done_.data(), steps_.done, done_.size());
   return failure_;
 }
 

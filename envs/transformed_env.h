@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "rill/envs/env.h"
 #include "rill/envs/transformed_env_plan.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -89,7 +90,7 @@ class TransformedEnv final : public Env {
                  std::vector<TensorDict> states);
 
   absl::Status CheckStep() const;
-  void CopyRows(const Steps::Link& link);
+  void CopyAll(absl::Span<const Steps::RowCopy> copies) const;
   void KeepStates();
   void RestoreStates();
   // After a call of transform i: restores the states if it has failed.

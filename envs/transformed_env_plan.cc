@@ -26,7 +26,13 @@ namespace rill::envs_internal {
 namespace {
 
 using Buffer = TransformedSteps::Buffer;
-using Link = TransformedSteps::Link;
+using RowCopy = TransformedSteps::RowCopy;
+
+// Buffers of which one is copied to the other.
+struct Link {
+  size_t from = 0;
+  size_t to = 0;
+};
 
 bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }
 
@@ -71,6 +77,7 @@ class Planner {
   absl::Status CheckTwin(const TensorDictSpec& last,
                          const TensorDictSpec::Leaf& leaf) const;
   absl::Status MakeTensors();
+  RowCopy CopyOf(const Link& link) const;
   void LinkKept();
   void Resolve();
 
@@ -98,6 +105,7 @@ class Planner {
   const absl::Span<const std::unique_ptr<StepTransform>> transforms_;
   TransformedSteps steps_;
   Current current_;
+  std::vector<std::vector<Link>> copies_;  // Of each transform.
 };
 
 absl::StatusOr<TransformedSteps> Planner::Plan() {
@@ -185,7 +193,7 @@ absl::StatusOr<TensorDictSpec> Planner::AddTransform(
                               "it among the leaves of PlanSteps, kWrite"));
   }
   steps_.used.push_back(std::move(used));
-  steps_.copies.push_back(std::move(copies));
+  copies_.push_back(std::move(copies));
   return std::move(plan->spec);
 }
 
@@ -377,12 +385,20 @@ absl::Status Planner::MakeTensors() {
     RILL_RETURN_IF_ERROR(steps_.step.Set(
         leaf.key, buffer.is_kept ? buffer.outer : buffer.tensor));
   }
-  steps_.done = current_.find("next/done")->second;
+  steps_.done =
+      steps_.buffers[current_.find("next/done")->second].tensor.raw_data();
   for (const TensorDictSpec::Leaf& action : env_.spec().action.leaves()) {
     steps_.replaces_action |=
         steps_.buffers[current_.find(action.key)->second].stage > 0;
   }
   return absl::OkStatus();
+}
+
+RowCopy Planner::CopyOf(const Link& link) const {
+  const Buffer& to = steps_.buffers[link.to];
+  return {.from = steps_.buffers[link.from].tensor.raw_data(),
+          .to = to.tensor.raw_data(),
+          .width = to.width};
 }
 
 // The buffer below next that becomes a kept one of the root: the last of both,
@@ -394,7 +410,10 @@ void Planner::LinkKept() {
     if (!root.is_kept) continue;
     const std::string key = absl::StrCat("next/", root.key);
     if (root.is_last) {
-      steps_.carried.push_back({current_.find(key)->second, to});
+      steps_.carried.push_back(CopyOf({current_.find(key)->second, to}));
+      steps_.shown.push_back({.from = root.tensor.raw_data(),
+                              .to = root.outer.raw_data(),
+                              .width = root.width});
       continue;
     }
     size_t from = buffers.size();
@@ -404,11 +423,19 @@ void Planner::LinkKept() {
         from = i;
       }
     }
-    if (from < buffers.size()) steps_.carried.push_back({from, to});
+    if (from < buffers.size()) steps_.carried.push_back(CopyOf({from, to}));
   }
 }
 
 void Planner::Resolve() {
+  for (const std::vector<Link>& links : copies_) {
+    TransformedSteps::Copies& copies = steps_.copies.emplace_back();
+    for (const Link& link : links) {
+      (steps_.buffers[link.to].is_kept ? copies.before_reset
+                                       : copies.before_step)
+          .push_back(CopyOf(link));
+    }
+  }
   for (const std::vector<size_t>& used : steps_.used) {
     std::vector<BoundLeaf>& leaves = steps_.leaves.emplace_back();
     for (const size_t at : used) {

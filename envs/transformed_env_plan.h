@@ -36,21 +36,26 @@ struct TransformedSteps {
     Tensor tensor = {};    // Stage 0: the environment's own.
     Tensor outer = {};     // Kept and last: the copy that the caller sees.
   };
-  // Rows that go from one buffer to another.
-  struct Link {
-    size_t from = 0;
-    size_t to = 0;
+  // Rows of `width` bytes that go from one tensor to another.
+  struct RowCopy {
+    const std::byte* from = nullptr;
+    std::byte* to = nullptr;
+    int64_t width = 0;
+  };
+  // Leaves that a transform changes and an earlier one keeps.
+  struct Copies {
+    std::vector<RowCopy> before_reset;
+    std::vector<RowCopy> before_step;
   };
 
   std::vector<Buffer> buffers;
   std::vector<std::vector<size_t>> used;       // Buffers of each transform.
   std::vector<std::vector<BoundLeaf>> leaves;  // The same, resolved.
-  // Before the calls of a transform: leaves that it changes and an earlier one
-  // keeps.
-  std::vector<std::vector<Link>> copies;
-  std::vector<Link> carried;     // From next to the kept leaves of the root.
-  size_t done = 0;               // The buffer of the last next/done.
-  bool replaces_action = false;  // The environment gets another leaf.
+  std::vector<Copies> copies;       // Before the calls of each transform.
+  std::vector<RowCopy> carried;     // From next to the kept leaves of the root.
+  std::vector<RowCopy> shown;       // From these to those that the caller sees.
+  const std::byte* done = nullptr;  // The last next/done.
+  bool replaces_action = false;     // The environment gets another leaf.
 
   EnvSpec spec;  // Behind the last transform.
   TensorDict step;

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 
-#include "absl/status/status.h"
 
 namespace rill {
 

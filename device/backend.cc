@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <utility>
 
 #include "absl/base/const_init.h"
 #include "absl/synchronization/mutex.h"

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/state/state_dict.h"
 #include "rill/tensors/shape.h"

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "rill/base/file.h"
 #include "rill/base/rng.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a DenseStorage takes over other rows, and positions.
 #include <utility>
-#include <vector>
 
 #include "rill/base/status_macros.h"
 #include "rill/storage/chunks/stored_rows.h"

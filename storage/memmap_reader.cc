@@ -3,7 +3,6 @@
 // writes. The commit record says which rows are live. Rows are copied, and then
 // the record is read again. Rows that were touched meanwhile are copied anew.
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 

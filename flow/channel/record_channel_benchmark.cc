@@ -4,7 +4,6 @@
 // same bytes.
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include "absl/log/check.h"

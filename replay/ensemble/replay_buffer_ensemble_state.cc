@@ -17,7 +17,6 @@
 #include "rill/replay/options/option_changes.h"
 #include "rill/replay/rows/sample_origins.h"
 #include "rill/tensordict/state/state_dict.h"
-#include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 

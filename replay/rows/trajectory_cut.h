@@ -2,12 +2,9 @@
 #ifndef RILL_REPLAY_ROWS_TRAJECTORY_CUT_H_
 #define RILL_REPLAY_ROWS_TRAJECTORY_CUT_H_
 
-#include <cstdint>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "rill/flow/sink.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/row_reader.h"

@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rill/replay/rows/drawn_rows.h"
 #include "rill/replay/rows/trajectory_watch.h"

@@ -2,7 +2,6 @@
 #ifndef RILL_REPLAY_ROWS_TRAJECTORY_WATCH_H_
 #define RILL_REPLAY_ROWS_TRAJECTORY_WATCH_H_
 
-#include <cstdint>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"

@@ -7,7 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "rill/base/rng.h"
 #include "rill/samplers/prioritized_slice_sampler.h"

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/sparse_file.h"
 #include "rill/base/status_macros.h"
-#include "rill/slots/slot.h"
 #include "rill/storage/ring/ring_options.h"
 #include "rill/storage/rows/row_layout.h"
 

@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "benchmark/benchmark.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
 #include "rill/storage/dense_storage.h"
-#include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"

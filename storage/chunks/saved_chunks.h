@@ -5,12 +5,10 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "rill/base/file_error.h"
 #include "rill/formats/manifest.h"

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -25,7 +24,6 @@
 #include "rill/specs/layout_difference.h"
 #include "rill/storage/ring/lane_rings.h"
 #include "rill/storage/rows/batch_leaves.h"
-#include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 

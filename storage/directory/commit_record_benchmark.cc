@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost that the record adds to an append.
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
-#include <utility>
 
 #include "absl/crc/crc32c.h"
 #include "absl/strings/str_cat.h"

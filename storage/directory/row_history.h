@@ -2,11 +2,9 @@
 #ifndef RILL_STORAGE_DIRECTORY_ROW_HISTORY_H_
 #define RILL_STORAGE_DIRECTORY_ROW_HISTORY_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -16,7 +15,6 @@
 #include "rill/storage/ensemble/ensemble_observers.h"
 #include "rill/storage/ensemble/ensemble_storage.h"
 #include "rill/storage/ring/lane_rings.h"
-#include "rill/storage/rows/batch_leaves.h"
 #include "rill/storage/rows/read_places.h"
 #include "rill/storage/sharing/lent_buffers.h"
 #include "rill/storage/tiered/batch_assembly.h"

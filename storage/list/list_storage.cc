@@ -15,7 +15,6 @@
 namespace rill {
 
 using storage_internal::kMaxRaggedRank;
-using storage_internal::LeafKeys;
 using storage_internal::ListRows;
 using storage_internal::MakeRoom;
 using storage_internal::NoRoom;

@@ -2,7 +2,6 @@
 // The output of a ListStorage with ragged leaves, to callers and to files.
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"

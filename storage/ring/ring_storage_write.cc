@@ -21,7 +21,6 @@
 //
 // Other writers hold alone_mutex_ exclusively, and find no write in flight.
 #include <algorithm>
-#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "rill/base/status_macros.h"

@@ -11,7 +11,6 @@
 #include "rill/storage/rows/batch_leaves.h"
 #include "rill/storage/rows/row_layout.h"
 #include "rill/storage/sharing/writes_in_flight.h"
-#include "rill/storage/storage.h"
 
 namespace rill::storage_internal {
 

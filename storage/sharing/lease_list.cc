@@ -2,7 +2,6 @@
 #include "rill/storage/sharing/lease_list.h"
 
 #include <algorithm>
-#include <cstdint>
 
 namespace rill::storage_internal {
 namespace {

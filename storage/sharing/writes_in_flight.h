@@ -2,7 +2,6 @@
 #ifndef RILL_STORAGE_SHARING_WRITES_IN_FLIGHT_H_
 #define RILL_STORAGE_SHARING_WRITES_IN_FLIGHT_H_
 
-#include <cstddef>
 #include <vector>
 
 #include "absl/types/span.h"

@@ -2,7 +2,6 @@
 #include "rill/storage/tiered/batch_assembly.h"
 
 #include <algorithm>
-#include <cstddef>
 
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"

@@ -24,9 +24,11 @@ class Anchors {
   // `n` in [0, size()).
   virtual Slot At(int64_t n) const = 0;
   virtual bool Contains(Slot slot) const = 0;
-  // One of them by the unit's own rule (each with the same probability where it
-  // has none), a pure function of `bits`. size() > 0.
-  virtual Slot Pick(const Rng::Block& bits) const = 0;
+  // One of them by the unit's own rule, else each with the same probability: a
+  // pure function of `bits`. size() > 0.
+  virtual Slot Pick(const Rng::Block& bits) const {
+    return At(BoundedInt(LowBits64(bits), size()));
+  }
   // slots[i] = Pick(bits[i]), for as many of each; where a pick is several
   // steps through memory, those of different picks at a time.
   virtual void PickMany(absl::Span<const Rng::Block> bits,
@@ -48,6 +50,16 @@ class AnchorListener {
   // There are none any more.
   virtual void OnAnchorsCleared() = 0;
 };
+
+// Calls fn(slot) for each slot of the ranges, in their order.
+template <typename Fn>
+void ForEachSlot(absl::Span<const SlotRange> ranges, Fn fn) {
+  for (const SlotRange& range : ranges) {
+    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+      fn(slot);
+    }
+  }
+}
 
 }  // namespace rill
 

@@ -110,8 +110,8 @@ class Selector : public WriteObserver, public AnchorListener {
   virtual const Epochs* epochs() const { return nullptr; }
   virtual const UsedUp* used_up() const { return nullptr; }
 
-  // A part of the sampler's state.
-  virtual void SaveState(SavedState* state) const = 0;
+  // A part of the sampler's state; nothing of a selector that keeps none.
+  virtual void SaveState(SavedState* /*state*/) const {}
   static constexpr int64_t kStateVersion = 1;
 
   struct LoadOptions {
@@ -125,8 +125,16 @@ class Selector : public WriteObserver, public AnchorListener {
   // changed that loading what was saved before does not put right. Of rows that
   // have moved an error changes nothing, and state that is left unread starts
   // as if they were new.
-  virtual absl::Status LoadState(const SavedState& state,
-                                 const LoadOptions& options) = 0;
+  virtual absl::Status LoadState(const SavedState& /*state*/,
+                                 const LoadOptions& /*options*/) {
+    return absl::OkStatus();
+  }
+
+  // No effect; a selector takes those events that it needs.
+  void OnRetire(const WriteEvent& /*event*/) override {}
+  void OnAnchorsAdded(absl::Span<const SlotRange> /*slots*/) override {}
+  void OnAnchorsRemoved(absl::Span<const SlotRange> /*slots*/) override {}
+  void OnAnchorsCleared() override {}
 
  protected:
   explicit Selector(SelectorTraits traits) : traits_(std::move(traits)) {}

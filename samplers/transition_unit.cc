@@ -84,12 +84,10 @@ class TransitionUnit final : public Unit {
     }
     // Without those that an append in flight has retired meanwhile.
     still_live_.clear();
-    for (const SlotRange& range : event.written) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        if (!anchors_.live.Contains(slot)) continue;
-        still_live_.push_back({.first = slot, .count = 1});
-      }
-    }
+    ForEachSlot(event.written, [this](Slot slot) {
+      if (!anchors_.live.Contains(slot)) return;
+      still_live_.push_back({.first = slot, .count = 1});
+    });
     listener_->OnAnchorsRemoved(still_live_);
     listener_->OnAnchorsAdded(still_live_);
   }

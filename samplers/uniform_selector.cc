@@ -43,20 +43,10 @@ class UniformSelector final : public Selector {
     }
   }
 
-  void SaveState(SavedState* /*state*/) const override {}
-  absl::Status LoadState(const SavedState& /*state*/,
-                         const LoadOptions& /*options*/) override {
-    return absl::OkStatus();
-  }
-
   void OnAttach(const Lanes& /*lanes*/,
                 absl::Span<const Cursor> /*cursors*/) override {}
-  void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& /*event*/) override {}
   void OnClear() override {}
-  void OnAnchorsAdded(absl::Span<const SlotRange> /*slots*/) override {}
-  void OnAnchorsRemoved(absl::Span<const SlotRange> /*slots*/) override {}
-  void OnAnchorsCleared() override {}
 };
 
 }  // namespace

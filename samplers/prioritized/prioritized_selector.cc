@@ -297,11 +297,9 @@ void SelectorImpl::HoldLargest(const WriteEvent& event) {
   // Rows that this append overwrites count up to its OnWrite (kMaxInBuffer),
   // and by then their priorities are gone.
   std::optional<float> max;
-  for (const SlotRange& range : event.retired) {
-    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-      if (rows_.IsOn(slot)) max = std::max(max.value_or(0), rows_.Get(slot));
-    }
-  }
+  ForEachSlot(event.retired, [&](Slot slot) {
+    if (rows_.IsOn(slot)) max = std::max(max.value_or(0), rows_.Get(slot));
+  });
   if (max.has_value()) overwritten_.push_back({event.retired[0].first, *max});
 }
 
@@ -310,11 +308,7 @@ void SelectorImpl::OnRetire(const WriteEvent& event) {
   if (!event.is_append) return;  // Drawn until it is written.
   if (options_.new_rows == NewRowPriority::kMaxInBuffer) HoldLargest(event);
   Turn(event.retired, false);
-  for (const SlotRange& range : event.retired) {
-    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-      rows_.Set(slot, 0);
-    }
-  }
+  ForEachSlot(event.retired, [this](Slot slot) { rows_.Set(slot, 0); });
 }
 
 float SelectorImpl::DefaultPriority() const {
@@ -349,25 +343,22 @@ void SelectorImpl::OnWrite(const WriteEvent& event) {
   }
   const bool takes_given = options_.new_rows == NewRowPriority::kGiven;
   size_t i = 0;
-  for (const SlotRange& range : event.written) {
-    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-      float priority = unknown;
-      if (!event.priorities.empty()) {
-        const double given = event.priorities[i++];
-        if (std::isfinite(given) && given >= 0) {
-          // A double may lie above what float32 holds.
-          const auto known = static_cast<float>(
-              std::min<double>(given, std::numeric_limits<float>::max()));
-          max_ever_ = std::max(max_ever_.value_or(0.0f), known);
-          if (takes_given) priority = known;
-        }
+  ForEachSlot(event.written, [&](Slot slot) {
+    float priority = unknown;
+    if (!event.priorities.empty()) {
+      const double given = event.priorities[i++];
+      if (std::isfinite(given) && given >= 0) {
+        // A double may lie above what float32 holds.
+        const auto known = static_cast<float>(
+            std::min<double>(given, std::numeric_limits<float>::max()));
+        max_ever_ = std::max(max_ever_.value_or(0.0f), known);
+        if (takes_given) priority = known;
       }
-      // Under the other rules the priority that a patch names counts for the
-      // largest one only.
-      if (!is_new && !takes_given) continue;
-      SetPriority(slot, priority);
     }
-  }
+    // Under the other rules the priority that a patch names counts for the
+    // largest one only.
+    if (is_new || takes_given) SetPriority(slot, priority);
+  });
   FlushWeights();
 }
 

@@ -40,9 +40,6 @@ class AnchorsLeft final : public Anchors {
   }
   Slot At(int64_t n) const override { return all.Members(kLeft)[n]; }
   bool Contains(Slot slot) const override { return all.IsIn(slot, kLeft); }
-  Slot Pick(const Rng::Block& bits) const override {
-    return At(BoundedInt(LowBits64(bits), size()));
-  }
 
   SlotGroups all;
 };
@@ -171,13 +168,11 @@ class ConsumingSelector final : public Selector, private Selector::UsedUp {
     // Rows that are patched stay as used up as they were.
     const absl::Span<const SlotRange> fresh =
         event.is_patch ? absl::Span<const SlotRange>() : event.written;
-    for (const SlotRange& range : fresh) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        // Before the unit reports these rows as anchors again, which groups
-        // them by their counts.
-        if (counts_.Get(slot) != 0) counts_.At(slot) = 0;
-      }
-    }
+    // Before the unit reports these rows as anchors again, which groups them by
+    // their counts.
+    ForEachSlot(fresh, [this](Slot slot) {
+      if (counts_.Get(slot) != 0) counts_.At(slot) = 0;
+    });
     inner_->OnWrite(event);
   }
   void OnClear() override {
@@ -187,21 +182,17 @@ class ConsumingSelector final : public Selector, private Selector::UsedUp {
   }
 
   void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
-    for (const SlotRange& range : slots) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        const bool is_left = counts_.Get(slot) < most_;
-        if (is_left && !anchors_.Contains(slot)) TellAdded(slot);
-        anchors_.all.Put(slot, is_left ? kLeft : kConsumed);
-      }
-    }
+    ForEachSlot(slots, [this](Slot slot) {
+      const bool is_left = counts_.Get(slot) < most_;
+      if (is_left && !anchors_.Contains(slot)) TellAdded(slot);
+      anchors_.all.Put(slot, is_left ? kLeft : kConsumed);
+    });
   }
   void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
-    for (const SlotRange& range : slots) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        if (anchors_.Contains(slot)) TellRemoved(slot);
-        anchors_.all.Remove(slot);
-      }
-    }
+    ForEachSlot(slots, [this](Slot slot) {
+      if (anchors_.Contains(slot)) TellRemoved(slot);
+      anchors_.all.Remove(slot);
+    });
   }
   void OnAnchorsCleared() override {
     anchors_.all.Clear();

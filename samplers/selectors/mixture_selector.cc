@@ -229,12 +229,7 @@ class MixtureSelector final : public Selector, private Selector::UsedUp {
     used_up_.Put(slot, kUsedUp);
   }
   void RegardAll(absl::Span<const SlotRange> slots) {
-    if (!uses_up_) return;
-    for (const SlotRange& range : slots) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        Regard(slot);
-      }
-    }
+    if (uses_up_) ForEachSlot(slots, [this](Slot slot) { Regard(slot); });
   }
 
   std::vector<MixturePart> parts_;  // Shares sum to 1.

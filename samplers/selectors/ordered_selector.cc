@@ -129,7 +129,6 @@ class OrderedSelector final : public Selector {
     heap_.Reset(lanes.num_slots());
     steps_ = 0;
   }
-  void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
     used_.OnWrite(event);
     if (is_by_age()) {
@@ -144,18 +143,10 @@ class OrderedSelector final : public Selector {
   }
 
   void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
-    for (const SlotRange& range : slots) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        heap_.Put(slot, keys_.Get(slot));
-      }
-    }
+    ForEachSlot(slots, [this](Slot slot) { heap_.Put(slot, keys_.Get(slot)); });
   }
   void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
-    for (const SlotRange& range : slots) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        heap_.Remove(slot);
-      }
-    }
+    ForEachSlot(slots, [this](Slot slot) { heap_.Remove(slot); });
   }
   void OnAnchorsCleared() override { heap_.Clear(); }
 
@@ -197,14 +188,12 @@ class OrderedSelector final : public Selector {
     // A part of a row that is written in place leaves the row's priority.
     if (!is_new && event.priorities.empty()) return;
     size_t row = 0;
-    for (const SlotRange& range : event.written) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        const double priority =
-            event.priorities.empty() ? new_priority_ : event.priorities[row];
-        SetKey(slot, Key(std::isfinite(priority) ? priority : new_priority_));
-        ++row;
-      }
-    }
+    ForEachSlot(event.written, [&](Slot slot) {
+      const double priority =
+          event.priorities.empty() ? new_priority_ : event.priorities[row];
+      SetKey(slot, Key(std::isfinite(priority) ? priority : new_priority_));
+      ++row;
+    });
   }
 
   const Order order_;

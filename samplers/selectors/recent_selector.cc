@@ -38,12 +38,6 @@ class RecentSelector final : public Selector {
     }
   }
 
-  void SaveState(SavedState* /*state*/) const override {}
-  absl::Status LoadState(const SavedState& /*state*/,
-                         const LoadOptions& /*options*/) override {
-    return absl::OkStatus();
-  }
-
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     lanes_ = lanes;
     ends_.assign(cursors.size(), 0);
@@ -51,7 +45,6 @@ class RecentSelector final : public Selector {
       ends_[lane] = cursors[lane].written % lanes.capacity;
     }
   }
-  void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
     if (!event.is_append) return;
     for (const SlotRange& range : event.written) {
@@ -60,9 +53,6 @@ class RecentSelector final : public Selector {
     }
   }
   void OnClear() override { ends_.assign(ends_.size(), 0); }
-  void OnAnchorsAdded(absl::Span<const SlotRange> /*slots*/) override {}
-  void OnAnchorsRemoved(absl::Span<const SlotRange> /*slots*/) override {}
-  void OnAnchorsCleared() override {}
 
  private:
   // Steps of its lane that came after it.

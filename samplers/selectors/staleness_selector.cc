@@ -115,22 +115,19 @@ class StalenessSelector final : public Selector {
     anchors_.Reset(lanes.num_slots());
     highest_ = kNone;
   }
-  void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
     used_.OnWrite(event);
     // A part written in place that does not tell versions leaves them.
     const bool is_new = event.is_append || event.is_replacement;
     if (!is_new && event.policy_versions.empty()) return;
     size_t row = 0;
-    for (const SlotRange& range : event.written) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        const int64_t version =
-            event.policy_versions.empty() ? 0 : event.policy_versions[row];
-        if (versions_.Get(slot) != version) versions_.At(slot) = version;
-        highest_ = std::max(highest_, version);
-        ++row;
-      }
-    }
+    ForEachSlot(event.written, [&](Slot slot) {
+      const int64_t version =
+          event.policy_versions.empty() ? 0 : event.policy_versions[row];
+      if (versions_.Get(slot) != version) versions_.At(slot) = version;
+      highest_ = std::max(highest_, version);
+      ++row;
+    });
   }
   void OnClear() override {
     used_.OnClear();
@@ -138,20 +135,13 @@ class StalenessSelector final : public Selector {
   }
 
   void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
-    for (const SlotRange& range : slots) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        // The version was noted by OnWrite of this selector, which comes before
-        // that of the unit.
-        anchors_.Put(slot, versions_.Get(slot));
-      }
-    }
+    // The version was noted by OnWrite of this selector, which comes before
+    // that of the unit.
+    ForEachSlot(slots,
+                [this](Slot slot) { anchors_.Put(slot, versions_.Get(slot)); });
   }
   void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
-    for (const SlotRange& range : slots) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        anchors_.Remove(slot);
-      }
-    }
+    ForEachSlot(slots, [this](Slot slot) { anchors_.Remove(slot); });
   }
   void OnAnchorsCleared() override { anchors_.Clear(); }
 

@@ -113,7 +113,6 @@ class WithoutReplacementSelector final : public Selector,
     epoch_ = 0;
     TakeUpRest();
   }
-  void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
     if (!used_.OnWrite(event)) return;
     // A permutation of more slots is another one, so an epoch by it starts
@@ -127,9 +126,6 @@ class WithoutReplacementSelector final : public Selector,
     rest_.reset();
     if (place_ > 0 || is_listed_) Restart();
   }
-  void OnAnchorsAdded(absl::Span<const SlotRange> /*slots*/) override {}
-  void OnAnchorsRemoved(absl::Span<const SlotRange> /*slots*/) override {}
-  void OnAnchorsCleared() override {}
 
  private:
   uint64_t LastEpoch() const override { return last_epoch_; }

@@ -18,19 +18,15 @@ namespace rill::samplers_internal {
 class AnchorRecorder final : public AnchorListener {
  public:
   void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
-    for (const SlotRange& range : slots) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        EXPECT_TRUE(anchors.insert(slot).second) << slot << " twice";
-      }
-    }
+    ForEachSlot(slots, [this](Slot slot) {
+      EXPECT_TRUE(anchors.insert(slot).second) << slot << " twice";
+    });
   }
   void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
-    for (const SlotRange& range : slots) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        EXPECT_EQ(anchors.erase(slot), 1u) << slot << " never was one";
-        removed.insert(slot);
-      }
-    }
+    ForEachSlot(slots, [this](Slot slot) {
+      EXPECT_EQ(anchors.erase(slot), 1u) << slot << " never was one";
+      removed.insert(slot);
+    });
   }
   void OnAnchorsCleared() override { anchors.clear(); }
 

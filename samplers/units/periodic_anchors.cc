@@ -181,11 +181,9 @@ void PeriodicAnchors::WriteInPlace(const WriteEvent& event) {
   if (!index_.IsChange(event)) {
     index_.OnWrite(event);
     std::vector<SlotRange> anchors;
-    for (const SlotRange& range : written) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        if (Contains(slot)) anchors.push_back({.first = slot, .count = 1});
-      }
-    }
+    ForEachSlot(written, [&](Slot slot) {
+      if (Contains(slot)) anchors.push_back({.first = slot, .count = 1});
+    });
     TellOfDifference(anchors, anchors, written);
     return;
   }

@@ -9,18 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "rill/base/rng.h"
-#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/anchors.h"
-#include "rill/samplers/changed_options.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/periodic_anchors.h"
 #include "rill/samplers/units/starts_unit.h"
 #include "rill/slots/slot.h"
-#include "rill/slots/write_observer.h"
 
 namespace rill {
 namespace {
@@ -75,18 +71,15 @@ UnitTraits TraitsOf(const SequenceUnitOptions& options) {
 // A sequence has burn_in + length + bootstrap rows, whatever its trajectory
 // has. Rows that are missing are padded and masked. Only kStop makes shorter
 // ones. An anchor is the first step to learn from, before kShift moves it.
-class SequenceUnit final : public Unit {
+class SequenceUnit final
+    : public samplers_internal::IndexedUnit<PeriodicAnchors> {
  public:
   explicit SequenceUnit(const SequenceUnitOptions& options)
-      : Unit(TraitsOf(options)),
+      : IndexedUnit(TraitsOf(options), RuleOf(options)),
         options_(options),
-        windows_(options.windows),
-        anchors_(RuleOf(options)) {}
+        windows_(options.windows) {}
 
-  const Anchors& anchors() const override { return anchors_; }
-  void SetListener(AnchorListener* listener) override {
-    anchors_.SetListener(listener);
-  }
+  const Anchors& anchors() const override { return starts(); }
   absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
     const int64_t rows =
         options_.burn_in + options_.length + options_.bootstrap;
@@ -101,22 +94,7 @@ class SequenceUnit final : public Unit {
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
 
-  void SaveState(SavedState* state) const override { anchors_.Save(state); }
-  absl::Status LoadState(
-      const SavedState& state,
-      const samplers_internal::ChangedOptions& changed) override {
-    return anchors_.Load(state, changed);
-  }
-
-  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
-    anchors_.OnAttach(lanes, cursors);
-  }
-  void OnRetire(const WriteEvent& event) override { anchors_.OnRetire(event); }
-  void OnWrite(const WriteEvent& event) override { anchors_.OnWrite(event); }
-  void OnClear() override { anchors_.OnClear(); }
-
  private:
-  const TrajectoryIndex& index() const { return anchors_.index(); }
   void AppendSteps(TrajectoryIndex::Handle trajectory, int64_t offset,
                    int64_t steps, std::vector<Slot>* rows) const;
   // Appends `count` times a row that only pads.
@@ -127,13 +105,12 @@ class SequenceUnit final : public Unit {
 
   const SequenceUnitOptions options_;
   const samplers_internal::WindowPlanner windows_;
-  PeriodicAnchors anchors_;
 };
 
 absl::Status SequenceUnit::CheckAnchors() const {
   const PeriodicAnchors::Rule rule = RuleOf(options_);
   return samplers_internal::CheckTrajectories(
-      index(), anchors_.size(), rule.before + 1 + rule.after,
+      index(), starts().size(), rule.before + 1 + rule.after,
       options_.period > 1
           ? absl::StrCat(" around a multiple of ", options_.period, " steps")
           : "",

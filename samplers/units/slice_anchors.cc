@@ -148,11 +148,9 @@ std::vector<SlotRange> SliceAnchors::AnchorsOfLanes(
 std::vector<SlotRange> SliceAnchors::AnchorsAmong(
     absl::Span<const SlotRange> slots) const {
   std::vector<SlotRange> ranges;
-  for (const SlotRange& range : slots) {
-    for (int64_t i = 0; i < range.count; ++i) {
-      if (Contains(range.first + i)) ranges.push_back({range.first + i, 1});
-    }
-  }
+  ForEachSlot(slots, [&](Slot slot) {
+    if (Contains(slot)) ranges.push_back({slot, 1});
+  });
   SortBySlot(&ranges);
   ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
   return ranges;

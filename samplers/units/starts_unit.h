@@ -29,15 +29,15 @@ absl::Status CheckTrajectories(const TrajectoryIndex& index,
                                absl::string_view also,
                                absl::string_view advice);
 
-// The common part of units whose anchors are the starts of trajectories by a
-// rule: the index, its events and its part of the state. Each unit decides
-// which starts are picked and what they become.
+// The common part of units whose anchors come from an index of trajectories:
+// the index, its events and its part of the state. Index: SliceAnchors,
+// PeriodicAnchors.
 //
 // Thread-safety: thread-compatible, as Unit.
-// Cost: events and anchors as SliceAnchors.
-class StartsUnit : public Unit, protected Anchors {
+// Cost: events as the index.
+template <typename Index>
+class IndexedUnit : public Unit {
  public:
-  const Anchors& anchors() const override { return *this; }
   void SetListener(AnchorListener* listener) override {
     starts_.SetListener(listener);
   }
@@ -56,26 +56,43 @@ class StartsUnit : public Unit, protected Anchors {
   void OnClear() override { starts_.OnClear(); }
 
  protected:
-  StartsUnit(UnitTraits traits, const StartRule& rule)
+  template <typename Rule>
+  IndexedUnit(UnitTraits traits, const Rule& rule)
       : Unit(std::move(traits)), starts_(rule) {}
 
-  bool Contains(Slot slot) const override { return starts_.Contains(slot); }
-
+  const Index& starts() const { return starts_; }
   const TrajectoryIndex& index() const { return starts_.index(); }
+
+ private:
+  Index starts_;
+};
+
+// The common part of units whose anchors are the starts of trajectories by a
+// rule. Each unit decides which starts are picked and what they become.
+//
+// Thread-safety: thread-compatible, as Unit.
+// Cost: events and anchors as SliceAnchors.
+class StartsUnit : public IndexedUnit<SliceAnchors>, protected Anchors {
+ public:
+  const Anchors& anchors() const override { return *this; }
+
+ protected:
+  StartsUnit(UnitTraits traits, const StartRule& rule)
+      : IndexedUnit(std::move(traits), rule) {}
+
+  bool Contains(Slot slot) const override { return starts().Contains(slot); }
+
   // Those with starts.
-  const WeighedSet& trajectories() const { return starts_.trajectories(); }
+  const WeighedSet& trajectories() const { return starts().trajectories(); }
 
   int64_t StartsOf(TrajectoryIndex::Handle trajectory) const {
-    return starts_.CountOf(trajectory);
+    return starts().CountOf(trajectory);
   }
 
   absl::Status CheckStarts(int64_t want_rows, absl::string_view also,
                            absl::string_view advice) const {
     return CheckTrajectories(index(), size(), want_rows, also, advice);
   }
-
- private:
-  SliceAnchors starts_;
 };
 
 }  // namespace rill::samplers_internal

@@ -21,7 +21,6 @@
 #include "absl/types/span.h"
 #include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
-#include "rill/replay/writers/attached_storage.h"
 #include "rill/samplers/selectors/ordered_selector.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/slots/slot.h"
@@ -60,19 +59,13 @@ class RemovingWriter final : public Writer {
         seed_(seed),
         used_up_by_(used_up_by),
         remover_(std::move(remover)) {}
-  ~RemovingWriter() override {
-    if (storage_.is_attached()) {
-      (*storage_.Get(name()))->RemoveObserver(remover_->observer());
-    }
-  }
+  ~RemovingWriter() override { Detach(remover_->observer()); }
 
-  absl::Status Attach(std::shared_ptr<Storage> storage) override;
+  absl::Status Attach(std::shared_ptr<Storage> storage) override {
+    return AttachOneLane(std::move(storage), remover_->observer());
+  }
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info) override;
-  absl::Status WriteInPlace(absl::Span<const Slot> slots,
-                            const TensorDict& rows, InPlace kind) override {
-    return storage_.WriteInPlace(name(), slots, rows, kind);
-  }
   absl::StatusOr<std::string> SaveState() const override;
   absl::Status LoadState(absl::string_view state,
                          absl::Span<const std::string> changed) override;
@@ -88,7 +81,6 @@ class RemovingWriter final : public Writer {
   const uint64_t seed_;
   const Sampler* const used_up_by_;
   const std::unique_ptr<Sampler> remover_;
-  replay_internal::AttachedStorage storage_;
 
   mutable absl::Mutex mutex_;
   uint64_t number_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the remover's plans.
@@ -97,11 +89,6 @@ class RemovingWriter final : public Writer {
   absl::flat_hash_set<Slot> written_ ABSL_GUARDED_BY(mutex_);  // By this call.
   SamplePlan plan_ ABSL_GUARDED_BY(mutex_);
 };
-
-absl::Status RemovingWriter::Attach(std::shared_ptr<Storage> storage) {
-  return storage_.AttachOneLane(name(), std::move(storage),
-                                remover_->observer());
-}
 
 absl::Status RemovingWriter::Choose(int64_t count, int64_t capacity) {
   constexpr int kRounds = 64;
@@ -193,8 +180,8 @@ absl::Status RemovingWriter::LoadState(absl::string_view bytes,
 
 absl::StatusOr<ExtendResult> RemovingWriter::Extend(const TensorDict& batch,
                                                     const WriteInfo& info) {
-  RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
-  RILL_ASSIGN_OR_RETURN(const TensorDict rows, storage_.RowsOf(name(), batch));
+  RILL_ASSIGN_OR_RETURN(Storage* const storage, AttachedStorage());
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, RowsOf(batch));
   absl::MutexLock lock(&mutex_);
   // Rows that do not fit are an error before anything is written.
   RILL_ASSIGN_OR_RETURN(const TensorDict none, rows.Slice(0, 0, 0));

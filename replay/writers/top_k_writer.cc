@@ -22,7 +22,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
-#include "rill/replay/writers/attached_storage.h"
 #include "rill/slots/live_slots.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
@@ -176,18 +175,11 @@ class TopKWriterImpl final : public Writer {
                                .Int("k", options.k),
                 .keeps_order = false}),
         options_(options) {}
-  ~TopKWriterImpl() override {
-    if (storage_.is_attached())
-      (*storage_.Get(name()))->RemoveObserver(&watch_);
-  }
+  ~TopKWriterImpl() override { Detach(&watch_); }
 
   absl::Status Attach(std::shared_ptr<Storage> storage) override;
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info) override;
-  absl::Status WriteInPlace(absl::Span<const Slot> slots,
-                            const TensorDict& rows, InPlace kind) override {
-    return storage_.WriteInPlace(name(), slots, rows, kind);
-  }
 
  private:
   struct Kept {
@@ -213,7 +205,6 @@ class TopKWriterImpl final : public Writer {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const TopKWriter::Options options_;
-  replay_internal::AttachedStorage storage_;
   Watch watch_;
 
   absl::Mutex mutex_;
@@ -226,7 +217,7 @@ absl::Status TopKWriterImpl::Attach(std::shared_ptr<Storage> storage) {
     return InvalidArgument("TopKWriter::Attach: storage: got a capacity of ",
                            storage->capacity(), ", want >= k = ", options_.k);
   }
-  return storage_.AttachOneLane(name(), std::move(storage), &watch_);
+  return AttachOneLane(std::move(storage), &watch_);
 }
 
 absl::StatusOr<std::vector<Rank>> TopKWriterImpl::RanksOf(
@@ -282,7 +273,7 @@ absl::Status TopKWriterImpl::RankStored(Storage* storage) {
 
 TopKWriterImpl::Plan TopKWriterImpl::PlanOf(absl::Span<const Rank> ranks,
                                             int64_t written) {
-  const int64_t capacity = (*storage_.Get(name()))->capacity();
+  const int64_t capacity = (*AttachedStorage())->capacity();
   const int64_t k = options_.k == 0 ? capacity : options_.k;
   // Behind the cursor, also in a ring that went round and then grew (a Load
   // that accepts another capacity) or lost rows to a killed writer.
@@ -335,8 +326,8 @@ absl::Status TopKWriterImpl::Carry(const Plan& plan, const TensorDict& rows,
 
 absl::StatusOr<ExtendResult> TopKWriterImpl::Extend(const TensorDict& batch,
                                                     const WriteInfo& info) {
-  RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
-  RILL_ASSIGN_OR_RETURN(const TensorDict rows, storage_.RowsOf(name(), batch));
+  RILL_ASSIGN_OR_RETURN(Storage* const storage, AttachedStorage());
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, RowsOf(batch));
   absl::MutexLock lock(&mutex_);
   RILL_ASSIGN_OR_RETURN(const std::vector<Rank> ranks, RanksOf(rows));
   const auto nan =

@@ -13,12 +13,14 @@
 #include "rill/flow/sink.h"
 #include "rill/replay/writers/writer_traits.h"  // IWYU pragma: export
 #include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
-// Decides which rows of a batch a storage takes, and in whose place.
+// Decides which rows of a batch a storage takes, and in whose place. It has its
+// storage from the attaching on.
 //
 // Thread-safety: thread-safe once attached.
 //
@@ -35,7 +37,7 @@ class Writer {
 
   // Before anything else, once: FAILED_PRECONDITION the second time.
   // INVALID_ARGUMENT where this is no storage for the writer.
-  virtual absl::Status Attach(std::shared_ptr<Storage> storage) = 0;
+  virtual absl::Status Attach(std::shared_ptr<Storage> storage);
 
   // Shapes and errors as Storage::Extend. `rows_dropped` counts those of the
   // batch that did not stay. FAILED_PRECONDITION before Attach.
@@ -46,7 +48,7 @@ class Writer {
     return WriteInPlace(slots, rows, InPlace::kReplace);
   }
   virtual absl::Status WriteInPlace(absl::Span<const Slot> slots,
-                                    const TensorDict& rows, InPlace kind) = 0;
+                                    const TensorDict& rows, InPlace kind);
 
   // The state that its storage does not hold, as the bytes of a SavedState
   // (base/state/saved_state.h); none where there is none.
@@ -65,8 +67,21 @@ class Writer {
  protected:
   explicit Writer(WriterTraits traits) : traits_(std::move(traits)) {}
 
+  // FAILED_PRECONDITION before Attach.
+  absl::StatusOr<Storage*> AttachedStorage() const;
+
+  // For writers over one lane, whose rows replace one another, whatever their
+  // time. Attach of such a storage; `observer` is notified until Detach, which
+  // the destructor of the writer calls.
+  absl::Status AttachOneLane(std::shared_ptr<Storage> storage,
+                             WriteObserver* observer);
+  void Detach(WriteObserver* observer);
+  // The rows [time] of a batch [time] or [1, time].
+  absl::StatusOr<TensorDict> RowsOf(const TensorDict& batch) const;
+
  private:
   const WriterTraits traits_;
+  std::shared_ptr<Storage> storage_;
 };
 
 // Takes every row, in the place of the oldest: what Storage::Extend does.

@@ -58,7 +58,7 @@ struct Scratch {
   std::vector<LeafBatch> leaves;
 };
 
-class MemmapReader final : public RowReader {
+class MemmapReader final : public RequestReader<RowReader> {
  public:
   static absl::StatusOr<std::unique_ptr<RowReader>> Make(
       std::unique_ptr<DirectoryReader> directory) {
@@ -91,13 +91,6 @@ class MemmapReader final : public RowReader {
   TensorDictSpec spec() const override {
     return directory_->description().spec;
   }
-  absl::Status ReadInto(absl::Span<const Slot> slots,
-                        absl::Span<const size_t> leaves,
-                        absl::Span<const BoundLeaf> places) const override {
-    return ReadRows(
-        slots,
-        {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
-  }
 
   // Nobody tells a reader of writes, so it would not know when one ends.
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override {
@@ -112,18 +105,14 @@ class MemmapReader final : public RowReader {
  private:
   MemmapReader(std::unique_ptr<DirectoryReader> directory,
                std::unique_ptr<RowTable> table)
-      : RowReader({.lanes = directory->description().lanes}),
+      : RequestReader({.lanes = directory->description().lanes}),
         directory_(std::move(directory)),
         table_(std::move(table)),
         tree_(table_->spec()),
         ahead_(table_.get(), directory_->rows().range()) {}
 
-  absl::Status ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
-                        TensorDict* out) const override {
-    return ReadRows(slots, ReadRequest::Of(keys, out));
-  }
   absl::Status ReadRows(absl::Span<const Slot> slots,
-                        const ReadRequest& request) const;
+                        const ReadRequest& request) const override;
 
   // The record as it is now, or as it was last where the writer is too fast.
   CommitView Seen() const {

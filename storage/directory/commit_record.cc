@@ -87,8 +87,7 @@ bool AreWithin(const CommitState& state) {
   for (size_t i = 0; i < appends.size(); ++i) {
     const LaneSteps& append = appends[i];
     if (!IsWithin(append, state)) return false;
-    for (int64_t lane = append.first; lane < append.first + append.count;
-         ++lane) {
+    for (int64_t lane = append.first; lane < append.end(); ++lane) {
       const int64_t written =
           state.marks[lane].written + StepsInFlight(appends.first(i), lane);
       if (append.steps > kMaxWritten - written) return false;
@@ -322,8 +321,7 @@ void CommitRecord::Commit(const LaneSteps& append) {
   CatchUp();
   in_flight_.erase(std::find(in_flight_.begin(), in_flight_.end(), append));
   LaneMark* const marks = Marks(1 - current_);
-  for (int64_t lane = append.first; lane < append.first + append.count;
-       ++lane) {
+  for (int64_t lane = append.first; lane < append.end(); ++lane) {
     LaneMark& mark = marks[lane];
     sum_ -= HashOf(lane, mark);
     mark.written += append.steps;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -123,13 +122,13 @@ absl::StatusOr<std::unique_ptr<EnsembleStorage>> EnsembleStorage::Create(
 }
 
 EnsembleStorage::EnsembleStorage(std::unique_ptr<State> state)
-    : Storage({.lanes = state->lanes,
-               .device = state->members[0]->device(),
-               .has_blocks =
-                   std::any_of(state->members.begin(), state->members.end(),
-                               [](const auto& member) {
-                                 return member->traits().has_blocks;
-                               })}),
+    : RequestReader({.lanes = state->lanes,
+                     .device = state->members[0]->device(),
+                     .has_blocks = std::any_of(
+                         state->members.begin(), state->members.end(),
+                         [](const auto& member) {
+                           return member->traits().has_blocks;
+                         })}),
       state_(std::move(state)) {}
 
 EnsembleStorage::~EnsembleStorage() = default;
@@ -319,18 +318,9 @@ absl::Status EnsembleStorage::State::ReadParts(absl::Span<const Slot> slots,
   return absl::OkStatus();
 }
 
-absl::Status EnsembleStorage::ReadKeys(
-    absl::Span<const Slot> slots,
-    std::optional<absl::Span<const std::string>> keys, TensorDict* out) const {
-  return state_->ReadRows(slots, ReadRequest::Of(keys, out));
-}
-
-absl::Status EnsembleStorage::ReadInto(
-    absl::Span<const Slot> slots, absl::Span<const size_t> leaves,
-    absl::Span<const BoundLeaf> places) const {
-  return state_->ReadRows(
-      slots,
-      {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
+absl::Status EnsembleStorage::ReadRows(absl::Span<const Slot> slots,
+                                       const ReadRequest& request) const {
+  return state_->ReadRows(slots, request);
 }
 
 absl::StatusOr<SlotLease> EnsembleStorage::Lease(SlotRange range) const {

@@ -2,17 +2,15 @@
 #ifndef RILL_STORAGE_ENSEMBLE_ENSEMBLE_STORAGE_H_
 #define RILL_STORAGE_ENSEMBLE_ENSEMBLE_STORAGE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rill/specs/bound_rows.h"
+#include "rill/storage/rows/read_places.h"
 #include "rill/storage/storage.h"
 
 namespace rill {
@@ -60,7 +58,7 @@ namespace rill {
 //                         EnsembleStorage::Create(std::move(members)));
 //   RILL_RETURN_IF_ERROR(storage->Extend(batch).status());  // [3, time]
 //   RILL_RETURN_IF_ERROR(storage->Read({0, 5, 10}, &rows));
-class EnsembleStorage final : public Storage {
+class EnsembleStorage final : public storage_internal::RequestReader<Storage> {
  public:
   // INVALID_ARGUMENT names the member and both sides.
   static absl::StatusOr<std::unique_ptr<EnsembleStorage>> Create(
@@ -82,9 +80,6 @@ class EnsembleStorage final : public Storage {
                                       const WriteInfo& info = {}) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override;
-  absl::Status ReadInto(absl::Span<const Slot> slots,
-                        absl::Span<const size_t> leaves,
-                        absl::Span<const BoundLeaf> places) const override;
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;
   absl::Status AddObserver(WriteObserver* observer) override;
@@ -97,9 +92,9 @@ class EnsembleStorage final : public Storage {
  private:
   struct State;
 
-  absl::Status ReadKeys(absl::Span<const Slot> slots,
-                        std::optional<absl::Span<const std::string>> keys,
-                        TensorDict* out) const override;
+  absl::Status ReadRows(
+      absl::Span<const Slot> slots,
+      const storage_internal::ReadRequest& request) const override;
   explicit EnsembleStorage(std::unique_ptr<State> state);
   const std::unique_ptr<State> state_;
 };

@@ -19,6 +19,15 @@ int64_t Aligned(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+// Of a row that has bytes; nobody can write through it.
+absl::StatusOr<Tensor> ViewOf(const ListRowPtr& row, DType dtype,
+                              const Shape& shape, int64_t offset) {
+  return Tensor::View(
+      Buffer::Wrap(row->bytes->data(), row->bytes->size_bytes(), Device::Cpu(),
+                   MemoryKind::kPageable, row, /*is_writable=*/false),
+      dtype, shape, offset);
+}
+
 }  // namespace
 
 std::vector<Shape> NoRoom(absl::Span<const RaggedLeaf> leaves) {
@@ -225,10 +234,7 @@ absl::StatusOr<Tensor> ListRows::EvenLeaf(const ListRowPtr& row,
   if (record_.fields()[leaf].width == 0) {
     return Tensor::Empty(even.dtype, even.shape);
   }
-  return Tensor::View(
-      Buffer::Wrap(row->bytes->data(), row->bytes->size_bytes(), Device::Cpu(),
-                   MemoryKind::kPageable, row, /*is_writable=*/false),
-      even.dtype, even.shape, record_.fields()[leaf].offset);
+  return ViewOf(row, even.dtype, even.shape, record_.fields()[leaf].offset);
 }
 
 absl::StatusOr<Tensor> ListRows::RaggedLeafOf(const ListRowPtr& row,
@@ -237,10 +243,7 @@ absl::StatusOr<Tensor> ListRows::RaggedLeafOf(const ListRowPtr& row,
   if (shape.num_elements() == 0) {
     return Tensor::Empty(ragged_[leaf].dtype, shape);
   }
-  return Tensor::View(
-      Buffer::Wrap(row->bytes->data(), row->bytes->size_bytes(), Device::Cpu(),
-                   MemoryKind::kPageable, row, /*is_writable=*/false),
-      ragged_[leaf].dtype, shape, row->offsets[leaf]);
+  return ViewOf(row, ragged_[leaf].dtype, shape, row->offsets[leaf]);
 }
 
 }  // namespace rill::storage_internal

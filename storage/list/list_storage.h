@@ -131,6 +131,10 @@ class ListStorage final : public storage_internal::SerializedStorage {
     return static_cast<storage_internal::ListRows*>(rows);
   }
 
+  // The rows at live slots, and what holds them; null: there are none so far.
+  absl::StatusOr<std::shared_ptr<storage_internal::RingRows>> PickLive(
+      absl::string_view caller, absl::Span<const Slot> slots,
+      std::vector<storage_internal::ListRowPtr>* picked) const;
   // The rows without their ragged leaves; and those, row after row.
   absl::StatusOr<TensorDict> EvenPart(const TensorDict& rows) const;
   absl::StatusOr<RaggedRows> RaggedPart(absl::string_view caller,

@@ -191,20 +191,28 @@ class RaggedRuns {
 
 }  // namespace
 
+absl::StatusOr<std::shared_ptr<RingRows>> ListStorage::PickLive(
+    absl::string_view caller, absl::Span<const Slot> slots,
+    std::vector<ListRowPtr>* picked) const {
+  std::shared_ptr<RingRows> rows;
+  RILL_RETURN_IF_ERROR(
+      WithLive(caller, slots, [&](const std::shared_ptr<RingRows>& now) {
+        rows = now;
+        if (rows != nullptr) ListOf(rows.get())->Pick(slots, picked);
+        return absl::OkStatus();
+      }));
+  return rows;
+}
+
 absl::Status ListStorage::ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
                                    TensorDict* out) const {
   if (options_.ragged_leaves.empty()) {
     return SerializedStorage::ReadKeys(slots, keys, out);
   }
-  const absl::string_view caller = ReadRequest::Of(keys, out).caller;
-  std::shared_ptr<RingRows> rows;
   std::vector<ListRowPtr> picked;
-  RILL_RETURN_IF_ERROR(
-      WithLive(caller, slots, [&](const std::shared_ptr<RingRows>& now) {
-        rows = now;
-        if (rows != nullptr) ListOf(rows.get())->Pick(slots, &picked);
-        return absl::OkStatus();
-      }));
+  RILL_ASSIGN_OR_RETURN(
+      const std::shared_ptr<RingRows> rows,
+      PickLive(ReadRequest::Of(keys, out).caller, slots, &picked));
   if (rows == nullptr) {
     *out = TensorDict({0});
     return absl::OkStatus();
@@ -225,15 +233,9 @@ absl::Status ListStorage::ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
 
 absl::StatusOr<LazyStack> ListStorage::ReadStack(
     absl::Span<const Slot> slots) const {
-  std::shared_ptr<RingRows> rows;
   std::vector<ListRowPtr> picked;
-  RILL_RETURN_IF_ERROR(WithLive("ListStorage::ReadStack", slots,
-                                [&](const std::shared_ptr<RingRows>& now) {
-                                  rows = now;
-                                  if (rows != nullptr)
-                                    ListOf(rows.get())->Pick(slots, &picked);
-                                  return absl::OkStatus();
-                                }));
+  RILL_ASSIGN_OR_RETURN(const std::shared_ptr<RingRows> rows,
+                        PickLive("ListStorage::ReadStack", slots, &picked));
   std::vector<TensorDict> members;
   for (const ListRowPtr& row : picked) {
     const ListRows& list = *ListOf(rows.get());

@@ -114,8 +114,7 @@ void LaneRings::AddRing(int64_t lane, int64_t first, int64_t count,
 absl::Status LaneRings::CheckAppend(
     absl::string_view caller, const LaneSteps& append,
     absl::Span<const LaneSteps> in_flight) const {
-  for (int64_t lane = append.first; lane < append.first + append.count;
-       ++lane) {
+  for (int64_t lane = append.first; lane < append.end(); ++lane) {
     const int64_t written =
         cursors_[lane].written + StepsInFlight(in_flight, lane);
     if (append.steps <= kMaxWritten - written) continue;
@@ -135,8 +134,7 @@ void LaneRings::PlanAppend(const LaneSteps& append,
   plan->dropped = append.steps - plan->kept;
   plan->retired.clear();
   plan->written.clear();
-  for (int64_t lane = append.first; lane < append.first + append.count;
-       ++lane) {
+  for (int64_t lane = append.first; lane < append.end(); ++lane) {
     // Where the cursor will be once the appends in flight are published. A ring
     // has no other state, so they need no further care.
     const int64_t written =
@@ -153,8 +151,7 @@ void LaneRings::PlanAppend(const LaneSteps& append,
 }
 
 void LaneRings::Append(const LaneSteps& append) {
-  for (int64_t lane = append.first; lane < append.first + append.count;
-       ++lane) {
+  for (int64_t lane = append.first; lane < append.end(); ++lane) {
     const int64_t before = live(lane);
     cursors_[lane].written += append.steps;
     size_ += live(lane) - before;

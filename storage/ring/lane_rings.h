@@ -18,6 +18,7 @@ struct LaneSteps {
   int64_t count = 0;
   int64_t steps = 0;
 
+  int64_t end() const { return first + count; }
   bool HasLane(int64_t lane) const {
     return lane >= first && lane - first < count;
   }

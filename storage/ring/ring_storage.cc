@@ -41,19 +41,6 @@ TensorDictSpec RingStorage::spec() const {
   return rows_ == nullptr ? TensorDictSpec() : rows_->spec;
 }
 
-absl::Status RingStorage::ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
-                                   TensorDict* out) const {
-  return ReadRows(slots, ReadRequest::Of(keys, out));
-}
-
-absl::Status RingStorage::ReadInto(absl::Span<const Slot> slots,
-                                   absl::Span<const size_t> leaves,
-                                   absl::Span<const BoundLeaf> places) const {
-  return ReadRows(
-      slots,
-      {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
-}
-
 // --- Observers ---------------------------------------------------------------
 
 absl::Status RingStorage::BuildLiveEvent(const LaneRings& rings,

@@ -16,7 +16,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "rill/specs/bound_rows.h"
 #include "rill/storage/chunks/saved_chunks.h"
 #include "rill/storage/chunks/stored_rows.h"
 #include "rill/storage/ring/lane_rings.h"
@@ -65,7 +64,7 @@ enum class WriteOrder {
 // Order: alone_mutex_ before state_mutex_; nobody waits for readers, for a
 //   window or for an observer with state_mutex_; writers do with alone_mutex_.
 // Thread-safety: thread-safe.
-class RingStorage : public Storage {
+class RingStorage : public RequestReader<Storage> {
  public:
   int64_t size() const override;
   std::vector<Cursor> cursors() const override;
@@ -74,9 +73,6 @@ class RingStorage : public Storage {
                                       const WriteInfo& info) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override;
-  absl::Status ReadInto(absl::Span<const Slot> slots,
-                        absl::Span<const size_t> leaves,
-                        absl::Span<const BoundLeaf> places) const override;
   absl::Status AddObserver(WriteObserver* observer) override;
   void RemoveObserver(WriteObserver* observer) override;
   absl::Status Save(const std::string& directory) const override;
@@ -86,7 +82,7 @@ class RingStorage : public Storage {
  protected:
   RingStorage(const StorageTraits& traits, WriteOrder order,
               EventKeys event_keys)
-      : Storage(traits),
+      : RequestReader(traits),
         order_(order),
         event_keys_(std::move(event_keys)),
         rings_(traits.lanes) {}
@@ -94,14 +90,9 @@ class RingStorage : public Storage {
   // Before anybody else has the storage. No effect where `spec` is empty.
   absl::Status Init(const TensorDictSpec& spec);
 
-  absl::Status ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
-                        TensorDict* out) const override;
-
   // What a kind of storage adds.
   virtual absl::StatusOr<std::shared_ptr<RingRows>> MakeRows(
       const TensorDictSpec& spec, EventLeaves events) const = 0;
-  virtual absl::Status ReadRows(absl::Span<const Slot> slots,
-                                const ReadRequest& request) const = 0;
   // A write, which meets no other, may begin beside those in flight.
   virtual bool MayBegin(bool /*is_append*/) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_) {

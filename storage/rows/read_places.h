@@ -101,6 +101,29 @@ struct ReadPlaces {
   std::vector<size_t> numbers_;         // Of the leaves of `keys`.
 };
 
+// A RowReader or Storage (Base) whose reads are all one function of a request.
+template <typename Base>
+class RequestReader : public Base {
+ public:
+  absl::Status ReadInto(absl::Span<const Slot> slots,
+                        absl::Span<const size_t> leaves,
+                        absl::Span<const BoundLeaf> places) const override {
+    return ReadRows(
+        slots,
+        {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
+  }
+
+ protected:
+  using Base::Base;
+
+  absl::Status ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
+                        TensorDict* out) const override {
+    return ReadRows(slots, ReadRequest::Of(keys, out));
+  }
+  virtual absl::Status ReadRows(absl::Span<const Slot> slots,
+                                const ReadRequest& request) const = 0;
+};
+
 // Reads what the request asks for.
 absl::Status ReadFrom(const RowReader& reader, absl::Span<const Slot> slots,
                       const ReadRequest& request);

@@ -52,6 +52,12 @@ absl::Status SerializedStorage::WithLive(
 
 absl::Status SerializedStorage::ReadRows(absl::Span<const Slot> slots,
                                          const ReadRequest& request) const {
+  if (traits().ragged_leaves && request.out == nullptr) {
+    return FailedPrecondition(
+        request.caller,
+        ": rows: got ones with ragged leaves, want rows of one shape; Read "
+        "them");
+  }
   // Whatever a Load does, these rows stay until they have been read.
   std::shared_ptr<RingRows> rows;
   ReaderLock lock(&state_mutex_);
@@ -74,17 +80,6 @@ absl::Status SerializedStorage::ReadRows(absl::Span<const Slot> slots,
   }
   places.Finish(request);
   return absl::OkStatus();
-}
-
-absl::Status SerializedStorage::ReadInto(
-    absl::Span<const Slot> slots, absl::Span<const size_t> leaves,
-    absl::Span<const BoundLeaf> places) const {
-  if (traits().ragged_leaves) {
-    return FailedPrecondition(
-        "Storage::ReadInto: rows: got ones with ragged leaves, want rows of "
-        "one shape; Read them");
-  }
-  return RingStorage::ReadInto(slots, leaves, places);
 }
 
 absl::StatusOr<SlotLease> SerializedStorage::Lease(SlotRange range) const {

@@ -2,7 +2,6 @@
 #ifndef RILL_STORAGE_SERIALIZED_SERIALIZED_STORAGE_H_
 #define RILL_STORAGE_SERIALIZED_SERIALIZED_STORAGE_H_
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -13,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "rill/specs/bound_rows.h"
 #include "rill/storage/chunks/stored_rows.h"
 #include "rill/storage/ring/ring_rows.h"
 #include "rill/storage/ring/ring_storage.h"
@@ -36,9 +34,6 @@ namespace rill::storage_internal {
 class SerializedStorage : public RingStorage {
  public:
   StorageUsage MemoryUsage() const override;
-  absl::Status ReadInto(absl::Span<const Slot> slots,
-                        absl::Span<const size_t> leaves,
-                        absl::Span<const BoundLeaf> places) const override;
   // FAILED_PRECONDITION.
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;

@@ -89,7 +89,7 @@ absl::StatusOr<std::unique_ptr<TieredStorage>> TieredStorage::Create(
 }
 
 TieredStorage::TieredStorage(std::unique_ptr<State> state)
-    : Storage({.lanes = state->lanes, .device = state->fast->device()}),
+    : RequestReader({.lanes = state->lanes, .device = state->fast->device()}),
       state_(std::move(state)) {}
 
 TieredStorage::~TieredStorage() = default;
@@ -183,18 +183,9 @@ absl::Status TieredStorage::State::Assemble(const BatchAssembly& known,
   return known.Put(rows, split->missing, places);
 }
 
-absl::Status TieredStorage::ReadKeys(
-    absl::Span<const Slot> slots,
-    std::optional<absl::Span<const std::string>> keys, TensorDict* out) const {
-  return state_->ReadRows(slots, ReadRequest::Of(keys, out));
-}
-
-absl::Status TieredStorage::ReadInto(absl::Span<const Slot> slots,
-                                     absl::Span<const size_t> leaves,
-                                     absl::Span<const BoundLeaf> places) const {
-  return state_->ReadRows(
-      slots,
-      {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
+absl::Status TieredStorage::ReadRows(absl::Span<const Slot> slots,
+                                     const ReadRequest& request) const {
+  return state_->ReadRows(slots, request);
 }
 
 absl::StatusOr<SlotLease> TieredStorage::Lease(SlotRange range) const {

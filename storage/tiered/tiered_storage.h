@@ -2,10 +2,8 @@
 #ifndef RILL_STORAGE_TIERED_TIERED_STORAGE_H_
 #define RILL_STORAGE_TIERED_TIERED_STORAGE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
-#include "rill/specs/bound_rows.h"
+#include "rill/storage/rows/read_places.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
 
@@ -51,7 +49,7 @@ namespace rill {
 //                                                .device = Device::Cuda(0)}));
 //   RILL_RETURN_IF_ERROR(storage->Extend(batch).status());
 //   RILL_RETURN_IF_ERROR(storage->Read(slots, &rows));  // On the GPU.
-class TieredStorage final : public Storage {
+class TieredStorage final : public storage_internal::RequestReader<Storage> {
  public:
   struct Options {
     // All rows, in host memory and without ragged leaves (ListStorage); nobody
@@ -92,9 +90,6 @@ class TieredStorage final : public Storage {
                                       const WriteInfo& info = {}) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override;
-  absl::Status ReadInto(absl::Span<const Slot> slots,
-                        absl::Span<const size_t> leaves,
-                        absl::Span<const BoundLeaf> places) const override;
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;
   absl::Status AddObserver(WriteObserver* observer) override;
@@ -110,9 +105,9 @@ class TieredStorage final : public Storage {
  private:
   struct State;
 
-  absl::Status ReadKeys(absl::Span<const Slot> slots,
-                        std::optional<absl::Span<const std::string>> keys,
-                        TensorDict* out) const override;
+  absl::Status ReadRows(
+      absl::Span<const Slot> slots,
+      const storage_internal::ReadRequest& request) const override;
 
   // On the device of the fast tier.
   explicit TieredStorage(std::unique_ptr<State> state);

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/device.h"
 #include "rill/formats/manifest.h"
 #include "rill/replay/ensemble/part_merge.h"
 #include "rill/replay/options/option_changes.h"
@@ -32,18 +31,6 @@ constexpr absl::string_view kLoad = "ReplayBufferEnsemble::LoadState";
 constexpr absl::string_view kType = "ReplayBufferEnsemble";
 constexpr int64_t kStateVersion = 1;
 constexpr absl::string_view kOptionsKey = "options";
-
-// A leaf as numbers in host memory, whatever its shape and place.
-absl::StatusOr<std::vector<int64_t>> NumbersOf(const TensorDict& batch,
-                                               absl::string_view key) {
-  absl::StatusOr<Tensor> leaf = batch.Get(key);
-  if (leaf.ok()) leaf = leaf->To(Device::Cpu());
-  if (leaf.ok()) leaf = leaf->Contiguous();
-  RILL_RETURN_IF_ERROR(leaf.status()) << kUpdate << ": \"" << key << "\"";
-  const auto numbers = leaf->Flat<int64_t>();
-  RILL_RETURN_IF_ERROR(numbers.status()) << kUpdate << ": \"" << key << "\"";
-  return std::vector<int64_t>(numbers->begin(), numbers->end());
-}
 
 // None where the state is from before they were saved.
 absl::StatusOr<Manifest> OptionsOf(const StateReader& saved) {
@@ -78,17 +65,18 @@ struct Routed {
 absl::StatusOr<std::vector<Routed>> Route(const TensorDict& batch,
                                           absl::Span<const float> priorities,
                                           int64_t members) {
-  RILL_ASSIGN_OR_RETURN(const auto ids, NumbersOf(batch, kBufferIdsKey));
-  RILL_ASSIGN_OR_RETURN(const auto index, NumbersOf(batch, kIndexKey));
-  RILL_ASSIGN_OR_RETURN(const auto generations,
-                        NumbersOf(batch, kGenerationKey));
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor ids_leaf,
+      replay_internal::NumbersOf(kUpdate, batch, kBufferIdsKey));
+  RILL_ASSIGN_OR_RETURN(const auto ids, ids_leaf.Flat<int64_t>());
+  RILL_ASSIGN_OR_RETURN(const std::vector<Draw> draws,
+                        replay_internal::DrawsOf(kUpdate, batch));
   const size_t rows = ids.size();
-  if (index.size() != rows || generations.size() != rows ||
+  if (draws.size() != rows ||
       (priorities.size() != 1 && priorities.size() != rows)) {
     return InvalidArgument(kUpdate, ": got ", rows, " of \"", kBufferIdsKey,
-                           "\", ", index.size(), " of \"", kIndexKey, "\", ",
-                           generations.size(), " of \"", kGenerationKey,
-                           "\" and ", priorities.size(),
+                           "\", ", draws.size(), " of \"", kIndexKey, "\" and ",
+                           priorities.size(),
                            " priorities, want as many of each, or 1 priority");
   }
   std::vector<Routed> routed(static_cast<size_t>(members));
@@ -98,8 +86,8 @@ absl::StatusOr<std::vector<Routed>> Route(const TensorDict& batch,
                              ", want [0, ", members, ")");
     }
     Routed& own = routed[static_cast<size_t>(ids[i])];
-    own.index.push_back(index[i]);
-    own.generations.push_back(generations[i]);
+    own.index.push_back(draws[i].slot);
+    own.generations.push_back(draws[i].generation);
     own.priorities.push_back(priorities[priorities.size() == 1 ? 0 : i]);
   }
   return routed;

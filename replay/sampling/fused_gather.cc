@@ -38,7 +38,8 @@ absl::Status Named(absl::string_view key, const absl::Status& status) {
                                    "\": ", status.message()));
 }
 
-// The place of a leaf that there is.
+}  // namespace
+
 size_t NumberOf(const TensorDictSpec& spec, absl::string_view key) {
   const auto& leaves = spec.leaves();
   return static_cast<size_t>(
@@ -46,8 +47,6 @@ size_t NumberOf(const TensorDictSpec& spec, absl::string_view key) {
                       [&](const auto& leaf) { return leaf.key == key; }) -
       leaves.begin());
 }
-
-}  // namespace
 
 bool FusedGather::IsShowable(const GatherPlan& plan, absl::string_view key,
                              size_t parts) {

@@ -21,6 +21,9 @@
 
 namespace rill::replay_internal {
 
+// The number of a leaf that is in spec.leaves().
+size_t NumberOf(const TensorDictSpec& spec, absl::string_view key);
+
 // Gathers rows straight through a chain of transforms (GatherPlan). A few rows
 // at a time go from the storage into the processor's cache, through the maps
 // there, and into the batch. No batch is made between the transforms.

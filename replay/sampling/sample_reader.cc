@@ -73,15 +73,6 @@ absl::Status CheckOrder(const SamplePlan& plan) {
       "them than rows, want one a row, in the order of the draws");
 }
 
-// The place of a leaf that there is.
-size_t NumberOf(const TensorDictSpec& spec, absl::string_view key) {
-  const auto& leaves = spec.leaves();
-  return static_cast<size_t>(
-      absl::c_find_if(leaves,
-                      [&](const auto& leaf) { return leaf.key == key; }) -
-      leaves.begin());
-}
-
 // Nothing but tensors and dictionaries, on all levels.
 bool HasOnlyLeaves(const TensorDict& dict) {
   bool has_only = true;

@@ -15,19 +15,15 @@ namespace {
 
 constexpr int64_t kMaxStagingBytes = int64_t{64} << 20;
 
-int64_t LeafBytes(const LeafSpec& leaf) {
-  return leaf.shape.num_elements() * DTypeSize(leaf.dtype);
-}
-
 }  // namespace
 
 BatchAssembly::BatchAssembly(const TensorDictSpec& spec, Device device,
                              Stream stream)
-    : spec_(spec), tree_(spec), device_(device), stream_(std::move(stream)) {
-  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    row_bytes_ += LeafBytes(leaf.spec);
-  }
-}
+    : spec_(spec),
+      tree_(spec),
+      device_(device),
+      row_bytes_(RowBytes(spec)),
+      stream_(std::move(stream)) {}
 
 absl::StatusOr<std::unique_ptr<BatchAssembly>> BatchAssembly::Create(
     const TensorDictSpec& spec, Device device) {
@@ -73,7 +69,8 @@ absl::Status BatchAssembly::Put(const TensorDict& rows,
   columns.clear();
   for (const LeafBatch& to : batch) {
     const TensorDictSpec::Leaf& leaf = spec_.leaves()[to.leaf];
-    const int64_t width = LeafBytes(leaf.spec);
+    const int64_t width =
+        leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
     if (width == 0) continue;
     RILL_ASSIGN_OR_RETURN(const Tensor from, source->Get(leaf.key));
     columns.push_back({.table = to.data,

@@ -52,7 +52,7 @@ class BatchAssembly {
   const TensorDictSpec spec_;
   const SpecTree tree_;
   const Device device_;
-  int64_t row_bytes_ = 0;
+  const int64_t row_bytes_;
 
   mutable absl::Mutex stream_mutex_;
   const Stream stream_;

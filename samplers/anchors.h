@@ -24,11 +24,9 @@ class Anchors {
   // `n` in [0, size()).
   virtual Slot At(int64_t n) const = 0;
   virtual bool Contains(Slot slot) const = 0;
-  // One of them by the unit's own rule, else each with the same probability: a
-  // pure function of `bits`. size() > 0.
-  virtual Slot Pick(const Rng::Block& bits) const {
-    return At(BoundedInt(LowBits64(bits), size()));
-  }
+  // One of them by the unit's own rule (each with the same probability where it
+  // has none), a pure function of `bits`. size() > 0.
+  virtual Slot Pick(const Rng::Block& bits) const = 0;
   // slots[i] = Pick(bits[i]), for as many of each; where a pick is several
   // steps through memory, those of different picks at a time.
   virtual void PickMany(absl::Span<const Rng::Block> bits,

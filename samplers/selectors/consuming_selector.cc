@@ -40,6 +40,9 @@ class AnchorsLeft final : public Anchors {
   }
   Slot At(int64_t n) const override { return all.Members(kLeft)[n]; }
   bool Contains(Slot slot) const override { return all.IsIn(slot, kLeft); }
+  Slot Pick(const Rng::Block& bits) const override {
+    return At(BoundedInt(LowBits64(bits), size()));
+  }
 
   SlotGroups all;
 };

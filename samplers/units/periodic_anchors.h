@@ -57,6 +57,10 @@ class PeriodicAnchors : public WriteObserver, public Anchors {
   int64_t size() const override { return set_.total(); }
   Slot At(int64_t n) const override;
   bool Contains(Slot slot) const override;
+  // Each with the same probability.
+  Slot Pick(const Rng::Block& bits) const override {
+    return At(BoundedInt(LowBits64(bits), size()));
+  }
 
   // A part of the sampler's state, as Unit's.
   void Save(SavedState* state) const;

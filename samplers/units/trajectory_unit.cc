@@ -46,6 +46,9 @@ class TrajectoryUnit final : public StartsUnit {
   Slot At(int64_t n) const override {
     return index().At(trajectories().members()[n], 0);
   }
+  Slot Pick(const Rng::Block& bits) const override {
+    return At(BoundedInt(LowBits64(bits), size()));
+  }
 
   const TrajectoryUnitOptions options_;
 };

@@ -74,7 +74,8 @@ FAULT_POINT = re.compile(r'\bFaultPoint\(\s*("[\w.]+")')
 # Interfaces, and the suite that all their implementations pass: instantiated
 # under the name of the class, without "Storage" or "Impl" at its end.
 SUITES = {"RowReader": "RowReaderConformanceTest", "Storage": "StorageConformanceTest"}
-DERIVED = re.compile(r"\bclass (\w+)(?: final)?\s*:\s*public (?:\w+::)*(\w+)")
+# RequestReader<Base> is a Base.
+DERIVED = re.compile(r"\bclass (\w+)(?: final)?\s*:\s*public (?:\w+::)*(?:RequestReader<(?:\w+::)*)?(\w+)")
 INSTANTIATED = re.compile(r"\bINSTANTIATE_TEST_SUITE_P\(\s*(\w+),\s*(\w+)")
 PLAIN_RULE = re.compile(r"^(cc_library|cc_test|cc_binary)\(", re.M)
 PUBLIC_BY_DEFAULT = re.compile(r"default_visibility\s*=\s*\[\s*\"//visibility:public\"")

@@ -221,7 +221,7 @@ class LintTest(unittest.TestCase):
 
     def test_implementations_without_their_suite_are_found(self):
         files = {"storage/storage.cc": SPDX + "class Storage : public RowReader {};\n"
-                                              "class Rows : public n::Storage {};\n"
+                                              "class Rows : public n::RequestReader<n::Storage> {};\n"
                                               "class FastStorageImpl final\n    : public Rows {};\n"}
         test = (SPDX + "INSTANTIATE_TEST_SUITE_P(Fast, RowReaderConformanceTest,\n    Values(1));\n"
                 "INSTANTIATE_TEST_SUITE_P(%s, StorageConformanceTest, Values(1));\n")

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/env_spec.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"

@@ -2,7 +2,6 @@
 #include "rill/envs/evaluator.h"
 
 #include <numeric>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"

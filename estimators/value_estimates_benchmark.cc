@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Advantages of a batch of PPO: 256 lanes of 128 steps.
-#include <cstdint>
 
 #include "benchmark/benchmark.h"
 #include "rill/base/rng.h"

@@ -3,7 +3,6 @@
 // row's; bounds are tensors of the lead, a mask one of batch + lead + options.
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"

@@ -2,11 +2,9 @@
 // The cost of an operation on a dictionary of six leaves. Reported apart from
 // first touches of fresh memory: results are reused where an Into form exists.
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "rill/specs/field.h"
 #include "rill/specs/schema.h"

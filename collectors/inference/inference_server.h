@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "rill/collectors/inference/inference_layout.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/steps/in_place_check.h"

@@ -12,7 +12,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/trajectory_id.h"
 #include "rill/specs/leaf_spec.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames a second of whole trajectories, beside those of the collector alone.
 // CartPole's episodes have 22 steps where actions are random.
-#include <cstdint>
 #include <memory>
 #include <utility>
 

@@ -2,7 +2,6 @@
 #include "rill/collectors/workers/joined_batch.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <numeric>
 

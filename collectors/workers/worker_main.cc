@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <set>
 #include <thread>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"

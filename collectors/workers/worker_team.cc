@@ -18,7 +18,6 @@
 #include "rill/base/process/poll_until.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
-#include "rill/collectors/workers/dict_bytes.h"
 #include "rill/collectors/workers/worker_loop.h"
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/flow/trajectory_id.h"

@@ -18,7 +18,6 @@
 #include "rill/specs/spec.h"
 #include "rill/tensordict/state/state_dict.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 

@@ -3,7 +3,6 @@
 #define RILL_ENVS_DEVICE_ROW_MOVES_H_
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"

@@ -2,7 +2,6 @@
 #include "rill/envs/steps/host_mirror.h"
 
 #include <optional>
-#include <utility>
 
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"

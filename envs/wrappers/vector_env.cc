@@ -20,7 +20,6 @@
 #include "rill/envs/lanes/lane_errors.h"
 #include "rill/envs/lanes/lane_pool.h"
 #include "rill/envs/wrappers/lane_leaves.h"
-#include "rill/envs/wrappers/wrapper_state.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/state/state_dict.h"

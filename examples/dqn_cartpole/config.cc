@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/examples/dqn_cartpole/config.h"
 
-#include <cstdint>
 #include <map>
 #include <set>
 #include <string>

@@ -6,10 +6,8 @@
 
 #include <cstdio>
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "rill/base/status_macros.h"

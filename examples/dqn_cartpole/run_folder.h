@@ -11,7 +11,6 @@
 #include "absl/time/time.h"
 #include "rill/examples/dqn_cartpole/checkpoint.h"
 #include "rill/examples/dqn_cartpole/run_log.h"
-#include "rill/examples/dqn_cartpole/run_state.h"
 #include "rill/telemetry/tensorboard_writer.h"
 
 namespace rill::dqn_cartpole {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rill/telemetry/learning_curve.h"
 #include "rill/telemetry/run_files.h"

@@ -12,7 +12,6 @@
 #include "rill/base/status_macros.h"
 #include "rill/examples/inspect/element_text.h"
 #include "rill/examples/inspect/facts.h"
-#include "rill/formats/manifest.h"
 #include "rill/formats/memmap_options.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_shape.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
-#include <utility>
 
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"

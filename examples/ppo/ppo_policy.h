@@ -3,11 +3,9 @@
 #define RILL_EXAMPLES_PPO_PPO_POLICY_H_
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/examples/ppo/learner/ppo_learner.h"

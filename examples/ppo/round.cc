@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/examples/ppo/round.h"
 
-#include <algorithm>
 #include <cstdint>
 
 #include "absl/status/status.h"

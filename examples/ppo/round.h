@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "rill/estimators/value_estimates.h"
 #include "rill/examples/ppo/learner/actor_critic.h"
 #include "rill/examples/ppo/return_scaler.h"

@@ -2,7 +2,6 @@
 #ifndef RILL_EXAMPLES_PPO_TRAINER_H_
 #define RILL_EXAMPLES_PPO_TRAINER_H_
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/spec.h"
 #include "rill/tensors/dtype.h"

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 
 namespace rill::formats_internal {
 namespace {

@@ -2,7 +2,6 @@
 #include "rill/formats/zip/zip_directory.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rill/base/random_blocks.h"
 
 namespace rill::tensor_internal {
 namespace {

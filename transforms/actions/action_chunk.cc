@@ -9,7 +9,6 @@
 #include <cstring>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "rill/base/status_macros.h"
-#include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/transforms/actions/action_specs.h"
 #include "rill/transforms/leaves.h"

@@ -2,7 +2,6 @@
 #include "rill/transforms/episodes/burn_in.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"

@@ -2,9 +2,7 @@
 #include "rill/transforms/images/crop.h"
 
 #include <cstddef>
-#include <cstring>
 
-#include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"

@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "absl/memory/memory.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/dtype.h"

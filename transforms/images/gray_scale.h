@@ -4,11 +4,9 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "rill/transforms/rows/rowwise_transform.h"
 
 namespace rill {

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"

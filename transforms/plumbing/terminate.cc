@@ -7,7 +7,6 @@
 #include "absl/algorithm/container.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
-#include "rill/tensors/dtype.h"
 #include "rill/transforms/leaves.h"
 
 namespace rill {

@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/rows/row_map.h"

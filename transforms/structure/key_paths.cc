@@ -2,7 +2,6 @@
 #include "rill/transforms/structure/key_paths.h"
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"

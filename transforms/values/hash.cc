@@ -2,9 +2,7 @@
 #include "rill/transforms/values/hash.h"
 
 #include <cstring>
-#include <utility>
 
-#include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "rill/tensors/dtype.h"
 #include "rill/transforms/rows/rowwise_transform.h"
 

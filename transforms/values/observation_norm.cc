@@ -6,7 +6,6 @@
 #include <limits>
 #include <optional>
 
-#include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"

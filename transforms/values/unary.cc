@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/memory/memory.h"
 #include "rill/base/status_macros.h"
 
 namespace rill {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "rill/base/status_macros.h"
 #include "rill/transforms/rows/row_steps.h"

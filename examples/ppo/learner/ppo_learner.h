@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/examples/dqn_cartpole/learner/adam.h"
 #include "rill/examples/dqn_cartpole/learner/aligned_vector.h"

@@ -22,7 +22,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/env.h"
-#include "rill/envs/gymnasium/fake_gymnasium.h"
+#include "rill/envs/gymnasium/testing/fake_gymnasium.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 

@@ -19,7 +19,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env.h"
-#include "rill/envs/gymnasium/fake_gymnasium.h"
+#include "rill/envs/gymnasium/testing/fake_gymnasium.h"
 #include "rill/testing/process_traces.h"
 #include "rill/testing/status_matchers.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/envs/gymnasium/fake_gymnasium.h"
+#include "rill/envs/gymnasium/testing/fake_gymnasium.h"
 
 #include <cstdlib>
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_ENVS_GYMNASIUM_FAKE_GYMNASIUM_H_
-#define RILL_ENVS_GYMNASIUM_FAKE_GYMNASIUM_H_
+#ifndef RILL_ENVS_GYMNASIUM_TESTING_FAKE_GYMNASIUM_H_
+#define RILL_ENVS_GYMNASIUM_TESTING_FAKE_GYMNASIUM_H_
 
 #include <memory>
 
@@ -28,4 +28,4 @@ class NeedsNumpy : public ::testing::Environment {
 
 }  // namespace rill
 
-#endif  // RILL_ENVS_GYMNASIUM_FAKE_GYMNASIUM_H_
+#endif  // RILL_ENVS_GYMNASIUM_TESTING_FAKE_GYMNASIUM_H_

@@ -131,8 +131,8 @@ absl::Status EnvChecker::CheckWrongAction(int64_t t,
           env_,
           "wrong actions are INVALID_ARGUMENT and name the lane, also where "
           "another lane is finished",
-          absl::StrCat("step ", t, ", lane ", lane, ", \"", leaf.key, "\" ",
-                       row.DebugString(), ": got ", status.ToString()));
+          "step ", t, ", lane ", lane, ", \"", leaf.key, "\" ",
+          row.DebugString(), ": got ", status.ToString());
     }
   }
   // The next leaf is then the only wrong one.
@@ -153,8 +153,7 @@ absl::Status EnvChecker::CheckFinishedLanes() {
           env_,
           "steps of finished lanes are FAILED_PRECONDITION and name "
           "the lane",
-          absl::StrCat("step ", t + 1, ", lane ", lane, ": got ",
-                       status.ToString()));
+          "step ", t + 1, ", lane ", lane, ": got ", status.ToString());
     }
     return absl::OkStatus();
   };

@@ -23,9 +23,8 @@ absl::Status EnvStepChecker::CheckSpecs() {
     return BrokenPromise(env_, kPromise, "name is empty");
   }
   if (env_.lanes() < 1) {
-    return BrokenPromise(
-        env_, kPromise,
-        absl::StrCat("lanes: got ", env_.lanes(), ", want >= 1"));
+    return BrokenPromise(env_, kPromise, "lanes: got ", env_.lanes(),
+                         ", want >= 1");
   }
   if (env_.spec().observation.empty()) {
     return BrokenPromise(env_, kPromise, "observation has no leaf");
@@ -52,13 +51,13 @@ absl::Status EnvStepChecker::CheckStepValues(int64_t t,
   // An Env owns its leaves, so nothing else keeps it from writing the root.
   RILL_ASSIGN_OR_RETURN(const TensorDict root, driver.step().Exclude({"next"}));
   if (absl::Status same = root.CheckEqual(before); !same.ok()) {
-    return BrokenPromise(env_, "Step writes below next only",
-                         absl::StrCat("step ", t, ": ", same.message()));
+    return BrokenPromise(env_, "Step writes below next only", "step ", t, ": ",
+                         same.message());
   }
   if (absl::Status inside = spec_.CheckValues("values", driver.step());
       !inside.ok()) {
-    return BrokenPromise(env_, "values are inside their specs",
-                         absl::StrCat("step ", t, ": ", inside.message()));
+    return BrokenPromise(env_, "values are inside their specs", "step ", t,
+                         ": ", inside.message());
   }
   return CheckFlags(t, driver);
 }
@@ -84,19 +83,17 @@ absl::Status EnvStepChecker::CheckFlags(int64_t t, const StepDriver& driver) {
                           host.Flat<bool>(absl::StrCat(group, "truncated")));
     for (size_t i = 0; i < done.size(); ++i) {
       if (done[i] == (terminated[i] || truncated[i])) continue;
-      return BrokenPromise(
-          env_, "done = terminated | truncated",
-          absl::StrCat(at(flag.key, i, done.size()), "got ", done[i], ", ",
-                       terminated[i], ", ", truncated[i]));
+      return BrokenPromise(env_, "done = terminated | truncated",
+                           at(flag.key, i, done.size()), "got ", done[i], ", ",
+                           terminated[i], ", ", truncated[i]);
     }
   }
   for (const TensorDictSpec::Leaf& leaf : rewards.leaves()) {
     RILL_ASSIGN_OR_RETURN(const auto reward, host.Flat<float>(leaf.key));
     for (size_t i = 0; i < reward.size(); ++i) {
       if (std::isfinite(reward[i])) continue;
-      return BrokenPromise(
-          env_, "rewards are finite",
-          absl::StrCat(at(leaf.key, i, reward.size()), "got ", reward[i]));
+      return BrokenPromise(env_, "rewards are finite",
+                           at(leaf.key, i, reward.size()), "got ", reward[i]);
     }
   }
   return absl::OkStatus();
@@ -110,9 +107,8 @@ absl::Status EnvStepChecker::CheckPartialReset(int64_t t, StepDriver& driver) {
     return FailedCall(env_, status);
   }
   if (absl::Status same = driver.root().CheckEqual(before); !same.ok()) {
-    return BrokenPromise(
-        env_, "Reset leaves other lanes alone",
-        absl::StrCat("step ", t, ", empty mask: ", same.message()));
+    return BrokenPromise(env_, "Reset leaves other lanes alone", "step ", t,
+                         ", empty mask: ", same.message());
   }
   // An empty mask came first: a Reset that ignores its mask is found here too
   // where there is one lane.
@@ -123,9 +119,8 @@ absl::Status EnvStepChecker::CheckPartialReset(int64_t t, StepDriver& driver) {
   RILL_ASSIGN_OR_RETURN(const std::string difference,
                         FirstDifference({before}, {driver.root()}, 0, 1));
   if (!difference.empty()) {
-    return BrokenPromise(
-        env_, "Reset leaves other lanes alone",
-        absl::StrCat("reset of lane 0 after step ", t, ": ", difference));
+    return BrokenPromise(env_, "Reset leaves other lanes alone",
+                         "reset of lane 0 after step ", t, ": ", difference);
   }
   return absl::OkStatus();
 }
@@ -148,9 +143,9 @@ absl::Status EnvStepChecker::CheckFirstReset() {
     const auto on = std::find(all.begin(), all.end(), true);
     if (on == all.end()) continue;
     const int64_t width = values.num_elements() / env_.lanes();
-    return BrokenPromise(env_, "flags are false after Reset",
-                         absl::StrCat("lane ", (on - all.begin()) / width,
-                                      ": \"", flag.key, "\": got 1"));
+    return BrokenPromise(env_, "flags are false after Reset", "lane ",
+                         (on - all.begin()) / width, ": \"", flag.key,
+                         "\": got 1");
   }
   return absl::OkStatus();
 }
@@ -185,8 +180,8 @@ absl::Status EnvStepChecker::CheckWrongCalls() {
   const absl::Status status = env_.Reset(mask);
   if (absl::IsInvalidArgument(status)) return absl::OkStatus();
   return BrokenPromise(env_, "wrong calls are INVALID_ARGUMENT",
-                       absl::StrCat("Reset with a mask that is too long: got ",
-                                    status.ToString()));
+                       "Reset with a mask that is too long: got ",
+                       status.ToString());
 }
 
 }  // namespace rill::envs_internal

@@ -64,12 +64,6 @@ absl::StatusOr<std::vector<TensorDict>> EnvTracer::RunAfter(
   return trace;
 }
 
-absl::Status BrokenPromise(const Env& env, absl::string_view promise,
-                           absl::string_view found) {
-  return FailedPrecondition("CheckEnv: \"", env.name(), "\": ", promise, ": ",
-                            found);
-}
-
 absl::Status FailedCall(const Env& env, const absl::Status& status) {
   return BrokenPromise(env, "correct calls succeed", status.ToString());
 }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
 #include "rill/envs/env.h"
 #include "rill/envs/steps/step_driver.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -48,8 +49,12 @@ class EnvTracer {
 
 // FAILED_PRECONDITION that names what does not hold / a correct call that
 // returned `status`.
+template <typename... Parts>
 absl::Status BrokenPromise(const Env& env, absl::string_view promise,
-                           absl::string_view found);
+                           const Parts&... found) {
+  return FailedPrecondition("CheckEnv: \"", env.name(), "\": ", promise, ": ",
+                            found...);
+}
 absl::Status FailedCall(const Env& env, const absl::Status& status);
 
 // "" if the lanes in [first_lane, ...) are bit-equal in both, else "step 3,

@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/types/span.h"
 #include "rill/base/clock.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
@@ -30,6 +29,7 @@
 #include "rill/examples/async_dqn/worker.h"
 #include "rill/examples/dqn_cartpole/epsilon_greedy_policy.h"
 #include "rill/examples/dqn_cartpole/learner/double_dqn.h"
+#include "rill/examples/dqn_cartpole/pipeline.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/weights/weight_store.h"
 #include "rill/replay/replay_buffer.h"
@@ -63,19 +63,6 @@ constexpr int64_t kProbeEvery = 4096;
 constexpr int64_t kEvaluationEpisodes = 100;
 constexpr int64_t kWindow = 100;  // Episodes of the running mean.
 constexpr int64_t kSliceLength = 8;
-
-// The initial weights are a function of the seed.
-std::unique_ptr<DoubleDqn> MakeLearner(uint64_t seed) {
-  auto learner = std::make_unique<DoubleDqn>(
-      kBatchSize, DoubleDqn::Options{.adam = {.max_gradient_norm = 10}});
-  const Rng rng(seed, RngStream::kInit);
-  std::vector<double> uniforms(DoubleDqn::Network::kParameters);
-  for (size_t i = 0; i < uniforms.size(); ++i) {
-    uniforms[i] = rng.UniformDouble(i, /*draw=*/0);
-  }
-  learner->Initialize(uniforms);
-  return learner;
-}
 
 class Run {
  public:
@@ -114,7 +101,10 @@ class Run {
               .threshold = options_.solve_return};
     // The first row's frames a second are since the beginning.
     last_row_[kFrames] = last_row_[kSeconds] = 0;
-    learner_ = MakeLearner(options_.seed);
+    learner_ =
+        dqn_cartpole::MakeLearner({.seed = static_cast<int64_t>(options_.seed),
+                                   .batch_size = kBatchSize,
+                                   .evaluation_episodes = kEvaluationEpisodes});
     greedy_ = std::make_unique<dqn_cartpole::EpsilonGreedyPolicy>(
         learner_.get(), dqn_cartpole::EpsilonGreedyPolicy::Options{});
     RILL_ASSIGN_OR_RETURN(evaluation_env_,
@@ -198,18 +188,13 @@ class Run {
 
   absl::Status Update() {
     RILL_RETURN_IF_ERROR(buffer_->SampleInto(&sample_));
-    dqn_cartpole::TransitionBatch view;
-    RILL_ASSIGN_OR_RETURN(view.observation, sample_.Flat<float>("observation"));
-    RILL_ASSIGN_OR_RETURN(view.action, sample_.Flat<int64_t>("action"));
-    RILL_ASSIGN_OR_RETURN(view.reward, sample_.Flat<float>("next/reward"));
-    RILL_ASSIGN_OR_RETURN(view.next_observation,
-                          sample_.Flat<float>("next/observation"));
-    RILL_ASSIGN_OR_RETURN(view.terminated,
-                          sample_.Flat<bool>("next/terminated"));
     // The importance weights of the samples are not used: the task is solved
     // without that correction.
-    std::vector<float> errors(view.action.size());
-    learner_->Update(view, /*learning_rate=*/1e-3, absl::MakeSpan(errors));
+    std::vector<float> errors;
+    RILL_RETURN_IF_ERROR(dqn_cartpole::LearnFrom(sample_,
+                                                 /*learning_rate=*/1e-3,
+                                                 learner_.get(), &errors)
+                             .status());
     for (float& error : errors) error = std::abs(error);
     return buffer_->UpdatePriorities(sample_, errors);
   }

@@ -149,7 +149,7 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(
   RILL_ASSIGN_OR_RETURN(loaded.state.log, RunLog::FromDict(log));
   RILL_ASSIGN_OR_RETURN(
       loaded.pipeline,
-      OpenPipeline(loaded.state.config, JoinPath(directory, "replay")));
+      MakePipeline(loaded.state.config, JoinPath(directory, "replay")));
   RILL_RETURN_IF_ERROR(LoadLearner(learner, loaded.pipeline.learner.get()));
   RILL_RETURN_IF_ERROR(loaded.pipeline.collector->LoadState(collector));
   return loaded;

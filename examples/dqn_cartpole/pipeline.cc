@@ -31,25 +31,6 @@ namespace {
 constexpr int64_t kParameters = DoubleDqn::Network::kParameters;
 constexpr int64_t kActions = DoubleDqn::Network::kOutputs;
 
-std::unique_ptr<DoubleDqn> MakeLearner(const Config& config) {
-  // One network serves updates, acting and evaluations.
-  const int64_t max_batch =
-      std::max({config.batch_size, config.lanes, config.evaluation_episodes,
-                config.probe_episodes});
-  auto learner = std::make_unique<DoubleDqn>(
-      max_batch, DoubleDqn::Options{
-                     .gamma = config.gamma,
-                     .target_tau = config.target_tau,
-                     .adam = {.max_gradient_norm = config.max_gradient_norm}});
-  const Rng rng(config.seed, RngStream::kInit);
-  std::vector<double> uniforms(kParameters);
-  for (int64_t i = 0; i < kParameters; ++i) {
-    uniforms[i] = rng.UniformDouble(/*batch=*/i, /*draw=*/0);
-  }
-  learner->Initialize(uniforms);
-  return learner;
-}
-
 absl::StatusOr<std::unique_ptr<SyncCollector>> MakeCollector(
     const Config& config, Policy* policy) {
   SyncCollector::Options options;
@@ -124,23 +105,35 @@ std::array<NamedArray, 4> Arrays(DoubleDqn& learner) {
 
 }  // namespace
 
-absl::StatusOr<Pipeline> MakePipeline(const Config& config) {
-  RILL_ASSIGN_OR_RETURN(Pipeline pipeline, MakeWithoutReplay(config));
-  RILL_ASSIGN_OR_RETURN(ReplayBuffer::Options options,
-                        MakeReplayOptions(config, *pipeline.collector));
-  RILL_ASSIGN_OR_RETURN(pipeline.replay,
-                        ReplayBuffer::Create(std::move(options)));
-  return pipeline;
+std::unique_ptr<DoubleDqn> MakeLearner(const Config& config) {
+  // One network serves updates, acting and evaluations.
+  const int64_t max_batch =
+      std::max({config.batch_size, config.lanes, config.evaluation_episodes,
+                config.probe_episodes});
+  auto learner = std::make_unique<DoubleDqn>(
+      max_batch, DoubleDqn::Options{
+                     .gamma = config.gamma,
+                     .target_tau = config.target_tau,
+                     .adam = {.max_gradient_norm = config.max_gradient_norm}});
+  const Rng rng(config.seed, RngStream::kInit);
+  std::vector<double> uniforms(kParameters);
+  for (int64_t i = 0; i < kParameters; ++i) {
+    uniforms[i] = rng.UniformDouble(/*batch=*/i, /*draw=*/0);
+  }
+  learner->Initialize(uniforms);
+  return learner;
 }
 
-absl::StatusOr<Pipeline> OpenPipeline(const Config& config,
+absl::StatusOr<Pipeline> MakePipeline(const Config& config,
                                       const std::string& replay_directory) {
   RILL_ASSIGN_OR_RETURN(Pipeline pipeline, MakeWithoutReplay(config));
   RILL_ASSIGN_OR_RETURN(ReplayBuffer::Options options,
                         MakeReplayOptions(config, *pipeline.collector));
   RILL_ASSIGN_OR_RETURN(
       pipeline.replay,
-      ReplayBuffer::Open(replay_directory, std::move(options)));
+      replay_directory.empty()
+          ? ReplayBuffer::Create(std::move(options))
+          : ReplayBuffer::Open(replay_directory, std::move(options)));
   return pipeline;
 }
 
@@ -183,7 +176,8 @@ absl::Status LoadLearner(const TensorDict& state, DoubleDqn* learner) {
 
 absl::StatusOr<DoubleDqn::UpdateStats> LearnFrom(const TensorDict& batch,
                                                  double learning_rate,
-                                                 DoubleDqn* learner) {
+                                                 DoubleDqn* learner,
+                                                 std::vector<float>* errors) {
   TransitionBatch view;
   RILL_ASSIGN_OR_RETURN(view.observation, batch.Flat<float>("observation"));
   RILL_ASSIGN_OR_RETURN(view.action, batch.Flat<int64_t>("action"));
@@ -198,8 +192,10 @@ absl::StatusOr<DoubleDqn::UpdateStats> LearnFrom(const TensorDict& batch,
                              kActions, ")");
     }
   }
-  std::vector<float> td_errors(view.action.size());
-  return learner->Update(view, learning_rate, absl::MakeSpan(td_errors));
+  std::vector<float> unasked;
+  if (errors == nullptr) errors = &unasked;
+  errors->resize(view.action.size());
+  return learner->Update(view, learning_rate, absl::MakeSpan(*errors));
 }
 
 }  // namespace rill::dqn_cartpole

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -38,13 +39,15 @@ struct Pipeline {
   std::unique_ptr<Env> evaluation_env;
 };
 
-// A pipeline at its beginning. The configuration is valid (ValidateConfig).
-absl::StatusOr<Pipeline> MakePipeline(const Config& config);
+// A learner whose initial weights are a function of the seed, for batches of
+// every number of lanes, episodes and transitions that the configuration names.
+std::unique_ptr<DoubleDqn> MakeLearner(const Config& config);
 
-// The same, but with the replay buffer that ReplayBuffer::Save wrote to
-// `replay_directory`; errors as ReplayBuffer::Open.
-absl::StatusOr<Pipeline> OpenPipeline(const Config& config,
-                                      const std::string& replay_directory);
+// A pipeline at its beginning. The configuration is valid (ValidateConfig).
+// Its replay buffer is that which ReplayBuffer::Save wrote to
+// `replay_directory`, with errors as ReplayBuffer::Open; "": a new one.
+absl::StatusOr<Pipeline> MakePipeline(const Config& config,
+                                      const std::string& replay_directory = "");
 
 // The learner's networks and optimizer: four float32 arrays of
 // [Network::kParameters] and the step count. Load checks everything first:
@@ -52,11 +55,12 @@ absl::StatusOr<Pipeline> OpenPipeline(const Config& config,
 absl::StatusOr<TensorDict> SaveLearner(DoubleDqn& learner);
 absl::Status LoadLearner(const TensorDict& state, DoubleDqn* learner);
 
-// One update of the learner from a sample of the replay buffer.
-// INVALID_ARGUMENT where an action is none of CartPole's.
-absl::StatusOr<DoubleDqn::UpdateStats> LearnFrom(const TensorDict& batch,
-                                                 double learning_rate,
-                                                 DoubleDqn* learner);
+// One update of the learner from a sample of the replay buffer; its TD errors
+// go to `errors`, if there is one. INVALID_ARGUMENT where an action is none of
+// CartPole's.
+absl::StatusOr<DoubleDqn::UpdateStats> LearnFrom(
+    const TensorDict& batch, double learning_rate, DoubleDqn* learner,
+    std::vector<float>* errors = nullptr);
 
 }  // namespace rill::dqn_cartpole
 

@@ -19,12 +19,8 @@ namespace rill {
 namespace {
 
 // Three planes, one behind the other, to one.
-void GrayOf(const float* red, int64_t pixels, float* gray) {
-  transforms_internal::GrayOfRgb(red, red + pixels, red + 2 * pixels, pixels,
-                                 gray);
-}
-
-void GrayOf(const uint8_t* red, int64_t pixels, uint8_t* gray) {
+template <typename T>
+void GrayOf(const T* red, int64_t pixels, T* gray) {
   transforms_internal::GrayOfRgb(red, red + pixels, red + 2 * pixels, pixels,
                                  gray);
 }

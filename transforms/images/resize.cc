@@ -219,23 +219,9 @@ class NearestMap final : public ResizeMap {
     const int64_t images =
         count * shape.Prefix(shape.rank() - 2).num_elements();
     const Sides sides = SidesOf(shape);
-    switch (DTypeSize(dtype)) {
-      case 1:
-        ResizeToNearest<1>(images, sides, this->to(), from, to);
-        break;
-      case 2:
-        ResizeToNearest<2>(images, sides, this->to(), from, to);
-        break;
-      case 4:
-        ResizeToNearest<4>(images, sides, this->to(), from, to);
-        break;
-      case 8:
-        ResizeToNearest<8>(images, sides, this->to(), from, to);
-        break;
-      default:
-        ResizeToNearest<16>(images, sides, this->to(), from, to);
-        break;
-    }
+    transforms_internal::WithElement(DTypeSize(dtype), [&](auto element) {
+      ResizeToNearest<sizeof(element)>(images, sides, this->to(), from, to);
+    });
     return absl::OkStatus();
   }
 

@@ -158,24 +158,13 @@ class TensorImageMap final : public RowMap {
   // size.
   static void TakeChannel(int64_t size, int64_t channels, int64_t channel,
                           int64_t count, const std::byte* from, std::byte* to) {
-    const auto take = [&](auto element) {
+    transforms_internal::WithElement(size, [&](auto element) {
+      constexpr auto kSize = static_cast<int64_t>(sizeof(element));
       for (int64_t i = 0; i < count; ++i) {
-        std::memcpy(to + i * static_cast<int64_t>(sizeof(element)),
-                    from + (i * channels + channel) *
-                               static_cast<int64_t>(sizeof(element)),
+        std::memcpy(to + i * kSize, from + (i * channels + channel) * kSize,
                     sizeof(element));
       }
-    };
-    switch (size) {
-      case 1:
-        return take(uint8_t());
-      case 2:
-        return take(uint16_t());
-      case 4:
-        return take(uint32_t());
-      default:
-        return take(uint64_t());
-    }
+    });
   }
 
   // At most kBlock elements, from a plane to the result. Division happens in

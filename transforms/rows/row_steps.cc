@@ -24,6 +24,7 @@ namespace {
 using transforms_internal::CropRows;
 using transforms_internal::Misfit;
 using transforms_internal::RowNumbers;
+using transforms_internal::WithElement;
 using transforms_internal::WithShape;
 
 // Ends of a crop stay below this, so that sums of place and size do not
@@ -388,27 +389,6 @@ class UnitIntervalMap final : public StepMap {
   }
 };
 
-// Calls fn(T()) with an unsigned type of this size. Elements are moved by plain
-// loads and stores, whatever their dtype.
-template <typename Fn>
-void WithElement(int64_t size, Fn&& fn) {
-  struct Sixteen {
-    uint64_t half[2];
-  };
-  switch (size) {
-    case 1:
-      return fn(uint8_t());
-    case 2:
-      return fn(uint16_t());
-    case 4:
-      return fn(uint32_t());
-    case 8:
-      return fn(uint64_t());
-    default:
-      return fn(Sixteen());
-  }
-}
-
 class ChannelsFirstMap final : public StepMap {
  public:
   using StepMap::StepMap;
@@ -505,8 +485,9 @@ class ReshapeMap final : public RowMap {
   const SpecFunction map_spec_;
 };
 
-absl::Status BadStep(absl::string_view what) {
-  return InvalidArgument("MakeRowStep: ", what);
+template <typename... Parts>
+absl::Status BadStep(const Parts&... what) {
+  return InvalidArgument("MakeRowStep: ", what...);
 }
 
 // Numbers are checked as float32, which the kernels use: a double of 1e-60 is
@@ -516,18 +497,18 @@ absl::Status CheckNumbers(const RowStep& step) {
   const size_t locs = step.loc.size();
   if (scales == 0 || locs == 0 ||
       (scales != locs && scales != 1 && locs != 1)) {
-    return BadStep(absl::StrCat("scale and loc: got ", scales, " and ", locs,
-                                " numbers, want one or as many as the other"));
+    return BadStep("scale and loc: got ", scales, " and ", locs,
+                   " numbers, want one or as many as the other");
   }
   for (const double scale : step.scale) {
     const auto rounded = static_cast<float>(scale);
     if (std::isfinite(rounded) && rounded != 0) continue;
-    return BadStep(absl::StrCat("scale: got ", scale,
-                                ", want a finite float32 other than 0"));
+    return BadStep("scale: got ", scale,
+                   ", want a finite float32 other than 0");
   }
   for (const double loc : step.loc) {
     if (std::isfinite(static_cast<float>(loc))) continue;
-    return BadStep(absl::StrCat("loc: got ", loc, ", want a finite float32"));
+    return BadStep("loc: got ", loc, ", want a finite float32");
   }
   return absl::OkStatus();
 }
@@ -540,8 +521,8 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeRowStep(const RowStep& step) {
     case Kind::kCast:
       if (!IsNumber(step.dtype) && !IsFloatingPoint(step.dtype) &&
           step.dtype != DType::kBool) {
-        return BadStep(absl::StrCat("dtype: got ", DTypeName(step.dtype),
-                                    ", want one with arithmetic"));
+        return BadStep("dtype: got ", DTypeName(step.dtype),
+                       ", want one with arithmetic");
       }
       return std::make_shared<CastMap>(step);
     case Kind::kScaleThenShift:
@@ -551,8 +532,8 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeRowStep(const RowStep& step) {
     case Kind::kClip:
       // Written so that NaN fails too.
       if (!(step.low <= step.high)) {
-        return BadStep(absl::StrCat("low and high: got ", step.low, " and ",
-                                    step.high, ", want low <= high"));
+        return BadStep("low and high: got ", step.low, " and ", step.high,
+                       ", want low <= high");
       }
       return std::make_shared<ClipMap>(step);
     case Kind::kSign:
@@ -567,11 +548,11 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeRowStep(const RowStep& step) {
       if (step.top < 0 || step.left < 0 || step.height < 1 || step.width < 1 ||
           step.height > kMaxSide - step.top ||
           step.width > kMaxSide - step.left) {
-        return BadStep(absl::StrCat(
+        return BadStep(
             "crop: got top ", step.top, ", left ", step.left, ", height ",
             step.height, ", width ", step.width,
             ", want a place >= 0, at least one row and column, and no end past "
-            "2^63"));
+            "2^63");
       }
       return std::make_shared<CropMap>(step);
   }

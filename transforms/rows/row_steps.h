@@ -41,6 +41,27 @@ absl::Status Misfit(const LeafSpec& got, absl::string_view want);
 // of them have, and no others.
 LeafSpec WithShape(const LeafSpec& leaf, const Shape& shape);
 
+// Calls fn(T()) with a type of `size` bytes, that of a dtype. Elements are
+// moved by plain loads and stores, whatever their dtype.
+template <typename Fn>
+void WithElement(int64_t size, Fn&& fn) {
+  struct Sixteen {
+    uint64_t half[2];
+  };
+  switch (size) {
+    case 1:
+      return fn(uint8_t());
+    case 2:
+      return fn(uint16_t());
+    case 4:
+      return fn(uint32_t());
+    case 8:
+      return fn(uint64_t());
+    default:
+      return fn(Sixteen());
+  }
+}
+
 // MapRows of a step of kind kCrop.
 struct CropPlace {
   int64_t top;

@@ -225,12 +225,10 @@ absl::Status RowwiseTransform::PlanLeaf(const StepLeaf& leaf,
   RILL_ASSIGN_OR_RETURN(const LeafSpec before, FindSpec(caller, leaf.in, step));
   const absl::StatusOr<LeafSpec> after = rows_.map->MapSpec(before);
   if (!after.ok()) return Named(caller, leaf.in, after.status());
-  RILL_RETURN_IF_ERROR(plan->spec.Set(leaf.out, *after));
   AddLeaf(leaf.in, before, leaf.is_in_place ? LeafUse::kUpdate : LeafUse::kRead,
           plan);
-  if (leaf.is_in_place) return absl::OkStatus();
-  AddLeaf(leaf.out, *after, LeafUse::kWrite, plan);
-  return absl::OkStatus();
+  if (leaf.is_in_place) return plan->spec.Set(leaf.out, *after);
+  return transforms_internal::AddWritten(leaf.out, *after, plan);
 }
 
 // The environment's action is `inner`. The policy acts on `outer`, what `map`

@@ -22,6 +22,8 @@
 namespace rill {
 namespace {
 
+using transforms_internal::AddLeaf;
+using transforms_internal::AddWritten;
 using transforms_internal::FindSpec;
 using transforms_internal::Misfit;
 using transforms_internal::ReadLeaf;
@@ -65,6 +67,14 @@ absl::Status JoinRows::CheckKeys(absl::string_view caller, const Keys& keys) {
       ", want < 0: a dimension of a row counts from the back");
 }
 
+OptionValues JoinRows::option_values() const {
+  return OptionValues()
+      .Texts("in_keys", keys_.in_keys)
+      .Text("out_key", keys_.out_key)
+      .Int("dim", keys_.dim)
+      .Bool("del_keys", keys_.del_keys);
+}
+
 absl::StatusOr<LeafSpec> JoinRows::JoinedSpec(
     absl::string_view caller, absl::Span<const LeafSpec> leaves) const {
   for (size_t i = 0; i < leaves.size(); ++i) {
@@ -83,30 +93,26 @@ absl::StatusOr<LeafSpec> JoinRows::JoinedSpec(
   return WithJoinedDomain(leaves, shape);
 }
 
-// Does in `spec` what Join does in a batch, and adds the leaves that Join gets,
-// the joined one last. Leaves are erased before the joined one is set: its key
-// may be one of theirs.
+// Does in the plan's spec what Join does in a batch, and adds the leaves that
+// Join gets, the joined one last. Leaves are erased before the joined one is
+// set: its key may be one of theirs.
 absl::Status JoinRows::JoinInSpec(absl::string_view caller,
                                   absl::string_view prefix,
-                                  TensorDictSpec* spec,
-                                  std::vector<BoundRows::Leaf>* leaves) const {
+                                  StepPlan* plan) const {
   std::vector<LeafSpec> specs;
   for (const std::string& in_key : keys_.in_keys) {
     const std::string key = absl::StrCat(prefix, in_key);
-    RILL_ASSIGN_OR_RETURN(specs.emplace_back(), FindSpec(caller, key, *spec));
-    leaves->push_back(
-        {.key = key, .dtype = specs.back().dtype, .shape = specs.back().shape});
+    RILL_ASSIGN_OR_RETURN(specs.emplace_back(),
+                          FindSpec(caller, key, plan->spec));
+    AddLeaf(key, specs.back(), LeafUse::kRead, plan);
   }
-  RILL_ASSIGN_OR_RETURN(LeafSpec joined, JoinedSpec(caller, specs));
+  RILL_ASSIGN_OR_RETURN(const LeafSpec joined, JoinedSpec(caller, specs));
   for (const std::string& in_key : keys_.in_keys) {
-    if (keys_.del_keys) spec->Erase(absl::StrCat(prefix, in_key));
+    if (keys_.del_keys) plan->spec.Erase(absl::StrCat(prefix, in_key));
   }
-  const std::string out = absl::StrCat(prefix, keys_.out_key);
-  leaves->push_back({.key = out,
-                     .dtype = joined.dtype,
-                     .shape = joined.shape,
-                     .use = LeafUse::kWrite});
-  RILL_RETURN_IF_ERROR(spec->Set(out, std::move(joined))) << "in " << caller;
+  RILL_RETURN_IF_ERROR(
+      AddWritten(absl::StrCat(prefix, keys_.out_key), joined, plan))
+      << "in " << caller;
   return absl::OkStatus();
 }
 
@@ -171,11 +177,10 @@ absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
 
 absl::StatusOr<TensorDictSpec> JoinRows::ForwardSpec(
     const TensorDictSpec& spec) const {
-  TensorDictSpec result = spec;
-  std::vector<BoundRows::Leaf> leaves;
+  StepPlan plan = {.spec = spec};
   RILL_RETURN_IF_ERROR(
-      JoinInSpec(absl::StrCat(name(), "::ForwardSpec"), "", &result, &leaves));
-  return result;
+      JoinInSpec(absl::StrCat(name(), "::ForwardSpec"), "", &plan));
+  return std::move(plan.spec);
 }
 
 // --- Steps: the leaves of the root, then those below next --------------------
@@ -195,7 +200,7 @@ absl::StatusOr<StepPlan> JoinRows::PlanSteps(const TensorDictSpec& step) const {
   }
   StepPlan plan = {.spec = step};
   for (const absl::string_view prefix : {"", "next/"}) {
-    RILL_RETURN_IF_ERROR(JoinInSpec(caller, prefix, &plan.spec, &plan.leaves));
+    RILL_RETURN_IF_ERROR(JoinInSpec(caller, prefix, &plan));
   }
   return plan;
 }
@@ -229,12 +234,7 @@ absl::StatusOr<std::unique_ptr<CatTensors>> CatTensors::Create(
 }
 
 OptionValues CatTensors::option_values() const {
-  return OptionValues()
-      .Texts("in_keys", keys().in_keys)
-      .Text("out_key", keys().out_key)
-      .Int("dim", keys().dim)
-      .Bool("del_keys", keys().del_keys)
-      .Bool("sort", sort_);
+  return JoinRows::option_values().Bool("sort", sort_);
 }
 
 absl::StatusOr<Shape> CatTensors::JoinedShape(
@@ -272,14 +272,6 @@ absl::StatusOr<std::unique_ptr<StackTensors>> StackTensors::Create(
                            "\", want a key that is none of in_keys");
   }
   return absl::WrapUnique(new StackTensors(std::move(keys)));
-}
-
-OptionValues StackTensors::option_values() const {
-  return OptionValues()
-      .Texts("in_keys", keys().in_keys)
-      .Text("out_key", keys().out_key)
-      .Int("dim", keys().dim)
-      .Bool("del_keys", keys().del_keys);
 }
 
 absl::StatusOr<Shape> StackTensors::JoinedShape(

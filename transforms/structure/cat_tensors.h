@@ -36,7 +36,7 @@ namespace rill {
 class JoinRows : public BatchTransform, public StepTransform {
  public:
   absl::string_view name() const override = 0;
-  OptionValues option_values() const override { return {}; }
+  OptionValues option_values() const override;
 
   absl::Status Forward(TensorDict* batch, TensorDict* state) const override;
   absl::StatusOr<TensorDictSpec> ForwardSpec(
@@ -71,8 +71,7 @@ class JoinRows : public BatchTransform, public StepTransform {
   absl::StatusOr<LeafSpec> JoinedSpec(absl::string_view caller,
                                       absl::Span<const LeafSpec> leaves) const;
   absl::Status JoinInSpec(absl::string_view caller, absl::string_view prefix,
-                          TensorDictSpec* spec,
-                          std::vector<BoundRows::Leaf>* leaves) const;
+                          StepPlan* plan) const;
   // The last of the leaves is the joined one.
   void Join(Leaves leaves, int64_t first, int64_t rows) const;
 
@@ -132,7 +131,6 @@ class StackTensors final : public JoinRows {
   // INVALID_ARGUMENT names the option.
   static absl::StatusOr<std::unique_ptr<StackTensors>> Create(Options options);
   absl::string_view name() const override { return "StackTensors"; }
-  OptionValues option_values() const override;
 
  private:
   explicit StackTensors(Keys keys) : JoinRows(std::move(keys)) {}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/structure/strided_rows.h"
 
+#include "rill/transforms/rows/row_steps.h"
+
 namespace rill::transforms_internal {
 namespace {
 
@@ -31,35 +33,16 @@ void CopyRows(const StridedRows& rows, int64_t count, const T* in, T* out) {
 }
 
 // Elements of 16 bytes.
-struct Sixteen {
-  uint64_t half[2];
-};
-
-// Elements are moved by their size alone, whatever the dtype.
-template <typename T>
-void CopyAs(const StridedRows& rows, int64_t count, const std::byte* from,
-            std::byte* to) {
-  CopyRows(rows, count, reinterpret_cast<const T*>(from),
-           reinterpret_cast<T*>(to));
-}
-
 }  // namespace
 
 void CopyStridedRows(const StridedRows& rows, int64_t count,
                      const std::byte* from, std::byte* to) {
   if (rows.shape.num_elements() == 0) return;
-  switch (DTypeSize(rows.dtype)) {
-    case 1:
-      return CopyAs<uint8_t>(rows, count, from, to);
-    case 2:
-      return CopyAs<uint16_t>(rows, count, from, to);
-    case 4:
-      return CopyAs<uint32_t>(rows, count, from, to);
-    case 8:
-      return CopyAs<uint64_t>(rows, count, from, to);
-    default:
-      return CopyAs<Sixteen>(rows, count, from, to);
-  }
+  WithElement(DTypeSize(rows.dtype), [&](auto element) {
+    using T = decltype(element);
+    CopyRows(rows, count, reinterpret_cast<const T*>(from),
+             reinterpret_cast<T*>(to));
+  });
 }
 
 }  // namespace rill::transforms_internal

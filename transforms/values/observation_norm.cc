@@ -24,8 +24,9 @@ using Kind = RowStep::Kind;
 constexpr absl::string_view kCreate = "ObservationNorm::Create";
 constexpr absl::string_view kInitStats = "ObservationNorm::InitStats";
 
-absl::Status BadStats(absl::string_view what) {
-  return InvalidArgument(kInitStats, ": ", what);
+template <typename... Parts>
+absl::Status BadStats(const Parts&... what) {
+  return InvalidArgument(kInitStats, ": ", what...);
 }
 
 // Numbers of many elements are compared by their hash: a checkpoint holds a
@@ -68,9 +69,8 @@ class RowMoments {
     Shape kept = row;
     for (const int dim : reduce_dim) {
       if (dim >= 0 || dim < -row.rank()) {
-        return BadStats(absl::StrCat("reduce_dim: got ", dim,
-                                     ", want dimensions < 0 of rows ",
-                                     row.ToString()));
+        return BadStats("reduce_dim: got ", dim,
+                        ", want dimensions < 0 of rows ", row.ToString());
       }
       kept = kept.WithSize(row.rank() + dim, 1);
     }
@@ -129,9 +129,9 @@ absl::Status AddBatch(const TensorDict& batch,
   const bool is_double = leaf.dtype() == DType::kFloat64;
   if ((!is_double && leaf.dtype() != DType::kFloat32) ||
       row != (*moments)->row()) {
-    return BadStats(absl::StrCat(
-        "\"", options.key, "\": got ", DTypeName(leaf.dtype()), row.ToString(),
-        ", want float32 or float64 rows ", (*moments)->row().ToString()));
+    return BadStats("\"", options.key, "\": got ", DTypeName(leaf.dtype()),
+                    row.ToString(), ", want float32 or float64 rows ",
+                    (*moments)->row().ToString());
   }
   if (is_double) {
     (*moments)->Add(leaf.data<double>(), rows);
@@ -179,12 +179,10 @@ absl::StatusOr<ObservationNorm::Stats> ObservationNorm::InitStats(
     const StatsOptions& options) {
   RILL_RETURN_IF_ERROR(CheckKey(options.key)) << kInitStats << ": key";
   if (options.num_iter < 1) {
-    return BadStats(
-        absl::StrCat("num_iter: got ", options.num_iter, ", want >= 1"));
+    return BadStats("num_iter: got ", options.num_iter, ", want >= 1");
   }
   if (!(options.eps > 0) || !std::isfinite(options.eps)) {
-    return BadStats(
-        absl::StrCat("eps: got ", options.eps, ", want a finite number > 0"));
+    return BadStats("eps: got ", options.eps, ", want a finite number > 0");
   }
   std::optional<RowMoments> moments;
   for (int64_t i = 0; i < options.num_iter; ++i) {
@@ -203,10 +201,10 @@ absl::StatusOr<ObservationNorm::Stats> ObservationNorm::InitStats(
                           : std::sqrt(element.squares /
                                       static_cast<double>(element.count - 1));
     if (!std::isfinite(deviation)) {
-      return BadStats(absl::StrCat(
-          "\"", options.key, "\": element ", i, " of a row: got mean ",
-          element.mean, " and deviation ", deviation, " of ", element.count,
-          " values, want finite ones of at least two"));
+      return BadStats("\"", options.key, "\": element ", i,
+                      " of a row: got mean ", element.mean, " and deviation ",
+                      deviation, " of ", element.count,
+                      " values, want finite ones of at least two");
     }
     // A deviation near 0 would make a scale without bound.
     const double divisor = std::max(deviation, options.eps);

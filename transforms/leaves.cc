@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -145,12 +144,8 @@ absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
                                   const TensorDictSpec& spec) {
   const LeafSpec* leaf = spec.Find(key);
   if (leaf != nullptr) return *leaf;
-  std::vector<std::string> keys;
-  for (const TensorDictSpec::Leaf& other : spec.leaves()) {
-    keys.push_back(other.key);
-  }
   return NotFound(caller, ": no leaf \"", key, "\", there are [",
-                  absl::StrJoin(keys, ", "), "]");
+                  absl::StrJoin(spec.LeafKeys(), ", "), "]");
 }
 
 absl::Status Misfit(absl::string_view caller, absl::string_view key,

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"
@@ -20,6 +19,7 @@ namespace {
 
 using transforms_internal::AddLeaf;
 using transforms_internal::AddWritten;
+using transforms_internal::CheckRootKeys;
 using transforms_internal::Misfit;
 
 constexpr absl::string_view kCreate = "TimeMaxPool::Create";
@@ -207,11 +207,7 @@ absl::StatusOr<std::unique_ptr<StepTransform>> TimeMaxPool::Create(
       RowwiseTransform::CheckRows(kCreate, {.map = nullptr,
                                             .in_keys = options.in_keys,
                                             .out_keys = options.out_keys}));
-  for (const std::string& key : options.in_keys) {
-    if (!absl::StartsWith(key, "next/")) continue;
-    return InvalidArgument(kCreate, ": in_keys: got \"", key, "\", want \"",
-                           key.substr(5), "\", which stands for both");
-  }
+  RILL_RETURN_IF_ERROR(CheckRootKeys(kCreate, "in_keys", options.in_keys));
   return std::make_unique<TimeMaxPoolTransform>(options);
 }
 

@@ -84,9 +84,7 @@ class HindsightRelabelTransform final : public UnitTransform {
     Reads reads;
     // All leaves of the batch's rows are read; of the goals' rows only the
     // achieved goal.
-    for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
-      reads.rows.batch.push_back(leaf.key);
-    }
+    reads.rows.batch = rows.LeafKeys();
     reads.context.resize(1);
     reads.context[0].apart = {options_.achieved_key};
     return reads;

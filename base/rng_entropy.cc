@@ -5,7 +5,6 @@
 
 #include <cerrno>
 
-
 namespace rill {
 
 absl::StatusOr<std::array<uint8_t, 16>> RandomName() {

@@ -2,7 +2,6 @@
 #ifndef RILL_SAMPLERS_PRIORITY_REDUCTION_H_
 #define RILL_SAMPLERS_PRIORITY_REDUCTION_H_
 
-
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 

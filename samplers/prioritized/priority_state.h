@@ -2,7 +2,6 @@
 #ifndef RILL_SAMPLERS_PRIORITIZED_PRIORITY_STATE_H_
 #define RILL_SAMPLERS_PRIORITIZED_PRIORITY_STATE_H_
 
-
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "rill/base/state/saved_state.h"

@@ -2,7 +2,6 @@
 #ifndef RILL_SAMPLERS_SELECTORS_SLOT_ARRAY_STATE_H_
 #define RILL_SAMPLERS_SELECTORS_SLOT_ARRAY_STATE_H_
 
-
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/state/saved_state.h"

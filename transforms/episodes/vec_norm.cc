@@ -170,7 +170,7 @@ class VecNormTransform final : public StepTransform {
       // The layout is checked at each call: a state may come from a file.
       if (before == nullptr || before->dtype() != DType::kFloat64 ||
           !before->is_contiguous() || before->shape() != shape) {
-        return FailedPrecondition(absl::StrCat(
+        return FailedPrecondition(
             "VecNorm: state: \"", key, "\": want contiguous float64",
             shape.ToString(), "; start with InitialState");
       }

@@ -5,9 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <set>
-#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"

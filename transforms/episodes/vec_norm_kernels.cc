@@ -378,8 +378,8 @@ bool Learn(const VecNormCall& call, const Weights& weights,
 // most of the time. The same additions in the same order as in groups of two
 // rows. Some rows were seen before, and none is masked.
 template <typename T, typename At>
-HWY_ATTR bool NormaliseFour(const VecNormCall& call, const Weights& weights,
-                            const At& at, const T* in, T* out) {
+bool NormaliseFour(const VecNormCall& call, const Weights& weights,
+                   const At& at, const T* in, T* out) {
   using Vector = hn::Vec<Four>;
   const Access<Four, true> access;
   const Vector shift = access.Load(call.before + 1);

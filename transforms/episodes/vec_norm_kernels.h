@@ -9,7 +9,7 @@
 
 namespace rill::transforms_internal {
 
-// What a call may ask to be kept on the stack.
+// Elements that a call may ask to be kept on the stack.
 inline constexpr int64_t kVecNormRoom = 512;
 
 // Rows of a leaf [lanes, n], and their statistics. Statistics are 1 + 2 n

@@ -19,7 +19,7 @@ int64_t Aligned(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Of a row that has bytes; nobody can write through it.
+// The row has bytes; nobody can write through the view.
 absl::StatusOr<Tensor> ViewOf(const ListRowPtr& row, DType dtype,
                               const Shape& shape, int64_t offset) {
   return Tensor::View(

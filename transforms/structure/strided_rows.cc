@@ -32,7 +32,6 @@ void CopyRows(const StridedRows& rows, int64_t count, const T* in, T* out) {
   }
 }
 
-// Elements of 16 bytes.
 }  // namespace
 
 void CopyStridedRows(const StridedRows& rows, int64_t count,

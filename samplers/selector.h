@@ -122,9 +122,9 @@ class Selector : public WriteObserver, public AnchorListener {
     samplers_internal::ChangedOptions changed = {};
   };
   // Follows the attaching and the unit's LoadState. With an error nothing has
-  // changed that loading what was saved before does not put right. Of rows that
-  // have moved an error changes nothing, and state that is left unread starts
-  // as if they were new.
+  // changed that loading what was saved before does not put right. Where rows
+  // have moved, an error changes nothing, and rows whose state is left unread
+  // start as new ones.
   virtual absl::Status LoadState(const SavedState& /*state*/,
                                  const LoadOptions& /*options*/) {
     return absl::OkStatus();

@@ -19,6 +19,7 @@
 #include "rill/tensordict/key.h"
 #include "rill/tensors/dtype.h"
 #include "rill/transforms/episodes/vec_norm_kernels.h"
+#include "rill/transforms/episodes/vec_norm_sums.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/masked_lanes.h"
 #include "rill/transforms/spare/spare_tensors.h"
@@ -26,19 +27,82 @@
 namespace rill {
 namespace {
 
+using transforms_internal::AddRows;
+using transforms_internal::AreSummable;
+using transforms_internal::kMostVecNormRows;
+using transforms_internal::kMostVecNormValue;
+using transforms_internal::kVecNormBlock;
 using transforms_internal::kVecNormRoom;
+using transforms_internal::kVecNormWords;
 using transforms_internal::NormaliseRows;
 using transforms_internal::VecNormCall;
+using transforms_internal::VecNormElement;
+using transforms_internal::VecNormSumsView;
 
-// Keeps 1 + 2 n, the size of a state, far from overflow.
+// Keeps the size of a state far from overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 40;  // Of a row.
+
+// The lanes of a call: all, or those that are reset.
+struct Lanes {
+  int64_t count = 0;
+  absl::Span<const uint8_t> mask = {};  // Empty: all.
+  const size_t* lanes = nullptr;        // The first kVecNormRoom of the mask.
+};
+
+// Calls fn with up to kVecNormBlock lanes at a time.
+template <typename Fn>
+void ForBlocks(const Lanes& lanes, const Fn& fn) {
+  size_t block[kVecNormBlock];
+  size_t count = 0;
+  const auto add = [&](size_t lane) {
+    block[count++] = lane;
+    if (count < kVecNormBlock) return;
+    fn(absl::MakeConstSpan(block, count));
+    count = 0;
+  };
+  if (lanes.mask.empty()) {
+    for (size_t i = 0; i < static_cast<size_t>(lanes.count); ++i) add(i);
+  } else {
+    ForMaskedLanes(lanes.mask, add);
+  }
+  if (count > 0) fn(absl::MakeConstSpan(block, count));
+}
+
+// Adds the lanes' rows of the leaf `key`. On an error the sums stay.
+template <typename T>
+absl::Status AddLanes(absl::string_view key, const BoundLeaf& from,
+                      const Lanes& lanes, const VecNormSumsView& sums) {
+  const T* const in = reinterpret_cast<const T*>(from.data);
+  bool are_summable = true;
+  ForBlocks(lanes, [&](absl::Span<const size_t> rows) {
+    are_summable &= AreSummable(in, sums.n, rows);
+  });
+  if (!are_summable) {
+    return InvalidArgument(
+        "VecNorm: \"", key, "\": got a value that is not finite or beyond +-",
+        kMostVecNormValue,
+        ", want smaller ones to learn from; the statistics stay");
+  }
+  if (lanes.count > kMostVecNormRows - *sums.rows) {
+    return FailedPrecondition("VecNorm: \"", key, "\": got ", lanes.count,
+                              " rows after ", *sums.rows, ", want at most ",
+                              kMostVecNormRows,
+                              " together with decay 1; the statistics stay");
+  }
+  ForBlocks(lanes, [&](absl::Span<const size_t> rows) {
+    AddRows(in, sums.n, rows, sums.sums);
+  });
+  *sums.rows += lanes.count;
+  return absl::OkStatus();
+}
 
 class VecNormTransform final : public StepTransform {
  public:
   explicit VecNormTransform(const VecNorm::Options& options)
       : options_(options), spare_(2 * options.in_keys.size() + 8) {
     for (size_t i = 0; i < options.in_keys.size(); ++i) {
-      state_shapes_.push_back({1 + 2 * options.shapes[i].num_elements()});
+      state_shapes_.push_back({1 + (is_exact_ ? kVecNormWords : 2) *
+                                       options.shapes[i].num_elements()});
       AddStepLeaf(i, "");
       if (!absl::StartsWith(options.in_keys[i], "next/")) {
         AddStepLeaf(i, "next/");
@@ -64,7 +128,7 @@ class VecNormTransform final : public StepTransform {
     TensorDict state;
     for (size_t i = 0; i < options_.in_keys.size(); ++i) {
       RILL_ASSIGN_OR_RETURN(Tensor zeros,
-                            Tensor::Zeros(DType::kFloat64, state_shapes_[i]));
+                            Tensor::Zeros(state_dtype(), state_shapes_[i]));
       RILL_RETURN_IF_ERROR(state.Set(options_.in_keys[i], std::move(zeros)));
     }
     return state;
@@ -148,13 +212,6 @@ class VecNormTransform final : public StepTransform {
          .to = in == out ? from : from + 1});
   }
 
-  // The lanes of a call: all, or those that are reset.
-  struct Lanes {
-    int64_t count = 0;
-    absl::Span<const uint8_t> mask = {};  // Empty: all.
-    const size_t* lanes = nullptr;        // The first kVecNormRoom of the mask.
-  };
-
   absl::Status MapLeaves(bool is_next, const Lanes& lanes, Leaves leaves,
                          TensorDict* state) const {
     if (lanes.count == 0) return absl::OkStatus();
@@ -166,11 +223,17 @@ class VecNormTransform final : public StepTransform {
       const Tensor* const before = state->Find(key);
       const Shape& shape = state_shapes_[leaf.key];
       // The layout is checked at each call: a state may come from a file.
-      if (before == nullptr || before->dtype() != DType::kFloat64 ||
+      if (before == nullptr || before->dtype() != state_dtype() ||
           !before->is_contiguous() || before->shape() != shape) {
-        return FailedPrecondition(
-            "VecNorm: state: \"", key, "\": want contiguous float64",
-            shape.ToString(), "; start with InitialState");
+        return FailedPrecondition("VecNorm: state: \"", key,
+                                  "\": want contiguous ",
+                                  DTypeName(state_dtype()), shape.ToString(),
+                                  ", the layout for decay ", options_.decay,
+                                  "; start with InitialState");
+      }
+      if (is_exact_) {
+        RILL_RETURN_IF_ERROR(MapExactly(leaf, lanes, from, to, *before, state));
+        continue;
       }
       // On an error the caller keeps the old statistics. So new ones are
       // written over a tensor that nobody else holds when all are known, or
@@ -199,24 +262,7 @@ class VecNormTransform final : public StepTransform {
   absl::Status MapLeaf(absl::string_view key, int64_t n, const Lanes& lanes,
                        const BoundLeaf& from, const BoundLeaf& to,
                        const double* before, double* after) const {
-    const bool is_listed =
-        !lanes.mask.empty() &&
-        lanes.count * std::max<int64_t>(1, n) <= kVecNormRoom;
-    const bool is_masked = !lanes.mask.empty() && !is_listed;
-    // Made at once and passed by reference: a copy would wait for the stores.
-    const VecNormCall call = {
-        .n = n,
-        .rows = lanes.count,
-        .mask = is_masked ? lanes.mask : absl::Span<const uint8_t>(),
-        .first = is_masked ? static_cast<int64_t>(lanes.lanes[0]) : 0,
-        .lanes = is_listed ? lanes.lanes : nullptr,
-        .decay = options_.decay,
-        .eps = options_.eps,
-        .frozen = options_.frozen,
-        .before = before,
-        .after = after};
-    if (from.dtype == DType::kFloat32 ? Normalise<float>(call, from, to)
-                                      : Normalise<double>(call, from, to)) {
+    if (Normalise(CallOf(n, lanes, before, after), from, to)) {
       return absl::OkStatus();
     }
     return InvalidArgument(
@@ -225,7 +271,31 @@ class VecNormTransform final : public StepTransform {
         "to learn from; the statistics stay");
   }
 
+  VecNormCall CallOf(int64_t n, const Lanes& lanes, const double* before,
+                     double* after) const {
+    const bool is_listed =
+        !lanes.mask.empty() &&
+        lanes.count * std::max<int64_t>(1, n) <= kVecNormRoom;
+    const bool is_masked = !lanes.mask.empty() && !is_listed;
+    // Made at once and passed by reference: a copy would wait for the stores.
+    return {.n = n,
+            .rows = lanes.count,
+            .mask = is_masked ? lanes.mask : absl::Span<const uint8_t>(),
+            .first = is_masked ? static_cast<int64_t>(lanes.lanes[0]) : 0,
+            .lanes = is_listed ? lanes.lanes : nullptr,
+            .decay = options_.decay,
+            .eps = options_.eps,
+            .frozen = options_.frozen || is_exact_,
+            .before = before,
+            .after = after};
+  }
+
   // False where moments are not finite.
+  static bool Normalise(const VecNormCall& call, const BoundLeaf& from,
+                        const BoundLeaf& to) {
+    return from.dtype == DType::kFloat32 ? Normalise<float>(call, from, to)
+                                         : Normalise<double>(call, from, to);
+  }
   template <typename T>
   static bool Normalise(const VecNormCall& call, const BoundLeaf& from,
                         const BoundLeaf& to) {
@@ -233,7 +303,51 @@ class VecNormTransform final : public StepTransform {
                          reinterpret_cast<T*>(to.data));
   }
 
+  // Adds the rows to the sums, and normalises by what these then say.
+  absl::Status MapExactly(const StepLeaf& leaf, const Lanes& lanes,
+                          const BoundLeaf& from, const BoundLeaf& to,
+                          const Tensor& before, TensorDict* state) const {
+    if (!VecNormSumsView(before).IsSound()) {
+      return FailedPrecondition(
+          "VecNorm: state: \"", options_.in_keys[leaf.key],
+          "\": got numbers that no rows have; start with InitialState");
+    }
+    const bool stays = options_.frozen || IsOwn(before);
+    Tensor after = before;
+    if (!stays) {
+      RILL_ASSIGN_OR_RETURN(after, spare_.Copy(before));
+    }
+    const VecNormSumsView sums(after);
+    if (!options_.frozen) {
+      RILL_RETURN_IF_ERROR(from.dtype == DType::kFloat32
+                               ? AddLanes<float>(leaf.in, from, lanes, sums)
+                               : AddLanes<double>(leaf.in, from, lanes, sums));
+    }
+    double few[1 + 2 * kVecNormRoom];
+    double* numbers = few;
+    Tensor many;
+    if (sums.n > kVecNormRoom) {
+      RILL_ASSIGN_OR_RETURN(many,
+                            spare_.Take(DType::kFloat64, {1 + 2 * sums.n}));
+      numbers = many.data<double>();
+    }
+    numbers[0] = static_cast<double>(*sums.rows);
+    for (int64_t i = 0; i < sums.n; ++i) {
+      const VecNormElement element = sums.At(i);
+      numbers[1 + i] = element.mean;
+      numbers[1 + sums.n + i] = element.squares;
+    }
+    Normalise(CallOf(sums.n, lanes, numbers, numbers), from, to);
+    if (stays) return absl::OkStatus();
+    return state->Set(options_.in_keys[leaf.key], std::move(after));
+  }
+
+  DType state_dtype() const {
+    return is_exact_ ? DType::kInt64 : DType::kFloat64;
+  }
+
   const VecNorm::Options options_;
+  const bool is_exact_ = options_.decay == 1;
   std::vector<StepLeaf> step_leaves_;
   std::vector<Shape> state_shapes_;  // Of each of in_keys.
   mutable transforms_internal::SpareTensors spare_;

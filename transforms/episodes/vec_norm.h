@@ -25,25 +25,28 @@ namespace rill {
 // `decay`; with 1 all rows weigh the same.
 //
 // Shapes: float32 or float64 of any shape, which `shapes` says beforehand.
-// State: for each of in_keys, under it, float64 [1 + 2 n] for n elements of a
-//   row: the weight of all rows, the elements' means, and their sums of squared
-//   deviations. To save, load and share it: the environment's state.
-// Numerics: moments of the rows of a call around the mean so far, then merged
-//   (Chan, Golub, LeVeque 1979), in double: Welford's method for many rows.
-//   With decay 1 lanes, calls and states may part the rows in any way, and
-//   merges may come in any order. The count is exact. Each mean and deviation
-//   is that of all rows to within 2^-52 (m + k) x. Here m is the rows of the
-//   largest call, k the number of calls and merges, and x the largest absolute
-//   value. The same parts in the same order give the same bits; other parts do
-//   not. For that floats and their squares would want exact sums: some 15 words
-//   an element, and several times the time.
-// Errors: INVALID_ARGUMENT where a value is not finite; the state stays.
-//   FAILED_PRECONDITION where a state has another layout.
+// State: a tensor for each of in_keys, under it, for n elements of a row. To
+//   save, load and share it: the environment's state.
+//   decay 1: int64 [1 + 11 n], the number of rows and sums of the elements'
+//     digits (docs/formats/saved_state.md).
+//   Else float64 [1 + 2 n]: the weight of all rows, the elements' means, and
+//     their sums of squared deviations.
+// Numerics: with decay 1 the state depends on the rows alone, to the bit.
+//   Lanes, calls, threads and processes may part them in any way, and merges
+//   may come in any order. Sums of digits do not round (Demmel and Nguyen,
+//   2015). Each mean and deviation is that of all rows to within 2^-50 of the
+//   element's largest absolute value. With another decay, which makes the order
+//   of rows count: Welford's method for many rows in double (Chan, Golub,
+//   LeVeque 1979), with the same bits for the same calls.
+// Errors: INVALID_ARGUMENT where a value is not finite, or with decay 1 beyond
+//   2^493; the state stays. FAILED_PRECONDITION where a state has another
+//   layout, as that of another decay may have, or with decay 1 behind 2^36 rows.
 // Thread-safety: immutable, but for state tensors that nobody holds any more,
 //   which are used again under a lock.
-// Cost: two vector passes over [lanes, n]; no allocation once states come and
-//   go. Statistics of up to 512 elements are written in place where nobody else
-//   holds the state's tensor.
+// Cost: two vector passes over [lanes, n], and with decay 1 several times as
+//   much; no allocation once states come and go. Statistics of up to 512
+//   elements, and all sums, are written in place where nobody else holds the
+//   state's tensor.
 //
 // Example (VecNormTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(
@@ -55,10 +58,12 @@ struct VecNorm {
     std::vector<Shape> shapes = {};  // Of each of in_keys, without the lanes.
     // For each of in_keys; empty: in_keys.
     std::vector<std::string> out_keys = {};
-    double decay = 0.9999;  // In (0, 1].
-    double eps = 1e-4;      // > 0
+    // In (0, 1]. With 1 the statistics are exact, see Numerics.
+    double decay = 0.9999;
+    double eps = 1e-4;  // > 0
     // Normalises by the statistics that its state holds and learns nothing:
-    // load the state of one that has learned. Without any, leaves stay.
+    // load the state of one that has learned with this decay. Without any,
+    // leaves stay.
     bool frozen = false;
   };
 
@@ -69,11 +74,12 @@ struct VecNorm {
 };
 
 // The statistics of the rows of both states: of environments in other lanes,
-// threads or processes. Any order and grouping of merges gives one result, to
-// the rounding that VecNorm's Numerics say; swapped arguments the same bits.
+// threads or processes. Any order and grouping of merges gives one result. With
+// decay 1 that is to the bit the state of one environment that has seen all
+// rows. Else it is so to rounding, and swapped arguments give the same bits.
 // States that have a start in common count it twice, so let each start from
-// InitialState. FAILED_PRECONDITION names the leaf in which they differ in
-// layout.
+// InitialState.
+// FAILED_PRECONDITION names the leaf in which they differ in layout.
 absl::StatusOr<TensorDict> MergeVecNorm(const TensorDict& a,
                                         const TensorDict& b);
 

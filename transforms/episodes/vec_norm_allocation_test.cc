@@ -18,10 +18,16 @@
 namespace rill {
 namespace {
 
-TEST(VecNormAllocationTest, AStepAllocatesNothing) {
+class VecNormAllocationTest : public testing::TestWithParam<double> {};
+
+INSTANTIATE_TEST_SUITE_P(Decays, VecNormAllocationTest,
+                         testing::Values(1, 0.9999));
+
+TEST_P(VecNormAllocationTest, AStepAllocatesNothing) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto norm, VecNorm::Create({.in_keys = {"observation", "next/reward"},
-                                  .shapes = {{4}, {1}}}));
+                                  .shapes = {{4}, {1}},
+                                  .decay = GetParam()}));
   RILL_ASSERT_OK_AND_ASSIGN(const StepPlan plan, norm->PlanSteps(TedSpec()));
   RILL_ASSERT_OK_AND_ASSIGN(
       TensorDict step,

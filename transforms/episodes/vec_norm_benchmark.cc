@@ -67,8 +67,9 @@ void Run(std::vector<Beside> all, benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
-std::unique_ptr<StepTransform> Norm() {
-  return *VecNorm::Create({.shapes = {{4}}, .out_keys = {"normal"}});
+std::unique_ptr<StepTransform> Norm(double decay = 0.9999) {
+  return *VecNorm::Create(
+      {.shapes = {{4}}, .out_keys = {"normal"}, .decay = decay});
 }
 
 void BM_VecNorm(benchmark::State& state) {
@@ -77,6 +78,14 @@ void BM_VecNorm(benchmark::State& state) {
   Run(std::move(all), state);
 }
 BENCHMARK(BM_VecNorm)->Arg(1)->Arg(64);
+
+// Decay 1: sums of digits.
+void BM_ExactVecNorm(benchmark::State& state) {
+  std::vector<Beside> all;
+  all.push_back(Bind(Norm(/*decay=*/1), state.range(0)));
+  Run(std::move(all), state);
+}
+BENCHMARK(BM_ExactVecNorm)->Arg(1)->Arg(64);
 
 void BM_AllThree(benchmark::State& state) {
   std::vector<Beside> all;

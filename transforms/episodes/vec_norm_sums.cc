@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first digit of window w counts multiples of 2^(26 (w - 17)), which is
+// that window's unit. It holds numbers of up to 2^25 units, and squares begin
+// at 2^25 squared units, so that the largest square is at most 2^25 of these.
+#include "rill/transforms/episodes/vec_norm_sums.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+// Highway includes this file again for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "rill/transforms/episodes/vec_norm_sums.cc"
+#include "hwy/foreach_target.h"  // Must come before highway.h.
+#include "hwy/highway.h"
+
+#ifndef RILL_TRANSFORMS_EPISODES_VEC_NORM_SUMS_ONCE
+#define RILL_TRANSFORMS_EPISODES_VEC_NORM_SUMS_ONCE
+namespace rill::transforms_internal {
+
+constexpr int kDigitBits = 26;
+constexpr int64_t kMiddleWindow = 17;
+
+inline double UnitOf(int64_t window) {
+  // 2^exponent, by its bits.
+  const int64_t exponent = kDigitBits * (window - kMiddleWindow);
+  return std::bit_cast<double>((1023 + exponent) << 52);
+}
+
+// Only sums of a damaged state overflow.
+inline void AddWithoutOverflow(int64_t value, int64_t* sum) {
+  *sum = static_cast<int64_t>(static_cast<uint64_t>(*sum) +
+                              static_cast<uint64_t>(value));
+}
+
+// Drops the last digits for as many zeros in front.
+inline void MoveDigits(int64_t by, int64_t size, int64_t* digits) {
+  by = std::min(by, size);
+  std::copy_backward(digits, digits + size - by, digits + size);
+  std::fill_n(digits, by, 0);
+}
+
+inline void MoveWindow(int64_t window, VecNormSums* sums) {
+  const int64_t by = window - sums->window;
+  MoveDigits(by, VecNormSums::kDigits, sums->digits);
+  MoveDigits(2 * by, VecNormSums::kSquareDigits, sums->square_digits);
+  sums->window = window;
+}
+
+}  // namespace rill::transforms_internal
+#endif  // RILL_TRANSFORMS_EPISODES_VEC_NORM_SUMS_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace rill::transforms_internal {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::CappedTag<double, 8>;
+using Vector = hn::Vec<D>;
+// Zeros behind a block's numbers make them fill pairs of vectors.
+constexpr size_t kStep = 16;
+
+// Takes the digits of the numbers one after the other, from the one whose unit
+// is given, and adds each to its sum. Leaves of the numbers what is below. No
+// number is beyond `largest`.
+void AddDigits(double* numbers, size_t size, double unit, double largest,
+               int count, int64_t* digits) {
+  const D d;
+  for (int k = 0; k < count; ++k, unit *= 0x1p-26) {
+    if (largest <= 0.5 * unit) continue;  // This digit of all is 0.
+    // A sum near it has no bits below the unit, to which it is rounded.
+    const Vector round = hn::Set(d, 0x1.8p52 * unit);
+    Vector any = hn::Zero(d);
+    const auto take = [&](size_t i) HWY_ATTR {
+      const Vector number = hn::LoadU(d, numbers + i);
+      const Vector digit = hn::Sub(hn::Add(number, round), round);
+      const Vector rest = hn::Sub(number, digit);
+      any = hn::Or(any, rest);
+      hn::StoreU(rest, d, numbers + i);
+      return digit;
+    };
+    // Two sums, as an addition waits for the one before.
+    Vector even = hn::Zero(d);
+    Vector odd = hn::Zero(d);
+    for (size_t i = 0; i < size; i += 2 * hn::Lanes(d)) {
+      even = hn::Add(even, take(i));
+      odd = hn::Add(odd, take(i + hn::Lanes(d)));
+    }
+    // Exact: at most 2^8 digits of 2^25 units.
+    const double sum = hn::ReduceSum(d, hn::Add(even, odd));
+    AddWithoutOverflow(static_cast<int64_t>(sum / unit), &digits[k]);
+    if (hn::AllTrue(d, hn::Eq(any, hn::Zero(d)))) return;
+  }
+}
+
+// squares + low = numbers^2. The low parts are rounding errors of the squares
+// (Dekker, 1971), and 0 for numbers that were float32.
+template <bool kHasLow>
+void Square(const double* numbers, size_t size, double* squares, double* low) {
+  const D d;
+  for (size_t i = 0; i < size; i += hn::Lanes(d)) {
+    const Vector number = hn::LoadU(d, numbers + i);
+    const Vector square = hn::Mul(number, number);
+    hn::StoreU(square, d, squares + i);
+    if constexpr (kHasLow) {
+      const Vector far = hn::Mul(number, hn::Set(d, 0x1p27 + 1));
+      const Vector head = hn::Sub(far, hn::Sub(far, number));
+      const Vector tail = hn::Sub(number, head);
+      const Vector cross = hn::Mul(head, tail);
+      const Vector error =
+          hn::Add(hn::Sub(hn::Mul(head, head), square), hn::Add(cross, cross));
+      hn::StoreU(hn::Add(error, hn::Mul(tail, tail)), d, low + i);
+    }
+  }
+}
+
+double LargestOf(const double* numbers, size_t size) {
+  const D d;
+  Vector largest = hn::Zero(d);
+  for (size_t i = 0; i < size; i += hn::Lanes(d)) {
+    largest = hn::Max(largest, hn::Abs(hn::LoadU(d, numbers + i)));
+  }
+  return hn::ReduceMax(d, largest);
+}
+
+template <typename T>
+void AddAll(const T* in, int64_t n, absl::Span<const size_t> rows,
+            VecNormSums* sums) {
+  const size_t size = hwy::RoundUpTo(rows.size(), kStep);
+  double numbers[kVecNormBlock];
+  double squares[kVecNormBlock];
+  double low[kVecNormBlock];
+  std::fill(numbers + rows.size(), numbers + size, 0);
+  for (int64_t i = 0; i < n; ++i, ++sums) {
+    for (size_t row = 0; row < rows.size(); ++row) {
+      numbers[row] =
+          static_cast<double>(in[static_cast<int64_t>(rows[row]) * n + i]);
+    }
+    const double largest = LargestOf(numbers, size);
+    int64_t window = sums->window;
+    double unit = UnitOf(window);
+    for (; largest > 0x1p25 * unit; ++window) unit *= 0x1p26;
+    if (window > sums->window) MoveWindow(window, sums);
+    constexpr bool kHasLow = sizeof(T) > sizeof(float);
+    Square<kHasLow>(numbers, size, squares, low);
+    const double square_unit = 0x1p25 * unit * unit;
+    const double largest_square = largest * largest;
+    AddDigits(numbers, size, unit, largest, VecNormSums::kDigits, sums->digits);
+    AddDigits(squares, size, square_unit, largest_square,
+              VecNormSums::kSquareDigits, sums->square_digits);
+    if constexpr (kHasLow) {
+      AddDigits(low, size, square_unit, 0x1p-53 * largest_square,
+                VecNormSums::kSquareDigits, sums->square_digits);
+    }
+  }
+}
+
+template <typename T>
+bool AreAllSummable(const T* in, int64_t n, absl::Span<const size_t> rows) {
+  bool are_summable = true;
+  for (const size_t row : rows) {
+    const T* const begin = in + static_cast<int64_t>(row) * n;
+    for (int64_t i = 0; i < n; ++i) {
+      // Also false for NaN.
+      are_summable &=
+          std::abs(static_cast<double>(begin[i])) <= kMostVecNormValue;
+    }
+  }
+  return are_summable;
+}
+
+// HWY_EXPORT takes no templates.
+void AddFloats(const float* in, int64_t n, absl::Span<const size_t> rows,
+               VecNormSums* sums) {
+  AddAll(in, n, rows, sums);
+}
+void AddDoubles(const double* in, int64_t n, absl::Span<const size_t> rows,
+                VecNormSums* sums) {
+  AddAll(in, n, rows, sums);
+}
+bool AreFloats(const float* in, int64_t n, absl::Span<const size_t> rows) {
+  return AreAllSummable(in, n, rows);
+}
+bool AreDoubles(const double* in, int64_t n, absl::Span<const size_t> rows) {
+  return AreAllSummable(in, n, rows);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace rill::transforms_internal
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace rill::transforms_internal {
+namespace {
+
+HWY_EXPORT(AddFloats);
+HWY_EXPORT(AddDoubles);
+HWY_EXPORT(AreFloats);
+HWY_EXPORT(AreDoubles);
+
+// A number of 106 bits: the sum of both (Dekker, 1971).
+struct Pair {
+  double high = 0;
+  double low = 0;
+};
+
+// Of a + b, and its rounding error.
+Pair SumOf(double a, double b) {
+  const double sum = a + b;
+  const double of_b = sum - a;
+  return {sum, (a - (sum - of_b)) + (b - of_b)};
+}
+
+Pair Add(const Pair& a, const Pair& b) {
+  const Pair high = SumOf(a.high, b.high);
+  const Pair low = SumOf(a.low, b.low);
+  const Pair sum = SumOf(high.high, high.low + low.high);
+  return SumOf(sum.high, sum.low + low.low);
+}
+
+// Two halves of the digits of a number.
+Pair Split(double a) {
+  const double far = a * (0x1p27 + 1);
+  const double head = far - (far - a);
+  return {head, a - head};
+}
+
+// Of a * b, and its rounding error.
+Pair ProductOf(double a, double b) {
+  const Pair x = Split(a);
+  const Pair y = Split(b);
+  const double product = a * b;
+  return {product,
+          ((x.high * y.high - product) + x.high * y.low + x.low * y.high) +
+              x.low * y.low};
+}
+
+Pair Multiply(const Pair& a, const Pair& b) {
+  const Pair product = ProductOf(a.high, b.high);
+  return SumOf(product.high, product.low + (a.high * b.low + a.low * b.high));
+}
+
+Pair Divide(const Pair& a, double b) {
+  const double quotient = a.high / b;
+  const Pair rest = Add(a, ProductOf(quotient, -b));
+  return SumOf(quotient, rest.high / b);
+}
+
+// The sum of the places, the first of which counts multiples of `unit`.
+template <size_t kSize>
+Pair ValueOf(const int64_t (&digits)[kSize], double unit) {
+  // From the last place on, what is beyond 26 bits goes into the place before.
+  // So two places fit in a double.
+  constexpr int64_t kBase = int64_t{1} << kDigitBits;
+  int64_t place[7] = {};
+  std::copy_n(digits, kSize, place + 1);
+  for (size_t k = kSize; k > 0; --k) {
+    AddWithoutOverflow(place[k] >> kDigitBits, &place[k - 1]);
+    place[k] &= kBase - 1;
+  }
+  const auto two = [&place](int k) {
+    return static_cast<double>(place[k] * kBase + place[k + 1]);
+  };
+  const Pair last = SumOf(two(3) * 0x1p-78, two(5) * 0x1p-130);
+  const Pair middle = SumOf(two(1) * 0x1p-26, last.high);
+  const Pair first = SumOf(static_cast<double>(place[0]) * 0x1p26, middle.high);
+  const Pair sum = SumOf(first.high, first.low + (middle.low + last.low));
+  return {sum.high * unit, sum.low * unit};
+}
+
+}  // namespace
+
+bool AreSummable(const float* in, int64_t n, absl::Span<const size_t> rows) {
+  return HWY_DYNAMIC_DISPATCH(AreFloats)(in, n, rows);
+}
+bool AreSummable(const double* in, int64_t n, absl::Span<const size_t> rows) {
+  return HWY_DYNAMIC_DISPATCH(AreDoubles)(in, n, rows);
+}
+void AddRows(const float* in, int64_t n, absl::Span<const size_t> rows,
+             VecNormSums* sums) {
+  HWY_DYNAMIC_DISPATCH(AddFloats)(in, n, rows, sums);
+}
+void AddRows(const double* in, int64_t n, absl::Span<const size_t> rows,
+             VecNormSums* sums) {
+  HWY_DYNAMIC_DISPATCH(AddDoubles)(in, n, rows, sums);
+}
+
+void MergeSums(const VecNormSums& other, VecNormSums* sums) {
+  VecNormSums moved = other;
+  if (moved.window < sums->window) MoveWindow(sums->window, &moved);
+  if (moved.window > sums->window) MoveWindow(moved.window, sums);
+  for (int k = 0; k < VecNormSums::kDigits; ++k) {
+    AddWithoutOverflow(moved.digits[k], &sums->digits[k]);
+  }
+  for (int k = 0; k < VecNormSums::kSquareDigits; ++k) {
+    AddWithoutOverflow(moved.square_digits[k], &sums->square_digits[k]);
+  }
+}
+
+VecNormElement StatisticsOf(const VecNormSums& sums, int64_t rows) {
+  const auto weight = static_cast<double>(rows);
+  // In units, so that no square overflows.
+  const Pair sum = ValueOf(sums.digits, 1);
+  const Pair squares = ValueOf(sums.square_digits, 0x1p25);
+  const Pair mean = Divide(sum, weight);
+  const Pair product = Multiply(sum, mean);
+  const Pair around = Add(squares, {-product.high, -product.low});
+  const double unit = UnitOf(sums.window);
+  return {.weight = weight,
+          .mean = (mean.high + mean.low) * unit,
+          .squares = std::max(0.0, around.high + around.low) * unit * unit};
+}
+
+}  // namespace rill::transforms_internal
+#endif  // HWY_ONCE

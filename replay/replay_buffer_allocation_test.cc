@@ -225,6 +225,8 @@ void ExpectSteadyWith(std::unique_ptr<BatchTransform> transform) {
   TensorDict steps = NumberedSteps(1, 100);
   RILL_ASSERT_OK(
       steps.Set("agents", *Tensor::Zeros(DType::kFloat32, {1, 100, 2, 3})));
+  RILL_ASSERT_OK(
+      steps.Set("count", *Cast(*steps.Find("action"), DType::kInt32)));
   for (const std::string& key :
        {std::string("twin"), std::string("next/observation"),
         absl::StrCat("next/", kLong), std::string("info/lives"),
@@ -319,6 +321,9 @@ TEST(ReplayBufferAllocationTest, NextObservationsAndChecksAllocateNothing) {
     ExpectSteadyWith(
         *NextStateReconstructor::Create({.keys = {key}, .traj_key = ""}));
   }
+  // Counts of a dtype that is cast.
+  ExpectSteadyWith(*NextStateReconstructor::Create(
+      {.traj_key = "", .step_count_key = "count"}));
   ExpectSteadyWith(*NextObservationDelta::Create({}));
   ExpectSteadyWith(*FiniteTensorDictCheck::Create());
 }

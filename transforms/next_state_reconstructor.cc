@@ -50,7 +50,7 @@ class NextStateReconstructorTransform final : public BatchTransform {
       : options_(options),
         fill_value_(options.fill_value.value_or(
             std::numeric_limits<double>::quiet_NaN())),
-        spare_(2 + 2 * options.keys.size()) {
+        spare_(4 + 2 * options.keys.size()) {
     for (const std::string& key : options.keys) {
       next_keys_.push_back(absl::StrCat("next/", key));
     }
@@ -198,7 +198,8 @@ class NextStateReconstructorTransform final : public BatchTransform {
                           transforms_internal::ReadLeaf(
                               kForward, options_.step_count_key, batch));
     // Cast to int64, which holds each integer dtype with arithmetic exactly.
-    RILL_ASSIGN_OR_RETURN(const Tensor counts, Cast(leaf, DType::kInt64));
+    RILL_ASSIGN_OR_RETURN(const Tensor counts,
+                          spare_.Cast(leaf, DType::kInt64));
     const int64_t width = WidthOf(counts, lines) / DTypeSize(DType::kInt64);
     if (width == 0) return absl::OkStatus();
     for (int64_t i = 0; i + 1 < lines.rows(); ++i) {

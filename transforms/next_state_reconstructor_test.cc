@@ -78,6 +78,14 @@ TEST(NextStateReconstructorTest, EachMarkerAloneEndsATrajectory) {
               IsOkAndHolds(TensorElementsAre<float>(1, 2, 3, kNan)));
 }
 
+TEST(NextStateReconstructorTest, CountsWithoutArithmeticAreRefused) {
+  TensorDict batch = FourSteps();
+  RILL_ASSERT_OK(
+      batch.Set("count", *Tensor::From<uint32_t>({4, 5, 5, 6}, {4, 1})));
+  EXPECT_THAT(Make({.step_count_key = "count"})->Forward(&batch, nullptr),
+              StatusIs(kInvalidArgument, HasSubstr("arithmetic")));
+}
+
 TEST(NextStateReconstructorTest, LinesOfABatchDoNotRunIntoEachOther) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, FourSteps().Reshape({2, 2}));
   RILL_ASSERT_OK(

@@ -13,6 +13,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/cast_elements.h"
+#include "rill/tensors/element.h"
 #include "rill/tensors/shape.h"
 #include "rill/transforms/images/image_kernels.h"
 #include "rill/transforms/rows/row_kernels.h"
@@ -31,20 +32,6 @@ struct Plane {
   alignas(64) std::byte bytes[kBlock * kWidest];
 };
 
-// The dtypes that CastElements takes.
-bool HasArithmetic(DType dtype) {
-  switch (dtype) {
-    case DType::kUInt16:
-    case DType::kUInt32:
-    case DType::kUInt64:
-    case DType::kComplex64:
-    case DType::kComplex128:
-      return false;
-    default:
-      return true;
-  }
-}
-
 // By a true division, so that the result is rounded once.
 template <typename T>
 void Divide(std::byte* values, int64_t count) {
@@ -62,7 +49,7 @@ class TensorImageMap final : public RowMap {
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
     const int rank = leaf.shape.rank();
-    if (rank < 3 || !HasArithmetic(leaf.dtype)) {
+    if (rank < 3 || !tensor_internal::HasArithmetic(leaf.dtype)) {
       return transforms_internal::Misfit(
           leaf, "[..., height, width, channels] of a dtype with arithmetic");
     }

@@ -3,6 +3,8 @@
 
 #include "rill/base/status_macros.h"
 #include "rill/specs/bound_rows.h"
+#include "rill/tensors/cast_elements.h"
+#include "rill/tensors/element.h"
 
 namespace rill::transforms_internal {
 
@@ -42,6 +44,18 @@ absl::StatusOr<Tensor> SpareTensors::Copy(const Tensor& tensor) {
   RILL_ASSIGN_OR_RETURN(Tensor copy, Take(tensor.dtype(), tensor.shape()));
   RILL_RETURN_IF_ERROR(copy.CopyFrom(tensor));
   return copy;
+}
+
+absl::StatusOr<Tensor> SpareTensors::Cast(const Tensor& tensor, DType dtype) {
+  // Without a new tensor: the tensor itself, or the error.
+  if (tensor.dtype() == dtype ||
+      !tensor_internal::HasArithmetic(tensor.dtype())) {
+    return rill::Cast(tensor, dtype);
+  }
+  RILL_ASSIGN_OR_RETURN(Tensor cast, Take(dtype, tensor.shape()));
+  CastElements(tensor.dtype(), dtype, tensor.raw_data(), cast.raw_data(),
+               tensor.num_elements());
+  return cast;
 }
 
 }  // namespace rill::transforms_internal

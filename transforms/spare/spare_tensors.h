@@ -28,6 +28,9 @@ class SpareTensors {
   absl::StatusOr<Tensor> Take(DType dtype, const Shape& shape);
   // The same with the values of `tensor`, which lies in host memory.
   absl::StatusOr<Tensor> Copy(const Tensor& tensor);
+  // The same as Cast (tensor.h) gives it, which is the tensor itself where it
+  // has the dtype; the tensor is contiguous.
+  absl::StatusOr<Tensor> Cast(const Tensor& tensor, DType dtype);
 
  private:
   const size_t most_;

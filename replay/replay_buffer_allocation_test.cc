@@ -302,8 +302,17 @@ TEST(ReplayBufferAllocationTest, EntriesThatAreRenamedAllocateNothing) {
       ExpectSteadyWith(*Rename::Create({.in_keys = {from}, .out_keys = {to}}));
     }
   }
-  ExpectSteadyWith(*Rename::Create(
-      {.in_keys = {"twin"}, .out_keys = {kLong}, .create_copy = true}));
+  for (const char* from : {"twin", "info", "info/a_dictionary", "next"}) {
+    for (const char* to : {"other", kLong, "new/other"}) {
+      ExpectSteadyWith(*Rename::Create(
+          {.in_keys = {from}, .out_keys = {to}, .create_copy = true}));
+    }
+  }
+}
+
+TEST(ReplayBufferAllocationTest, CastsOfAllLeavesAllocateNothing) {
+  ExpectSteadyWith(*DTypeCast::Create(
+      {.dtype_in = DType::kFloat32, .dtype_out = DType::kFloat64}));
 }
 
 TEST(ReplayBufferAllocationTest, OtherShapesAllocateNothing) {

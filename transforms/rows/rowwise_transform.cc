@@ -4,12 +4,14 @@
 // decided in the constructor and in PlanSteps, so that a call looks nothing up.
 #include "rill/transforms/rows/rowwise_transform.h"
 
+#include <algorithm>
+
 #include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 
 namespace rill {
@@ -110,6 +112,37 @@ absl::Status RowwiseTransform::MapLeaf(const RowMap& map, absl::string_view in,
       map.MapRows(before.dtype, row, count, from.raw_data(), to.raw_data());
   if (!status.ok()) return Named(name(), in, status);
   return batch->Set(out, to);
+}
+
+absl::Status RowwiseTransform::MapLeaves(
+    const RowMap& map, absl::string_view in, absl::string_view out,
+    absl::FunctionRef<bool(absl::string_view key, const Tensor& leaf)> takes,
+    TensorDict* batch) const {
+  // Keys come first, one behind the other, since the batch changes below.
+  absl::InlinedVector<char, 2048> text;
+  absl::InlinedVector<size_t, 64> ends;
+  const auto add = [&](absl::string_view part) {
+    text.insert(text.end(), part.begin(), part.end());
+  };
+  batch->ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    if (!takes(key, leaf)) return;
+    add(key);
+    ends.push_back(text.size());
+    add(out);
+    add(key.substr(in.size()));
+    ends.push_back(text.size());
+  });
+  // Two a leaf, as of keys that are listed.
+  spare_.KeepUpTo(std::max<size_t>(1, rows_.in_keys.size()) * ends.size());
+  size_t begin = 0;
+  for (size_t i = 0; i < ends.size(); i += 2) {
+    const absl::string_view keys(text.data(), ends[i + 1]);
+    RILL_RETURN_IF_ERROR(MapLeaf(map, keys.substr(begin, ends[i] - begin),
+                                 keys.substr(ends[i]), /*is_in_place=*/false,
+                                 batch));
+    begin = ends[i + 1];
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RowwiseTransform::Forward(TensorDict* batch,

@@ -18,6 +18,7 @@
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/rows/gather_plan.h"
 #include "rill/transforms/rows/row_map.h"
@@ -39,8 +40,8 @@ namespace rill {
 // Shapes: as the maps say, with any batch shape.
 // Thread-safety: immutable.
 // Cost: that of the maps. After a read in place where the map allows it, else
-//   into tensors that are used again once nobody else holds them: of each key
-//   two are kept.
+//   into tensors that are used again once nobody else holds them: of each key,
+//   or leaf where a key names a dictionary or none is named, two are kept.
 class RowwiseTransform : public BatchTransform,
                          public StepTransform,
                          public GatherLink {
@@ -93,6 +94,13 @@ class RowwiseTransform : public BatchTransform,
   explicit RowwiseTransform(Rows rows, absl::string_view name = "",
                             const OptionValues& options = {});
 
+  // The leaves of a batch that `takes` is true of, whose keys begin with `in`,
+  // into tensors of their own under keys that begin with `out` instead. With up
+  // to 32 leaves no allocation for keys of common length.
+  absl::Status MapLeaves(
+      const RowMap& map, absl::string_view in, absl::string_view out,
+      absl::FunctionRef<bool(absl::string_view key, const Tensor& leaf)> takes,
+      TensorDict* batch) const;
   // One leaf of a batch, in place or into a tensor of its own.
   absl::Status MapLeaf(const RowMap& map, absl::string_view in,
                        absl::string_view out, bool is_in_place,

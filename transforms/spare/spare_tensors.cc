@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/spare/spare_tensors.h"
 
+#include <algorithm>
+
 #include "rill/base/status_macros.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/tensors/cast_elements.h"
@@ -19,7 +21,11 @@ absl::StatusOr<Tensor> SpareTensors::Take(DType dtype, const Shape& shape) {
     // tensor free.
     absl::MutexLock lock(&mutex_);
     for (const Tensor& tensor : made_) {
-      if (MayReuse(tensor, dtype, shape, {}, {})) return tensor;
+      // Others hold most of those before the first free one.
+      if (tensor.buffer().use_count() == 1 &&
+          MayReuse(tensor, dtype, shape, {}, {})) {
+        return tensor;
+      }
     }
   }
   // Outside the lock: an allocation may be slow.
@@ -56,6 +62,11 @@ absl::StatusOr<Tensor> SpareTensors::Cast(const Tensor& tensor, DType dtype) {
   CastElements(tensor.dtype(), dtype, tensor.raw_data(), cast.raw_data(),
                tensor.num_elements());
   return cast;
+}
+
+void SpareTensors::KeepUpTo(size_t most) {
+  absl::MutexLock lock(&mutex_);
+  most_ = std::max(most_, most);
 }
 
 }  // namespace rill::transforms_internal

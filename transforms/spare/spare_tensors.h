@@ -31,10 +31,12 @@ class SpareTensors {
   // The same as Cast (tensor.h) gives it, which is the tensor itself where it
   // has the dtype; the tensor is contiguous.
   absl::StatusOr<Tensor> Cast(const Tensor& tensor, DType dtype);
+  // Keeps so many from now on, if that is more.
+  void KeepUpTo(size_t most);
 
  private:
-  const size_t most_;
   absl::Mutex mutex_;
+  size_t most_ ABSL_GUARDED_BY(mutex_);
   std::vector<Tensor> made_ ABSL_GUARDED_BY(mutex_);
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // To go when there are too many.
 };

@@ -157,25 +157,23 @@ DTypeCast::DTypeCast(absl::string_view name, const Options& options, Rows rows)
 
 // --- All leaves --------------------------------------------------------------
 
-absl::Status DTypeCast::CastAll(DType from, DType to, TensorDict* batch) const {
-  // LeafKeys is a copy, so that the batch may change in the loop.
-  for (const std::string& key : batch->LeafKeys()) {
-    if (batch->Find(key)->dtype() != from) continue;
-    RILL_ASSIGN_OR_RETURN(const Tensor leaf,
-                          transforms_internal::ReadLeaf(name(), key, *batch));
-    RILL_ASSIGN_OR_RETURN(Tensor cast, Cast(leaf, to));
-    RILL_RETURN_IF_ERROR(batch->Set(key, std::move(cast)));
-  }
-  return absl::OkStatus();
+absl::Status DTypeCast::CastAll(const RowMap& map, DType from,
+                                TensorDict* batch) const {
+  return MapLeaves(
+      map, "", "",
+      [from](absl::string_view, const Tensor& leaf) {
+        return leaf.dtype() == from;
+      },
+      batch);
 }
 
 absl::Status DTypeCast::Forward(TensorDict* batch, TensorDict* state) const {
-  if (casts_all()) return CastAll(dtype_in_, dtype_out_, batch);
+  if (casts_all()) return CastAll(*rows().map, dtype_in_, batch);
   return RowwiseTransform::Forward(batch, state);
 }
 
 absl::Status DTypeCast::Inverse(TensorDict* batch, TensorDict* state) const {
-  if (casts_all()) return CastAll(dtype_out_, dtype_in_, batch);
+  if (casts_all()) return CastAll(*rows().inverse, dtype_out_, batch);
   return RowwiseTransform::Inverse(batch, state);
 }
 

@@ -75,7 +75,7 @@ class DTypeCast final : public RowwiseTransform {
   bool casts_all() const {
     return rows().in_keys.empty() && rows().in_keys_inv.empty();
   }
-  absl::Status CastAll(DType from, DType to, TensorDict* batch) const;
+  absl::Status CastAll(const RowMap& map, DType from, TensorDict* batch) const;
 
   const DType dtype_in_;
   const DType dtype_out_;

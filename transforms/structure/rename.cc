@@ -64,6 +64,21 @@ absl::Status RenameInSpec(absl::string_view caller, const std::string& from,
   return absl::OkStatus();
 }
 
+// Nothing but leaves in host memory and dictionaries of them, with no more
+// labels than a dictionary that the key of a leaf makes.
+bool HasOnlyLeaves(const TensorDict& dict, const Shape& batch_shape) {
+  bool has_only = !dict.empty() && dict.batch_shape() == batch_shape &&
+                  !dict.device().has_value() && dict.dim_names().empty();
+  dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
+    has_only =
+        has_only && (kind == EntryKind::kTensor
+                         ? dict.Find(key)->is_host()
+                         : kind == EntryKind::kDict &&
+                               HasOnlyLeaves(*dict.FindDict(key), batch_shape));
+  });
+  return has_only;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Rename>> Rename::Create(const Options& options) {
@@ -121,6 +136,20 @@ absl::Status Rename::RenameOne(absl::string_view from, const std::string& to,
   if (const Tensor* const leaf = batch->Find(from);
       is_own && leaf != nullptr && leaf->is_host()) {
     return MapLeaf(*rows().map, from, to, /*is_in_place=*/false, batch);
+  }
+  // Leaf by leaf, where no copy replaces what is still to be copied.
+  if (const TensorDict* const dict = batch->FindDict(from);
+      is_own && dict != nullptr && !IsAtOrBelow(from, to) &&
+      !IsAtOrBelow(to, from) && HasOnlyLeaves(*dict, batch->batch_shape())) {
+    if (batch->Contains(to)) {
+      RILL_RETURN_IF_ERROR(batch->Delete(to));
+    }
+    return MapLeaves(
+        *rows().map, from, to,
+        [from](absl::string_view key, const Tensor&) {
+          return IsAtOrBelow(key, from);
+        },
+        batch);
   }
   // A dictionary with that one entry, which is then renamed by itself.
   RILL_ASSIGN_OR_RETURN(TensorDict copy, batch->Select({from}));

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/structure/select.h"
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/device/device.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/fake_environment.h"
 #include "rill/transforms/conformance/step_transform_conformance.h"
@@ -229,6 +232,46 @@ TEST(RenameTest, CopiesHaveBytesOfTheirOwn) {
                 IsOkAndHolds(true));
   }
   ExpectPlanIsForward(*rename);
+}
+
+// Leaf by leaf or whole, a copy is what was at the old key, and all of it.
+TEST(RenameTest, CopiesOfDictionariesReplaceWhatStoodThere) {
+  TensorDict leaves = Batch();
+  RILL_ASSERT_OK(leaves.Set("info/deep/c", *leaves.Find("info/b")));
+  TensorDict value = leaves;
+  RILL_ASSERT_OK(value.Set("info/note", NonTensor{"2"}));
+  TensorDict empty = leaves;
+  RILL_ASSERT_OK(empty.Set("info/empty", TensorDict({3})));
+  TensorDict named = leaves;
+  RILL_ASSERT_OK(named.Set("info/deep", *leaves.GetDict("info/deep")));
+  TensorDict moved = leaves;
+  RILL_ASSERT_OK(
+      moved.Set("info/deep", *leaves.FindDict("info/deep")->To(Device::Cpu())));
+  TensorDict far = leaves;
+  RILL_ASSERT_OK(
+      far.Set("info/b", *leaves.Find("info/b")->To(Device::Fake(0))));
+  const std::vector<std::pair<std::string, std::string>> keys = {
+      {"info", "other"},      {"info", "next/info"}, {"info", "observation"},
+      {"info", "info/deep"},  {"info/deep", "info"}, {"info/deep", "info/a"},
+      {"info/b", "next/info"}};
+  for (const TensorDict* before :
+       {&leaves, &value, &empty, &named, &moved, &far}) {
+    for (const auto& [from, to] : keys) {
+      auto rename = *Rename::Create(
+          {.in_keys = {from}, .out_keys = {to}, .create_copy = true});
+      TensorDict want = *before;
+      const TensorDict* const dict = before->FindDict(from);
+      RILL_ASSERT_OK(dict != nullptr ? want.Set(to, *dict)
+                                     : want.Set(to, *before->Find(from)));
+      TensorDict renamed = *before;
+      RILL_ASSERT_OK(rename->Forward(&renamed, nullptr)) << from << " " << to;
+      RILL_EXPECT_OK(renamed.CheckEqual(want)) << from << " " << to;
+      if (from != "info" || to == "info/deep") continue;
+      const TensorDict* const deep = renamed.FindDict(to + "/deep");
+      EXPECT_EQ(deep->device(), before->FindDict("info/deep")->device());
+      EXPECT_EQ(deep->dim_names(), before->FindDict("info/deep")->dim_names());
+    }
+  }
 }
 
 TEST(RenameTest, StepsAreRenamedAtTheRootAndBelowNext) {

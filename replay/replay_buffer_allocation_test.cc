@@ -29,6 +29,7 @@
 #include "rill/transforms/next_state_reconstructor.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/structure/cat_tensors.h"
+#include "rill/transforms/structure/device_cast.h"
 #include "rill/transforms/structure/dtype_cast.h"
 #include "rill/transforms/structure/expand_as.h"
 #include "rill/transforms/structure/flatten_tensor_dict.h"
@@ -313,6 +314,10 @@ TEST(ReplayBufferAllocationTest, EntriesThatAreRenamedAllocateNothing) {
 TEST(ReplayBufferAllocationTest, CastsOfAllLeavesAllocateNothing) {
   ExpectSteadyWith(*DTypeCast::Create(
       {.dtype_in = DType::kFloat32, .dtype_out = DType::kFloat64}));
+}
+
+TEST(ReplayBufferAllocationTest, PinnedBatchesAllocateNothing) {
+  ExpectSteadyWith(*PinMemory::Create({.pin_for = Device::Fake(0)}));
 }
 
 TEST(ReplayBufferAllocationTest, OtherShapesAllocateNothing) {

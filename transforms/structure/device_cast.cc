@@ -59,6 +59,7 @@ class PinMemoryTransform final : public BatchTransform {
 
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
+    if (batch->is_pinned()) return absl::OkStatus();
     // Leaves on a device stay there; Pin copies those of the host.
     return Replace(name(), batch->Pin(pin_for_), batch);
   }

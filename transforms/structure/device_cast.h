@@ -39,7 +39,8 @@ class DeviceCast {
 // Copies every leaf of the host into page-locked memory after a read, from
 // where copies to a device run beside other work. As the last step of a buffer
 // ReplayBuffer::Options::pin_memory gathers into such memory and copies
-// nothing. TorchRL's PinMemoryTransform.
+// nothing. Nor is anything copied of a batch that is used again, which lies
+// there already. TorchRL's PinMemoryTransform.
 //
 // Example (PinMemoryTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(

@@ -26,44 +26,75 @@ using F64 = hn::ScalableTag<double>;
 using F32Of64 = hn::Rebind<float, F64>;
 using VF64 = hn::Vec<F64>;
 
-// A fused multiply-add gives the same: both factors are float32 values, so that
-// their product is exact in double.
 struct ScaleThenShiftStep {
-  static VF64 Map(VF64 x, VF64 scale, VF64 loc) {
-    return hn::Add(hn::Mul(x, scale), loc);
+#if HWY_NATIVE_FMA
+  using D = hn::ScalableTag<float>;
+  using V = hn::Vec<D>;
+  static V Map(V x, V scale, V loc) { return hn::MulAdd(x, scale, loc); }
+#else
+  using D = F32Of64;
+  using V = hn::Vec<D>;
+  // In double the product is exact and the sum is not. Rounded to odd, it gives
+  // the float32 that the exact sum has (Boldo and Melquiond, 2008).
+  static V Map(V x, V scale, V loc) {
+    const F64 d;
+    const hn::Rebind<int64_t, F64> ints;
+    const VF64 a = hn::Mul(hn::PromoteTo(d, x), hn::PromoteTo(d, scale));
+    const VF64 b = hn::PromoteTo(d, loc);
+    const VF64 sum = hn::Add(a, b);
+    const VF64 of_b = hn::Sub(sum, a);
+    const VF64 error =
+        hn::Add(hn::Sub(a, hn::Sub(sum, of_b)), hn::Sub(b, of_b));
+    // An even sum moves to its neighbour on the side of the error: away from 0
+    // where both have one sign. NaN, the error of an infinite sum, moves none.
+    const VF64 zero = hn::Zero(d);
+    const auto is_inexact = hn::Or(hn::Gt(error, zero), hn::Lt(error, zero));
+    const auto bits = hn::BitCast(ints, sum);
+    const auto one = hn::Set(ints, 1);
+    const auto is_even = hn::Eq(hn::And(bits, one), hn::Zero(ints));
+    const auto step = hn::Or(
+        hn::BroadcastSignBit(hn::Xor(bits, hn::BitCast(ints, error))), one);
+    const auto moves = hn::And(hn::RebindMask(ints, is_inexact), is_even);
+    const auto odd = hn::Add(bits, hn::IfThenElseZero(moves, step));
+    return hn::DemoteTo(D(), hn::BitCast(d, odd));
   }
+#endif
 };
 
 struct ShiftThenDivideStep {
-  static VF64 Map(VF64 x, VF64 scale, VF64 loc) {
-    return hn::Div(hn::Sub(x, loc), scale);
+  using D = F32Of64;
+  using V = hn::Vec<D>;
+  static V Map(V x, V scale, V loc) {
+    const F64 d;
+    const VF64 shifted = hn::Sub(hn::PromoteTo(d, x), hn::PromoteTo(d, loc));
+    return hn::DemoteTo(D(), hn::Div(shifted, hn::PromoteTo(d, scale)));
   }
 };
 
 // The first `n` elements of a vector. LoadN and StoreN touch no byte behind
 // them, which may be unmapped or another thread's.
-template <typename Step>
-void MapPart(const float* in, VF64 scale, VF64 loc, size_t n, float* out) {
-  const auto x = hn::PromoteTo(F64(), hn::LoadN(F32Of64(), in, n));
-  hn::StoreN(hn::DemoteTo(F32Of64(), Step::Map(x, scale, loc)), F32Of64(), out,
-             n);
+template <typename Step, typename D = typename Step::D,
+          typename V = typename Step::V>
+void MapPart(const float* in, V scale, V loc, size_t n, float* out) {
+  hn::StoreN(Step::Map(hn::LoadN(D(), in, n), scale, loc), D(), out, n);
 }
 
 // A whole vector, at any alignment.
-template <typename Step>
-void MapWhole(const float* in, VF64 scale, VF64 loc, float* out) {
-  const auto x = hn::PromoteTo(F64(), hn::LoadU(F32Of64(), in));
-  hn::StoreU(hn::DemoteTo(F32Of64(), Step::Map(x, scale, loc)), F32Of64(), out);
+template <typename Step, typename D = typename Step::D,
+          typename V = typename Step::V>
+void MapWhole(const float* in, V scale, V loc, float* out) {
+  hn::StoreU(Step::Map(hn::LoadU(D(), in), scale, loc), D(), out);
 }
 
 // The loop for one number is separate: its numbers stay in registers.
 template <typename Step>
 void MapAll(const float* in, const RowNumbers& numbers, int64_t count,
             float* out) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(F64()));
+  const typename Step::D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   if (numbers.period == 1) {
-    const VF64 scale = hn::Set(F64(), numbers.scale[0]);
-    const VF64 loc = hn::Set(F64(), numbers.loc[0]);
+    const auto scale = hn::Set(d, numbers.scale[0]);
+    const auto loc = hn::Set(d, numbers.loc[0]);
     int64_t i = 0;
     for (; i + lanes <= count; i += lanes) {
       MapWhole<Step>(in + i, scale, loc, out + i);
@@ -79,17 +110,16 @@ void MapAll(const float* in, const RowNumbers& numbers, int64_t count,
   for (; count > 0; count -= numbers.period) {
     int64_t i = 0;
     for (; i + lanes <= numbers.period; i += lanes) {
-      MapWhole<Step>(in + i, hn::LoadU(F64(), numbers.scale + i),
-                     hn::LoadU(F64(), numbers.loc + i), out + i);
+      MapWhole<Step>(in + i, hn::LoadU(d, numbers.scale + i),
+                     hn::LoadU(d, numbers.loc + i), out + i);
     }
     const auto rest = static_cast<size_t>(numbers.period - i);
     if (rest > 0) {
       // Lanes behind the row's end divide by 1. They are not stored, but a
       // division by 0 would set the processor's exception flag.
-      MapPart<Step>(
-          in + i,
-          hn::LoadNOr(hn::Set(F64(), 1), F64(), numbers.scale + i, rest),
-          hn::LoadN(F64(), numbers.loc + i, rest), rest, out + i);
+      MapPart<Step>(in + i,
+                    hn::LoadNOr(hn::Set(d, 1), d, numbers.scale + i, rest),
+                    hn::LoadN(d, numbers.loc + i, rest), rest, out + i);
     }
     in += numbers.period;
     out += numbers.period;

@@ -10,8 +10,8 @@ namespace rill::transforms_internal {
 // Numbers for the elements of rows: one for all (`period` 1), or one for each
 // of the `period` elements of a row.
 struct RowNumbers {
-  const double* scale = nullptr;
-  const double* loc = nullptr;
+  const float* scale = nullptr;
+  const float* loc = nullptr;
   int64_t period = 1;
 };
 
@@ -19,10 +19,10 @@ struct RowNumbers {
 // one. `out` may be `in`; `count` is a multiple of the period.
 // Thread-safety: thread-safe.
 
-// out = in * scale + loc, in double, rounded once. Numbers are float32 values.
+// out = in * scale + loc, rounded once, as std::fma does.
 void ScaleThenShift(const float* in, const RowNumbers& numbers, int64_t count,
                     float* out);
-// out = (in - loc) / scale, the same.
+// out = (in - loc) / scale, in double, and then rounded.
 void ShiftThenDivide(const float* in, const RowNumbers& numbers, int64_t count,
                      float* out);
 // out = in / 255, rounded once.

@@ -18,9 +18,9 @@ namespace rill {
 // One step of what becomes of a row, as data: for the kernel of the host
 // (row_steps.h), for a gather that does it on the way, for kernels of devices.
 //
-// Numerics: float32 elements are computed in double and rounded once. Numbers
-// of the step are rounded to float32 before. A product of two floats is exact
-// in double, so results are the same on every machine.
+// Numerics: numbers of the step are rounded to float32 for float32 elements.
+// x * scale + loc is then rounded once, as std::fma does; (x - loc) / scale is
+// computed in double and then rounded. Results are the same on every machine.
 struct RowStep {
   enum class Kind : uint8_t {
     kScaleThenShift,   // x * scale + loc

@@ -151,7 +151,7 @@ class AffineMap final : public StepMap {
     // period.
     const auto spread = [n](const std::vector<double>& from,
                             std::vector<double>* wide,
-                            std::vector<double>* rounded) {
+                            std::vector<float>* rounded) {
       for (size_t i = 0; i < n; ++i) {
         wide->push_back(from.size() == 1 ? from[0] : from[i]);
         rounded->push_back(static_cast<float>(wide->back()));
@@ -167,13 +167,11 @@ class AffineMap final : public StepMap {
     if (!IsFloat(leaf.dtype)) return Misfit(leaf, "float32 or float64");
     const auto n = static_cast<int64_t>(scale_.size());
     if (n == 1) {
-      // The bounds of float32 take the kernel's way: rounded numbers, double,
-      // rounded once. So no value lies outside them by a bit.
+      // The bounds of float32 take the kernel's way, so that no value lies
+      // outside them by a bit.
       return MapDomain(leaf, [&](double bound) {
         return leaf.dtype == DType::kFloat32
-                   ? static_cast<double>(static_cast<float>(
-                         Apply(static_cast<float>(bound), float_scale_[0],
-                               float_loc_[0])))
+                   ? double{ApplyToFloat(static_cast<float>(bound))}
                    : Apply(bound, scale_[0], loc_[0]);
       });
     }
@@ -215,10 +213,16 @@ class AffineMap final : public StepMap {
   double Apply(double x, double scale, double loc) const {
     return is_division() ? (x - loc) / scale : x * scale + loc;
   }
+  // As the kernels, with one number for all elements.
+  float ApplyToFloat(float x) const {
+    return is_division()
+               ? static_cast<float>(Apply(x, float_scale_[0], float_loc_[0]))
+               : std::fma(x, float_scale_[0], float_loc_[0]);
+  }
 
   // As long as each other; the second of each rounded to float32.
-  std::vector<double> scale_, float_scale_;
-  std::vector<double> loc_, float_loc_;
+  std::vector<double> scale_, loc_;
+  std::vector<float> float_scale_, float_loc_;
 };
 
 // x below low becomes low, above high becomes high. Comparisons are false for

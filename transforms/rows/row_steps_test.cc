@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -65,7 +66,7 @@ std::vector<T> Range(size_t n, T first, T step) {
 
 // --- Arithmetic --------------------------------------------------------------
 
-TEST(RowStepsTest, AffineStepsEqualDoubleArithmeticRoundedOnce) {
+TEST(RowStepsTest, AffineStepsAreRoundedOnce) {
   ForEachTarget([] {
     for (const size_t n :
          {size_t{0}, size_t{1}, size_t{3}, size_t{8}, size_t{37}}) {
@@ -76,11 +77,41 @@ TEST(RowStepsTest, AffineStepsEqualDoubleArithmeticRoundedOnce) {
       const std::vector<float> scaled = Map<float>(scale, x, {});
       const std::vector<float> divided = Map<float>(divide, x, {});
       for (size_t i = 0; i < n; ++i) {
-        EXPECT_EQ(scaled[i], static_cast<float>(double{x[i]} * double{0.1f} +
-                                                double{-0.3f}));
+        EXPECT_EQ(scaled[i], std::fma(x[i], 0.1f, -0.3f));
         EXPECT_EQ(divided[i], static_cast<float>((double{x[i]} - double{0.2f}) /
                                                  double{0.7f}));
       }
+    }
+  });
+}
+
+// A sum that double rounds to a tie of two float32 shows whether it was rounded
+// twice.
+TEST(RowStepsTest, ScaledElementsAreThoseOfFmaWithEveryInstructionSet) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float tie = 1 + 0x1p-12f;  // Its square is 1 + 2^-11 + 2^-24.
+  std::vector<float> x = {tie, tie, -tie, -tie, inf, -inf, 1e38f, 0, -0.f};
+  std::vector<double> scale = {tie, tie, tie, tie, 1, 1, 1e38f, 1, 1};
+  std::vector<double> loc = {0x1p-60, -0x1p-60, 0x1p-60,  -0x1p-60, 1,
+                             1,       0,        0x1p-149, -0.};
+  std::mt19937 random(3);
+  const auto any = [&random] {
+    const float digits = static_cast<float>(random()) * 0x1p-31f - 1;
+    return std::ldexp(digits, static_cast<int>(random() % 80) - 40);
+  };
+  for (int i = 0; i < 10'000; ++i) {
+    x.push_back(any());
+    scale.push_back(any());
+    loc.push_back(any());
+  }
+  const Shape row = {static_cast<int64_t>(x.size())};
+  ForEachTarget([&] {
+    const std::vector<float> y =
+        Map<float>({.scale = scale, .loc = loc}, x, row);
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_EQ(y[i], std::fma(x[i], static_cast<float>(scale[i]),
+                               static_cast<float>(loc[i])))
+          << i;
     }
   });
 }

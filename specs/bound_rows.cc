@@ -100,14 +100,11 @@ bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
   const bool lies_right =
       IsReached(tensor, rules.memory) &&
       (rules.memory.memory_kind != MemoryKind::kPinned || tensor.is_pinned());
-  // A count of one holder is exact: nobody else has the tensor, so that nobody
-  // can copy it meanwhile.
   return HasLayout(tensor, dtype, batch_shape, row_shape) &&
-         tensor.is_writable() && !tensor.buffer()->is_lent() && lies_right &&
+         MayOverwrite(tensor, rules.is_passed_in) && lies_right &&
          !(rules.keep_files &&
            tensor.memory_kind() == MemoryKind::kMappedFile) &&
-         HasWritableLayout(tensor, batch_shape.rank(), rules.allow_strides) &&
-         (rules.is_passed_in || tensor.buffer().use_count() == 1);
+         HasWritableLayout(tensor, batch_shape.rank(), rules.allow_strides);
 }
 
 ByteExtent ByteExtent::Of(const Tensor& tensor, int batch_rank) {

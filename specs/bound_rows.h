@@ -30,11 +30,10 @@ enum class LeafUse {
   kWrite,   // Writes all values; the old ones are lost.
 };
 
-// Where leaves must lie, and which of them may be written in place.
+// The memory of leaves, and which of them may be written in place.
 struct ReuseRules {
   // The memory of new leaves, and of those that are written: kPageable takes
-  // any memory
-  // of the host, kPinned pinned memory, kDevice that of the device.
+  // any memory of the host, kPinned pinned memory, kDevice that of the device.
   Tensor::Options memory = {};
   // The caller passed the tensors in to be written, so that other holders of
   // the bytes want to see the result.
@@ -56,11 +55,20 @@ struct ReuseRules {
 bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
               const Shape& row_shape, const ReuseRules& rules);
 
+// The part of that rule about the bytes: they are writable, no storage lent
+// them, and nobody else holds the buffer, or the caller passed the tensor in.
+inline bool MayOverwrite(const Tensor& tensor, bool is_passed_in) {
+  // A count of one holder is exact: nobody else has the tensor, so that nobody
+  // can copy it meanwhile.
+  return tensor.is_writable() && !tensor.buffer()->is_lent() &&
+         (is_passed_in || tensor.buffer().use_count() == 1);
+}
+
 // The dimensions behind the first `batch_rank` are row-major without gaps.
 bool HasDenseRows(const Tensor& tensor, int batch_rank);
 
-// Where the bytes of a tensor lie: [begin, end), and, where it is [n, ...], how
-// far apart its rows are and how wide.
+// The addresses of a tensor's bytes: [begin, end), and, where it is [n, ...],
+// how far apart its rows are and how wide.
 struct ByteExtent {
   const std::byte* begin = nullptr;
   const std::byte* end = nullptr;

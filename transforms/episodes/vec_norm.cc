@@ -240,7 +240,8 @@ class VecNormTransform final : public StepTransform {
       // they are in a tensor of their own.
       const int64_t n = shape[0] / 2;
       double* const statistics = before->data<double>();
-      if (options_.frozen || (n <= kVecNormRoom && IsOwn(*before))) {
+      if (options_.frozen || (n <= kVecNormRoom && before->is_host() &&
+                              MayOverwrite(*before, /*is_passed_in=*/false))) {
         RILL_RETURN_IF_ERROR(
             MapLeaf(leaf.in, n, lanes, from, to, statistics, statistics));
         continue;
@@ -251,12 +252,6 @@ class VecNormTransform final : public StepTransform {
       RILL_RETURN_IF_ERROR(state->Set(key, std::move(after)));
     }
     return absl::OkStatus();
-  }
-
-  // MayReuse, of a tensor whose layout is known to fit.
-  static bool IsOwn(const Tensor& tensor) {
-    return tensor.is_host() && tensor.is_writable() &&
-           !tensor.buffer()->is_lent() && tensor.buffer().use_count() == 1;
   }
 
   absl::Status MapLeaf(absl::string_view key, int64_t n, const Lanes& lanes,

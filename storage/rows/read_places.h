@@ -50,8 +50,8 @@ struct BoundPlaces {
   LeafKeys wanted() const { return has_all ? LeafKeys() : LeafKeys(keys); }
 };
 
-// Where rows that are read go: the tensors of the caller's batch, reused where
-// they fit, those of a new one, or leaves that somebody else has bound.
+// The places of rows that are read: the tensors of the caller's batch, reused
+// where they fit, those of a new one, or leaves that somebody else has bound.
 // Thread-safety: thread-compatible.
 struct ReadPlaces {
   // Rows of `spec` on `device`.
@@ -101,7 +101,13 @@ struct ReadPlaces {
   std::vector<size_t> numbers_;         // Of the leaves of `keys`.
 };
 
-// A RowReader or Storage (Base) whose reads are all one function of a request.
+// A RowReader or Storage (Base) whose reads are all one function, ReadRows.
+//
+// Errors: those of ReadRows, which are Storage::Read's, ReadLeaves' and
+//   ReadInto's for their requests. Read and ReadLeaves have checked that `out`
+//   is not null.
+// Thread-safety: as the Base says: thread-safe. ReadRows is called from several
+//   threads at once, and serialises what it must itself.
 template <typename Base>
 class RequestReader : public Base {
  public:

@@ -12,27 +12,23 @@ namespace {
 
 constexpr absl::string_view kCreate = "OfflineToOnlineReplayBuffer::Create";
 
-absl::Status Refuse(absl::string_view what, const absl::AlphaNum& got,
-                    const absl::AlphaNum& want) {
-  return InvalidArgument(kCreate, ": ", what, ": got ", got, ", want ", want);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OfflineToOnlineReplayBuffer>>
 OfflineToOnlineReplayBuffer::Create(Options options) {
   if (options.offline == nullptr) {
-    return Refuse("offline", "null", "a ReplayBuffer");
+    return InvalidArgument(kCreate, ": offline: got null, want a ReplayBuffer");
   }
   if (options.online == nullptr || options.online == options.offline) {
-    return Refuse("online", options.online == nullptr ? "null" : "`offline`",
-                  "a ReplayBuffer of its own");
+    return InvalidArgument(kCreate, ": online: got ",
+                           options.online == nullptr ? "null" : "`offline`",
+                           ", want a ReplayBuffer of its own");
   }
   if (options.min_online_rows < 0 ||
       options.min_online_rows > options.online->capacity()) {
-    return Refuse(
-        "min_online_rows", options.min_online_rows,
-        absl::StrCat("[0, ", options.online->capacity(), "], its capacity"));
+    return InvalidArgument(kCreate, ": min_online_rows: got ",
+                           options.min_online_rows, ", want [0, ",
+                           options.online->capacity(), "], its capacity");
   }
   if (options.offline_fraction == nullptr) {
     options.offline_fraction = [](int64_t) { return 0.5; };

@@ -22,6 +22,8 @@ using samplers_internal::LiveRows;
 using samplers_internal::SlotGroups;
 
 constexpr int64_t kUsedUp = 0;  // The only group of them.
+// RequestsOf numbers parts of parts in digits of this base, 1 to kMaxParts.
+constexpr size_t kMaxParts = 255;
 
 SelectorTraits TraitsOf(const std::vector<MixturePart>& parts) {
   SelectorTraits traits = {.name = "Mixture", .needs_anchor_events = false};
@@ -182,7 +184,7 @@ class MixtureSelector final : public Selector, private Selector::UsedUp {
       requests[i].count = counts[i];
       requests[i].first_draw = request.first_draw + draws;
       // Other numbers in a mixture in a mixture.
-      requests[i].part = request.part * 256 + i + 1;
+      requests[i].part = request.part * (kMaxParts + 1) + i + 1;
       draws += counts[i];
     }
     return requests;
@@ -241,8 +243,10 @@ class MixtureSelector final : public Selector, private Selector::UsedUp {
 
 absl::StatusOr<std::unique_ptr<Selector>> MakeMixtureSelector(
     std::vector<MixturePart> parts) {
-  if (parts.empty()) {
-    return InvalidArgument("MakeMixtureSelector: parts: got 0, want >= 1");
+  if (parts.empty() || parts.size() > kMaxParts) {
+    return InvalidArgument("MakeMixtureSelector: parts: got ", parts.size(),
+                           ", want [1, ", kMaxParts,
+                           "]; a part may be a mixture itself");
   }
   double total = 0;
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -33,7 +33,8 @@ struct MixturePart {
   std::unique_ptr<Selector> selector = nullptr;
   double share = 0;  // > 0 and finite; of the sum of all shares.
 };
-// INVALID_ARGUMENT where there is no part, or one without selector or share.
+// INVALID_ARGUMENT where there is no part, more than 255, or one without
+// selector or share.
 //
 // Example (MixtureSelectorTest.Example runs it):
 //   std::vector<MixturePart> parts;

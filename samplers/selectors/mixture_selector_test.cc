@@ -362,7 +362,19 @@ TEST(MixtureSelectorTest, PartsAreChecked) {
     return MakeMixtureSelector(std::move(parts)).status();
   };
   constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
-  EXPECT_THAT(MakeMixtureSelector({}), StatusIs(kInvalidArgument));
+  // More parts would share random numbers with parts of parts.
+  const auto make_many = [](int64_t count) {
+    std::vector<MixturePart> parts(count);
+    for (MixturePart& part : parts) {
+      part = {.selector = MakeUniformSelector(), .share = 1};
+    }
+    return MakeMixtureSelector(std::move(parts)).status();
+  };
+  for (const int64_t count : {0, 256}) {
+    EXPECT_THAT(make_many(count),
+                StatusIs(kInvalidArgument, HasSubstr("want [1, 255]")));
+  }
+  RILL_EXPECT_OK(make_many(255));
   EXPECT_THAT(make(nullptr, 1),
               StatusIs(kInvalidArgument, HasSubstr("parts[1].selector")));
   for (double share : {0.0, -1.0, std::nan(""), HUGE_VAL}) {

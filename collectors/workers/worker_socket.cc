@@ -27,10 +27,14 @@ absl::Status GoneError() {
   return Unavailable("the other end of the socket has gone");
 }
 
-// Whether `events` are there before `deadline`.
-bool WaitFor(int fd, int16_t events, absl::Time deadline) {
+// True if `events` are there before `deadline`.
+absl::StatusOr<bool> WaitFor(int fd, int16_t events, absl::Time deadline) {
   pollfd entry = {fd, events, 0};
-  return PollUntil({&entry, 1}, deadline) > 0;
+  const int found = PollUntil({&entry, 1}, deadline);
+  if (found < 0) {
+    return ResourceExhausted("poll of a socket: ", std::strerror(errno));
+  }
+  return found > 0;
 }
 
 }  // namespace
@@ -71,7 +75,9 @@ absl::Status WorkerSocket::Send(MessageKind kind, absl::string_view bytes,
       left.remove_prefix(static_cast<size_t>(sent));
       descriptor = -1;
     } else if (errno == EAGAIN) {
-      if (!WaitFor(fd(), POLLOUT, deadline)) {
+      RILL_ASSIGN_OR_RETURN(const bool is_read,
+                            WaitFor(fd(), POLLOUT, deadline));
+      if (!is_read) {
         return absl::DeadlineExceededError(
             "the other end of the socket reads nothing");
       }
@@ -127,7 +133,9 @@ absl::StatusOr<bool> WorkerSocket::ReadSome(absl::Time deadline) {
       return true;
     }
     if (n == 0 || (errno != EAGAIN && errno != EINTR)) return GoneError();
-    if (errno == EAGAIN && !WaitFor(fd(), POLLIN, deadline)) return false;
+    if (errno == EINTR) continue;
+    RILL_ASSIGN_OR_RETURN(const bool is_there, WaitFor(fd(), POLLIN, deadline));
+    if (!is_there) return false;
   }
 }
 

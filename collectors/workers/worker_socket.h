@@ -103,17 +103,19 @@ class WorkerSocket {
   int fd() const { return fd_->get(); }
 
   // UNAVAILABLE where the other end has gone, DEADLINE_EXCEEDED where it reads
-  // nothing. After either, no more can be sent.
+  // nothing, RESOURCE_EXHAUSTED where poll fails. After any of these, no more
+  // can be sent.
   absl::Status Send(MessageKind kind, absl::string_view bytes,
                     absl::Time deadline, int descriptor = -1);
   // Nothing: there is none before `deadline`; the past asks only. UNAVAILABLE
   // where the other end has gone and all that it sent was received.
+  // RESOURCE_EXHAUSTED where poll fails; a later call may receive more.
   absl::StatusOr<std::optional<Message>> Receive(absl::Time deadline);
 
  private:
   // Bytes that the inbox lacks of its message, or first of the header.
   uint64_t MissingBytes() const;
-  // Whether there was something to read; waits for it until `deadline`.
+  // True if there was something to read; waits for it until `deadline`.
   absl::StatusOr<bool> ReadSome(absl::Time deadline);
   // The message, where all of it is there.
   std::optional<Message> Take();

@@ -12,9 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/fault_point.h"
 #include "rill/base/file_error.h"
 #include "rill/testing/status_matchers.h"
 
@@ -65,6 +68,31 @@ TEST(WorkerSocketTest, EachMessageComesWithItsOwnDescriptor) {
     EXPECT_THAT(receiver.Receive(absl::InfinitePast()),
                 IsOkAndHolds(::testing::Eq(std::nullopt)));
   }
+}
+
+TEST(WorkerSocketTest, APollThatFailsIsAnErrorAndNoMissingMessage) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto ends, WorkerSocket::MakePair());
+  auto& [sender, receiver] = ends;
+  const auto has_failed = StatusIs(absl::StatusCode::kResourceExhausted,
+                                   ::testing::HasSubstr("poll of a socket: "));
+  {
+    ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
+      return point == "process.poll" ? absl::InternalError("planted")
+                                     : absl::OkStatus();
+    });
+    EXPECT_THAT(receiver.Receive(absl::InfiniteFuture()), has_failed);
+    // More than the kernel holds for a receiver that does not read.
+    EXPECT_THAT(sender.Send(MessageKind::kBatch, std::string(1 << 24, 'a'),
+                            absl::InfiniteFuture()),
+                has_failed);
+  }
+  // Messages the other way are whole.
+  RILL_ASSERT_OK(
+      receiver.Send(MessageKind::kPause, "b", absl::InfiniteFuture()));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto message,
+                            sender.Receive(absl::InfinitePast()));
+  ASSERT_TRUE(message.has_value());
+  EXPECT_EQ(message->bytes, "b");
 }
 
 }  // namespace

@@ -474,10 +474,11 @@ absl::Status WorkerTeam::ReadAll(int64_t index) {
   Worker& worker = workers_[index];
   while (worker.socket.has_value()) {
     auto message = worker.socket->Receive(absl::InfinitePast());
-    if (!message.ok()) {
+    if (absl::IsUnavailable(message.status())) {
       End(worker, "");
       return absl::OkStatus();
     }
+    if (!message.ok()) return Error(index, message.status());
     if (!message->has_value()) return absl::OkStatus();
     if (const absl::Status read = Read(index, **std::move(message));
         !read.ok()) {

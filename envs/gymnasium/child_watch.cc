@@ -11,10 +11,11 @@ namespace rill::gymnasium_internal {
 
 constexpr absl::Duration kLook = absl::Microseconds(50);
 
-ChildWatch::ChildWatch(int64_t children) : children_(children) {
+ChildWatch::ChildWatch(int64_t children, bool may_pin) : children_(children) {
   cpu_set_t set;
+  if (children < 2 || !may_pin) return;
   // A machine of more processors than the set has is an error: this is off.
-  if (children < 2 || sched_getaffinity(0, sizeof(set), &set) != 0) return;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return;
   for (int i = 0; i < CPU_SETSIZE; ++i) {
     if (CPU_ISSET(i, &set)) processors_.push_back(i);
   }

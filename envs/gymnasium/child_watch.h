@@ -14,14 +14,15 @@
 namespace rill::gymnasium_internal {
 
 // Lets this process and its children wait awake for each other, for up to 50 us
-// at a time: one that sleeps takes 10 to 20 us to go on, and is slower then.
+// at a time. A process that sleeps takes 10 to 20 us to go on, and is slower
+// then.
 //
-// It is on for two children or more, where this process may use as many
-// processors. Each child then has processors of its own: a kernel that wakes
-// two children on one processor may leave them there for good. With as many
-// children as processors this process shares one with a child, the host. The
-// host sleeps as soon as it has answered. The others answer after it, so that
-// they do not wake this process while it has no processor.
+// It is on for two children or more that may be pinned, where this process may
+// use as many processors. Each child then has processors of its own: a kernel
+// that wakes two children on one processor may leave them there for good. With
+// as many children as processors this process shares one with a child, the
+// host. The host sleeps as soon as it has answered. The others answer after it,
+// so that they do not wake this process while it has no processor.
 //
 // All of it are hints in memory that the children share (gymnasium_child.py
 // reads them): messages alone order the rest.
@@ -34,11 +35,11 @@ class ChildWatch {
   static constexpr int32_t kAwake = -1;  // Nobody need wait for one.
   static constexpr int32_t kOff = -2;    // All sleep at once.
 
-  explicit ChildWatch(int64_t children);
+  ChildWatch(int64_t children, bool may_pin);
 
   // A state of each child, and the host.
-  int64_t bytes() const {
-    return (children_ + 1) * static_cast<int64_t>(sizeof(int32_t));
+  static int64_t BytesFor(int64_t children) {
+    return (children + 1) * static_cast<int64_t>(sizeof(int32_t));
   }
   void Bind(std::byte* memory);
 
@@ -46,7 +47,7 @@ class ChildWatch {
   void Place(int64_t child, pid_t pid) const;
   // To be called before the children get their commands.
   void BeginStep();
-  // Whether their answers are so near that this process had better look for
+  // True if their answers are so near that this process had better look for
   // them again than sleep.
   bool IsNear();
 

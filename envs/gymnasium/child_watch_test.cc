@@ -58,24 +58,25 @@ class ChildWatchTest : public ::testing::Test {
 };
 
 TEST_F(ChildWatchTest, ChildrenHaveProcessorsOfTheirOwnWhereThereAreEnough) {
-  const auto placed = [](int64_t children, int64_t child) {
+  const auto placed = [](int64_t children, int64_t child, bool may_pin = true) {
     auto process =
         ChildProcess::Start({.program = "sleep", .arguments = {"600"}});
     RILL_EXPECT_OK(process.status());
     if (!process.ok()) return std::vector<int>();
-    ChildWatch(children).Place(child, (*process)->pid());
+    ChildWatch(children, may_pin).Place(child, (*process)->pid());
     return ProcessorsOf((*process)->pid());
   };
   EXPECT_THAT(placed(2, 0), ElementsAre(first()));
   EXPECT_THAT(placed(2, 1), ElementsAre(second()));
   EXPECT_THAT(placed(1, 0), ElementsAre(first(), second()));
   EXPECT_THAT(placed(3, 0), ElementsAre(first(), second()));
+  EXPECT_THAT(placed(2, 1, /*may_pin=*/false), ElementsAre(first(), second()));
 }
 
-TEST_F(ChildWatchTest, IsOffForOneChildAndForMoreThanProcessors) {
-  for (const int64_t children : {1, 3}) {
+TEST_F(ChildWatchTest, IsOffForOneChildForMoreThanProcessorsAndWithoutPinning) {
+  for (const int64_t children : {1, 2, 3}) {
     std::atomic<int32_t> memory[4] = {};
-    ChildWatch watch(children);
+    ChildWatch watch(children, /*may_pin=*/children != 2);
     watch.Bind(reinterpret_cast<std::byte*>(memory));
     watch.BeginStep();
     EXPECT_EQ(memory[children], ChildWatch::kOff);
@@ -85,7 +86,7 @@ TEST_F(ChildWatchTest, IsOffForOneChildAndForMoreThanProcessors) {
 }
 
 TEST_F(ChildWatchTest, LooksAgainWhenOnlyOthersThanTheHostWork) {
-  ChildWatch watch(2);
+  ChildWatch watch(2, /*may_pin=*/true);
   watch.Bind(bytes());
   EXPECT_EQ(memory_[2], ChildWatch::kAwake);
   Confine({second()});

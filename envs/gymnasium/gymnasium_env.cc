@@ -50,8 +50,8 @@
 // that ended before it answers. It takes the seeds that BeginStep left and
 // writes the observations beside the root. Reset copies them.
 //
-// Several children have processors of their own. They and this process wait
-// awake for each other, for a while (child_watch.h).
+// Several children have processors of their own, if Options::pin_children. They
+// and this process wait awake for each other, for a while (child_watch.h).
 
 namespace rill {
 namespace {
@@ -198,7 +198,7 @@ class GymnasiumEnv final : public Env {
         episodes_(options.lanes, 0),
         running_(options.lanes, 0),
         errors_(options.lanes),
-        watch_(options.children),
+        watch_(options.children, options.pin_children),
         ahead_errors_(options.lanes),
         held_(options.children) {}
 
@@ -280,7 +280,8 @@ absl::StatusOr<std::unique_ptr<PythonChild>> GymnasiumEnv::StartChild(
            absl::StrCat(child), absl::StrCat(options.children)},
           environment));
   // Before it has threads, which inherit its processors.
-  ChildWatch(options.children).Place(child, started->pid());
+  ChildWatch(options.children, options.pin_children)
+      .Place(child, started->pid());
   return started;
 }
 
@@ -336,7 +337,7 @@ absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
   place("#mask", options.lanes);
   place("#seed", options.lanes * 8);
   place("#ahead", options.lanes);
-  place("#watch", ChildWatch(options.children).bytes());
+  place("#watch", ChildWatch::BytesFor(options.children));
   const size_t num_own = offsets.size();
   for (const TensorDictSpec::Leaf& leaf : leaves.leaves()) {
     place(leaf.key, options.lanes * RowBytes(leaf.spec));

@@ -38,9 +38,11 @@ namespace rill {
 // Thread-safety: thread-compatible. BeginStep sends, EndStep waits.
 // Cost: a step is one round trip to each child, at the same time. A Reset of
 //   lanes that have not ended is another.
-// Processors: two children or more, where this process may use as many
-//   processors, have equal parts of these for themselves. Children and EndStep
-//   then wait awake for each other, up to 50 us at a time, before they sleep.
+// Processors: with `pin_children`, two children or more have equal parts of
+//   this process' processors for themselves, where there are as many. Children
+//   and EndStep then wait awake for each other, up to 50 us at a time, before
+//   they sleep. Else the kernel places the children on all of these processors,
+//   and all sleep at once.
 //
 // Example (GymnasiumEnvTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto env, MakeGymnasiumEnv(
@@ -57,6 +59,7 @@ struct GymnasiumEnvOptions {
   absl::Duration start_timeout = absl::Seconds(60);
   // For one EndStep or Reset, all children together.
   absl::Duration step_timeout = absl::Seconds(30);
+  bool pin_children = true;  // See Processors.
 };
 absl::StatusOr<std::unique_ptr<Env>> MakeGymnasiumEnv(
     const GymnasiumEnvOptions& options);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/gymnasium/gymnasium_env.h"
 
+#include <sched.h>
+
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -24,6 +26,7 @@
 #include "rill/envs/env.h"
 #include "rill/envs/gymnasium/testing/fake_gymnasium.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/process_traces.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -33,6 +36,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 const auto* const kNeedsNumpy =
     ::testing::AddGlobalTestEnvironment(new NeedsNumpy());
@@ -166,6 +170,28 @@ TEST(GymnasiumEnvTest, RefusesCallsBetweenBeginStepAndEndStep) {
   RILL_ASSERT_OK_AND_ASSIGN(auto reward,
                             env->step().Flat<float>("next/reward"));
   EXPECT_THAT(reward, ElementsAre(2));
+}
+
+TEST(GymnasiumEnvTest, ChildrenThatAreNotPinnedMayUseAllProcessors) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "wants two processors";
+  for (const bool pin : {true, false}) {
+    RILL_ASSERT_OK_AND_ASSIGN(auto env,
+                              MakeFakeGymnasiumEnv({.id = "Count-v0",
+                                                    .lanes = 2,
+                                                    .children = 2,
+                                                    .pin_children = pin}));
+    const std::vector<pid_t> children = ChildProcesses();
+    ASSERT_THAT(children, SizeIs(2));
+    for (const pid_t child : children) {
+      cpu_set_t set;
+      ASSERT_EQ(sched_getaffinity(child, sizeof(set), &set), 0);
+      EXPECT_EQ(CPU_EQUAL(&set, &all) == 0, pin);
+    }
+    RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(2, 1)));
+    RILL_EXPECT_OK(env->Step());
+  }
 }
 
 TEST(GymnasiumEnvTest, OutputThatFillsPipesDoesNotStopAChild) {

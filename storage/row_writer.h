@@ -86,6 +86,11 @@ class RowWriter {
   // with the values of those keys that `rows` holds, both in the order of
   // `slots`. Where it holds all of them these count as new rows
   // (is_replacement).
+  //
+  // An error leaves all as it was, with these exceptions. In a DenseStorage or
+  // MemmapStorage a device's copy may fail, or memory for the observers' event
+  // may be missing: rows may then be changed, and observers are attached again.
+  // The same holds for storages above one. EnsembleStorage has its own rule.
   absl::Status WriteAt(absl::Span<const Slot> slots, const TensorDict& rows) {
     return WriteInPlace(slots, rows, InPlace::kReplace);
   }

@@ -30,12 +30,30 @@
 namespace rill::storage_internal {
 namespace {
 
-WriteEvent InPlaceEvent(const WriteScratch& scratch) {
+WriteEvent InPlaceEvent(const WriteEventBuilder& values,
+                        const WriteScratch& scratch) {
   const std::vector<SlotRange>& slots = scratch.plan.written;
-  WriteEvent event = scratch.event.Event(/*is_append=*/false, slots, slots);
+  WriteEvent event = values.Event(/*is_append=*/false, slots, slots);
   event.is_patch = scratch.is_patch;
   event.is_replacement = scratch.is_replacement;
   return event;
+}
+
+// Makes the event of a write in place to rows in host memory before the write,
+// so that an error leaves all as it is. Only end leaves that are not written
+// are read.
+absl::Status StageEvent(absl::Span<const Slot> slots, const RingRows& rows,
+                        WriteScratch* scratch) {
+  RILL_RETURN_IF_ERROR(scratch->event.FromStored(
+      rows.events, static_cast<int64_t>(slots.size()),
+      [&](size_t leaf) -> absl::StatusOr<Tensor> {
+        const BatchLeaf* const given = scratch->leaves.Find(leaf);
+        if (given == nullptr) return rows.ReadToHost(slots, leaf);
+        return *given->ready;
+      },
+      &scratch->leaves));
+  scratch->event.TakeLast(slots);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -255,8 +273,12 @@ absl::Status RingStorage::BeginOverwrite(absl::Span<const Slot> slots,
     return absl::OkStatus();
   }
   JoinSlots(lanes(), slots, &scratch->plan.written);
+  if (order_ == WriteOrder::kApart && !observers_.empty()) {
+    RILL_RETURN_IF_ERROR(StageEvent(slots, *rows, scratch));
+  }
   // Without values: observers receive those with the write.
-  const WriteEvent event = InPlaceEvent(*scratch);
+  const WriteEventBuilder none;
+  const WriteEvent event = InPlaceEvent(none, *scratch);
   for (WriteObserver* observer : observers_) observer->OnRetire(event);
   leases_.End(scratch->plan.written);
   return absl::OkStatus();
@@ -298,7 +320,7 @@ absl::Status RingStorage::Overwrite(
     absl::MutexLockMaybe state(is_apart ? &state_mutex_ : nullptr);
     written = stored->CopyOverwrite(slots, scratch);
   }
-  if (written.ok() && !observers_.empty()) {
+  if (written.ok() && !is_apart && !observers_.empty()) {
     // From what is stored, not from `rows`: of a slot that is named twice both
     // values are then the one that stays.
     written = scratch->event.FromStored(
@@ -314,7 +336,7 @@ absl::Status RingStorage::Overwrite(
   EndWrite(scratch);
   scratch->has_failed = !written.ok();
   RILL_RETURN_IF_ERROR(written);
-  const WriteEvent event = InPlaceEvent(*scratch);
+  const WriteEvent event = InPlaceEvent(scratch->event, *scratch);
   for (WriteObserver* observer : observers_) observer->OnWrite(event);
   return absl::OkStatus();
 }

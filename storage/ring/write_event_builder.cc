@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
@@ -202,6 +204,28 @@ void WriteEventBuilder::DropAllBut(int64_t kept, const BatchRows& rows) {
   drop(&trajectory_ids_);
   drop(&priorities_);
   drop(&policy_versions_);
+}
+
+void WriteEventBuilder::TakeLast(absl::Span<const Slot> slots) {
+  // Slots that ascend are named once.
+  if (std::adjacent_find(slots.begin(), slots.end(),
+                         std::greater_equal<Slot>()) == slots.end()) {
+    return;
+  }
+  absl::flat_hash_map<Slot, size_t> last;
+  last.reserve(slots.size());
+  for (size_t i = 0; i < slots.size(); ++i) last[slots[i]] = i;
+  if (last.size() == slots.size()) return;
+  const auto take = [&](auto* values) {
+    // In place: the last row of a slot lies behind its others.
+    for (size_t i = 0; i < values->size(); ++i) {
+      (*values)[i] = (*values)[last[slots[i]]];
+    }
+  };
+  take(&ends_);
+  take(&trajectory_ids_);
+  take(&priorities_);
+  take(&policy_versions_);
 }
 
 void WriteEventBuilder::Clear() {

@@ -21,7 +21,7 @@
 
 namespace rill::storage_internal {
 
-// Where EventKeys point in a spec.
+// The leaves of a spec that EventKeys name.
 struct EventLeaves {
   std::vector<size_t> ends;
   std::optional<size_t> trajectory;
@@ -65,6 +65,8 @@ class WriteEventBuilder {
   absl::Status FromStored(const EventLeaves& leaves, int64_t num_rows,
                           LeafSource stored,
                           const BatchLeaves* written = nullptr);
+  // Gives all rows of one slot the values of the last of them. O(slots).
+  void TakeLast(absl::Span<const Slot> slots);
   // No values.
   void Clear();
 

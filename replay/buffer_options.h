@@ -38,7 +38,7 @@ struct BufferOptions {
   // About one call of Sample in prefetch / 2 wakes a worker, some 10 us.
   int64_t prefetch = 0;
   int prefetch_threads = 1;  // In [1, 256].
-  // Where rows are put: null for MakeRoundRobinWriter.
+  // Chooses the places of rows: null for MakeRoundRobinWriter.
   std::unique_ptr<Writer> writer = nullptr;
   // Holds Extend and Sample to its ratio; buffers may share one. Rows count
   // when Extend has stored them (ExtendResult::rows_written: what a writer

@@ -132,7 +132,7 @@ class RateLimiter {
   absl::StatusOr<Permit> AwaitInsert(int64_t n, absl::Time deadline);
   absl::StatusOr<Permit> AwaitSample(int64_t n, absl::Time deadline);
 
-  // Whether n would go at once, right now.
+  // True if n would go at once, right now.
   bool CanInsert(int64_t n) const;
   bool CanSample(int64_t n) const;
 

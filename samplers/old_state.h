@@ -15,14 +15,14 @@ namespace rill::samplers_internal {
 // The kind of a part of the sampler: "Slice" of "unit", "Fifo" of
 // "selector.inner", "" of none.
 using PartKind = absl::FunctionRef<std::string(absl::string_view part)>;
-// Of the parts that the options name.
+// The kind of a part that the options name.
 std::string KindIn(const OptionValues& options, absl::string_view part);
 
-// What MakeSampler's samplers saved up to version 1 of their state: numbers
-// without names (docs/formats/replay_buffer.md), which `kind` gives a meaning.
-// The result is what they save today, with version 1. DATA_LOSS where the bytes
-// are cut, changed, or of other parts; FAILED_PRECONDITION of parts that had no
-// such state.
+// Reads what MakeSampler's samplers saved up to version 1 of their state:
+// numbers without names (docs/formats/replay_buffer.md). `kind` says what they
+// mean. The result is what they save today, with version 1. DATA_LOSS where the
+// bytes are cut, changed, or of other parts; FAILED_PRECONDITION for parts that
+// had no such state.
 absl::StatusOr<SavedState> FromOldState(absl::string_view bytes, PartKind kind);
 bool IsOldState(absl::string_view bytes);
 

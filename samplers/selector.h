@@ -77,7 +77,7 @@ class Selector : public WriteObserver, public AnchorListener {
     virtual ~UsedUp() = default;
     // As Sampler::AddUsedUp, of anchors.
     virtual int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const = 0;
-    // Whether the slot is among those; O(1).
+    // True if the slot is among those; O(1).
     virtual bool IsUsedUp(Slot slot) const = 0;
   };
 

@@ -8,7 +8,7 @@
 
 namespace rill {
 
-// Where the layouts of two specs differ, as a part of an error: `leaf
+// The difference of the layouts of two specs, as a part of an error: `leaf
 // "observation": got float32[5], want float32[4]`, `leaf "action": got none,
 // want int64[]`. Names the first leaf, those of `want` before those of `got`,
 // and says how many more differ. Empty where both have the same keys, dtypes

@@ -39,7 +39,7 @@ class RowReader {
   const StorageTraits& traits() const { return traits_; }
   const Lanes& lanes() const { return traits_.lanes; }
   int64_t capacity() const { return lanes().num_slots(); }
-  // Where the rows lie.
+  // The rows lie there.
   Device device() const { return traits_.device; }
   // Live rows, over all lanes.
   virtual int64_t size() const = 0;

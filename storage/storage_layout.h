@@ -8,7 +8,7 @@
 
 namespace rill {
 
-// Where the leaves of a row lie. With kRows they are packed into one record, so
+// The places of a row's leaves. With kRows they are packed into one record, so
 // that a random row costs one cache miss instead of one a leaf. With kColumns
 // there is one array a leaf, contiguous in a lease. With kAuto the storage
 // takes what measured faster for the row's width (kWidestRecordBytes).

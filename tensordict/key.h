@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<std::string>> SplitKey(absl::string_view key);
 // The errors of SplitKey, without the components.
 absl::Status CheckKey(absl::string_view key);
 
-// Whether it is one component without escapes, and so a valid key.
+// True if it is one component without escapes, and so a valid key.
 inline bool IsPlainKey(absl::string_view key) {
   for (const char c : key) {
     if (c == '/' || c == '\\') return false;

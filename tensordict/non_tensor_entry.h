@@ -42,7 +42,7 @@ struct EntryPath {
 // The status, which names the key if it is an error.
 absl::Status WithKey(const absl::Status& status, const EntryPath& path);
 
-// What an operation does to batch dimensions. Decides what becomes of
+// The effect of an operation on batch dimensions. It decides what becomes of
 // non-tensor entries, dimension names and devices.
 struct ShapeOp {
   enum Kind {

@@ -33,7 +33,7 @@ class RaggedShape {
   absl::Span<const int64_t> sizes() const {
     return absl::MakeConstSpan(sizes_.data(), static_cast<size_t>(rank_));
   }
-  // Whether any dimension is.
+  // True if any dimension is.
   bool is_ragged() const;
   // INVALID_ARGUMENT names the shape where is_ragged().
   absl::StatusOr<Shape> ToShape() const;
@@ -44,7 +44,7 @@ class RaggedShape {
   // Shape::kMaxRank.
   RaggedShape WithDim(int dim, int64_t size) const;
 
-  // Whether the first dimensions are just `prefix` / `shape`'s are just these.
+  // True if the first dimensions are just `prefix` / `shape`'s are just these.
   // A ragged dimension equals no size.
   bool StartsWith(const Shape& prefix) const;
   bool IsPrefixOf(const Shape& shape) const;

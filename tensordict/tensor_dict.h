@@ -122,10 +122,9 @@ class TensorDict {
   }
 
   // NOT_FOUND where the key is missing, FAILED_PRECONDITION if locked. Rename
-  // replaces the entry at `to`; Pop is Get, then Delete. What goes leaves its
-  // name and the memory of its dictionaries, but no tensor, to the next entry
-  // of the key: a dictionary that loses and gains the same ones again and again
-  // allocates nothing.
+  // replaces the entry at `to`; Pop is Get, then Delete. The next entry of the
+  // key takes over the name and the memory of dictionaries, but no tensor. So a
+  // dictionary that loses and gains the same entries allocates nothing.
   absl::Status Delete(absl::string_view key);
   // Deletes the entries of all levels for which `drops` is true. Those of a
   // nested dictionary come before itself, which is `dict`, null for others.
@@ -142,10 +141,10 @@ class TensorDict {
 
   // --- In place: bytes change, also if locked -------------------------------
   // Copies the elements of every leaf of `other` into the leaf of the same key
-  // here; of lazy stacks and ragged tensors too. NonTensor values are replaced,
-  // but must be equal inside lazy stacks. NOT_FOUND or INVALID_ARGUMENT,
-  // nothing copied, unless all keys, kinds, shapes and dtypes fit
-  // (Tensor::CopyFrom).
+  // here, also in lazy stacks and ragged tensors. NonTensor values are
+  // replaced, but must be equal inside lazy stacks. NOT_FOUND or
+  // INVALID_ARGUMENT, nothing copied, unless all keys, kinds, shapes and dtypes
+  // fit (Tensor::CopyFrom).
   absl::Status CopyFrom(const TensorDict& other);
   // Copies elements into the tensor at `key`, or into its row `row` of
   // dimension 0, a batch dimension (OUT_OF_RANGE). Errors as CopyFrom; the key
@@ -266,7 +265,7 @@ class TensorDict {
   // Equal bits are close, whatever they are.
   absl::Status CheckClose(const TensorDict& other, double absolute,
                           double relative) const;
-  // Whether CheckClose is OK.
+  // True if CheckClose is OK.
   bool AllClose(const TensorDict& other, double absolute = 1e-8,
                 double relative = 1e-5) const;
   std::string DebugString() const;

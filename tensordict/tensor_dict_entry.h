@@ -74,9 +74,9 @@ struct TensorDict::Entry {
   Value value;
 };
 
-// What a deleted entry leaves for the next one of its name, which so allocates
-// nothing: a name that is longer than a string holds by itself, a dictionary
-// without entries.
+// A deleted entry leaves this to the next one of its name, which then allocates
+// nothing: a name too long for a string's own bytes, and a dictionary without
+// entries.
 struct TensorDict::Spare {
   std::string name;
   std::unique_ptr<TensorDict> dict;  // Null: none.
@@ -236,7 +236,7 @@ struct TensorDict::Internal {
       absl::FunctionRef<bool(const Tensor&)> needs_copy,
       const Stream* stream = nullptr, std::vector<Tensor>* in_flight = nullptr);
 
-  // Whether `out` has just the leaves of a result of `op`, ready to be written,
+  // True if `out` has just the leaves of a result of `op`, ready to be written,
   // and shares no buffer with `like`.
   static bool CanHold(const TensorDict& out, const TensorDict& like,
                       const ShapeOp& op);

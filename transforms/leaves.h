@@ -95,9 +95,8 @@ absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
 // T of a batch of shape [*B, T]; INVALID_ARGUMENT for [], which has no steps.
 absl::StatusOr<int64_t> NumSteps(absl::string_view caller, const Shape& batch);
 
-// What a StepTransform adds to its plan: a leaf of this layout; one that it
-// writes, which is in the spec of the steps too; a flag of the steps
-// (CheckIsFlag).
+// Adds a leaf of this layout to a StepTransform's plan. AddWritten also sets it
+// in the spec of the steps. AddFlag wants a flag of the steps (CheckIsFlag).
 void AddLeaf(absl::string_view key, const LeafSpec& leaf, LeafUse use,
              StepPlan* plan);
 absl::Status AddWritten(absl::string_view key, const LeafSpec& leaf,

@@ -41,11 +41,11 @@ class UnitTransform {
 
   // Keys of leaves of the stored rows. A leaf that is not named is not read.
   struct Reads {
-    // Of one list of rows.
+    // The keys of one list of rows.
     struct List {
       // Gathered straight into the batch's leaf of the same key, each key from
-      // one list only. Of a list of context only where it has just one row for
-      // each of the batch, in the same order.
+      // one list only. A list of context may have some only where it has just
+      // one row for each of the batch, in the same order.
       std::vector<std::string> batch;
       // Gathered into a dictionary of their own, for Apply to read.
       std::vector<std::string> apart;
@@ -61,16 +61,16 @@ class UnitTransform {
   const Traits& traits() const { return traits_; }
   absl::string_view name() const { return traits_.name; }
 
-  // Whether plans of this layout are those that it works on: INVALID_ARGUMENT
-  // names what differs otherwise.
+  // OK where it works on plans of this layout; else INVALID_ARGUMENT names what
+  // differs.
   virtual absl::Status CheckLayout(const PlanLayout& plans) const = 0;
 
   // From what a stored row holds. INVALID_ARGUMENT or NOT_FOUND, naming the
   // key and what there is, where it cannot work on such rows.
   virtual absl::StatusOr<Reads> PlanReads(const TensorDictSpec& rows) const = 0;
 
-  // What the batch holds afterwards, beside the sampler's own leaves. Errors as
-  // PlanReads.
+  // The spec of the batch afterwards, without the sampler's own leaves. Errors
+  // as PlanReads.
   virtual absl::StatusOr<TensorDictSpec> BatchSpec(
       const TensorDictSpec& rows) const = 0;
 

@@ -60,7 +60,7 @@ class SharedRings {
   // alive has it, with the process, or it was abandoned.
   absl::StatusOr<WriterState> OpenWriter(int64_t ring);
   // A writer that followed one that died, and committed nothing, leaves the
-  // state kDied behind, so that the next one is told too.
+  // state kDied behind, so that the next one learns of it too.
   void CloseWriter(int64_t ring);
   // A place for `bytes` (<= ring_bytes()) behind what was committed, when there
   // is one. DEADLINE_EXCEEDED; UNAVAILABLE where the reader has gone or has

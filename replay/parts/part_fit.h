@@ -8,7 +8,7 @@
 
 namespace rill::replay_internal {
 
-// Whether the parts of a replay buffer fit each other. The sampler's traits
+// Checks that the parts of a replay buffer fit each other. The sampler's traits
 // hold those of its unit:
 //
 //   part      where               wants
@@ -19,9 +19,9 @@ namespace rill::replay_internal {
 //   unit      it has arithmetic   a layout that passes
 //                                 UnitTransform::CheckLayout
 //
-// INVALID_ARGUMENT of ReplayBuffer::Create names both parts. What a part asks
-// of the storage it checks itself when it is attached (Writer::Attach), or when
-// the specs of rows are known (BatchTransform::ForwardSpec).
+// INVALID_ARGUMENT of ReplayBuffer::Create names both parts. A part checks by
+// itself what it asks of the storage: when it is attached (Writer::Attach), or
+// when the specs of rows are known (BatchTransform::ForwardSpec).
 // Thread-safety: thread-safe.
 absl::Status CheckFit(const SamplerTraits& sampler, const WriterTraits& writer);
 

@@ -33,7 +33,7 @@ class TrajectoryWatch final : public WriteObserver {
   // was overwritten since, or belongs to a trajectory that is done (a write in
   // place has joined the two).
   bool Find(Slot newest, StoredTrajectory* trajectory);
-  // Whether an append has retired none of its rows since. Else what was read of
+  // True if an append has retired none of its rows since. Else what was read of
   // them may be of other steps, and Find tells what is left. This is notified
   // of a write after DrawnRows, which lets readers go on (write_counter.h), but
   // before its bytes change.

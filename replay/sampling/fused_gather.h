@@ -45,14 +45,14 @@ class FusedGather {
   static absl::StatusOr<FusedGather> Create(const GatherPlan& plan,
                                             const TensorDictSpec& rows,
                                             std::vector<Shown> shown = {});
-  // Whether all that the plan makes of a leaf can be made of `parts` parts of
+  // True if all that the plan makes of a leaf can be made of `parts` parts of
   // its rows.
   static bool IsShowable(const GatherPlan& plan, absl::string_view key,
                          size_t parts);
 
   // The batch's spec, before the leaves that a sample adds.
   const TensorDictSpec& spec() const { return spec_; }
-  // Whether leaf i of spec() goes through maps: then its place is flat, else
+  // True if leaf i of spec() goes through maps: then its place is flat, else
   // rows of a place may lie at any distance.
   bool IsMapped(size_t i) const;
 

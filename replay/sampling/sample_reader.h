@@ -60,7 +60,7 @@ class SampleReader {
   // From the next Read on the transforms of `chain` are done on the way; null:
   // none. For storages that CanFuse.
   void SetChain(std::shared_ptr<const GatherPlan> chain);
-  // Whether a read of these rows can do a chain of transforms on the way. It
+  // True if a read of these rows can do a chain of transforms on the way. It
   // can where rows lie in host memory one by one (StorageTraits::has_blocks),
   // have one shape each, and the unit makes each draw of itself alone.
   static bool CanFuse(const RowReader& storage, const UnitTransform* unit) {

@@ -21,7 +21,7 @@ namespace rill::samplers_internal {
 class UsedSlots {
  public:
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors);
-  // Whether there are more now.
+  // True if there are more now.
   bool OnWrite(const WriteEvent& event);
   void OnClear();
 
@@ -29,7 +29,8 @@ class UsedSlots {
   int64_t size() const { return ends_.empty() ? 0 : ends_.back(); }
   // The n-th, n in [0, size()), lane after lane. O(log lanes).
   Slot At(int64_t n) const;
-  // Whether all of them are; any range of slots of the lanes. O(lanes of them).
+  // True if all of them are used, for any range of slots of the lanes. O(lanes
+  // of them).
   bool Contains(const SlotRange& slots) const;
   // The first one that is >= `slot`, which is >= 0; the number of slots where
   // none is. O(lanes that are passed over).

@@ -133,7 +133,7 @@ class TrajectoryIndex : public WriteObserver {
                    std::vector<Slot>* slots) const;
   void AppendRanges(Handle trajectory, int64_t offset, int64_t count,
                     std::vector<SlotRange>* ranges) const;
-  // Where a row belongs; nothing where it is not live.
+  // The place of a row; nothing where it is not live.
   std::optional<Place> Find(Slot slot) const;
   // How many steps of its lane came after a live row.
   int64_t AgeOf(Slot slot) const;
@@ -144,7 +144,7 @@ class TrajectoryIndex : public WriteObserver {
   void AppendPieces(const SlotRange& slots, std::vector<Piece>* pieces) const;
   // Appends the oldest rows of a lane, `most` or all there are, oldest first.
   void AppendLane(int64_t lane, int64_t most, std::vector<Piece>* pieces) const;
-  // Whether a write in place has other ends or ids than the rows.
+  // True if a write in place has other ends or ids than the rows.
   bool IsChange(const WriteEvent& event) const;
   // Rows of the shortest and of the longest trajectory; 0 and 0 where there is
   // none. Looks at all.

@@ -20,7 +20,8 @@ namespace rill::samplers_internal {
 // Cost: Set and Find O(log16 size), the others O(1). About 17 bytes a member.
 class WeighedSet {
  public:
-  // Where a number of [0, total()) falls: `rest` in [0, weight of the member).
+  // The member that a number of [0, total()) falls into, and `rest` in [0, its
+  // weight).
   struct Hit {
     int32_t member = 0;
     int64_t rest = 0;

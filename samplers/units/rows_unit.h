@@ -67,7 +67,7 @@ class RowsUnit : public Unit {
 
   const TrajectoryIndex& index() const { return index_; }
 
-  // Where a row lies in its trajectory.
+  // The place of a row in its trajectory.
   struct Row {
     TrajectoryIndex::Handle trajectory = 0;
     int64_t offset = 0;  // 0: the first live row.

@@ -46,7 +46,7 @@ Shape ShapeWithLead(const LeafSpec& spec, const Shape& lead);
 // The sizes of `shape`, aligned to the right with those of `to`, are the same
 // or 1, which repeats.
 bool ExpandsTo(const Shape& shape, const Shape& to);
-// Whether the mask, if any, is for batches of this shape. INVALID_ARGUMENT.
+// INVALID_ARGUMENT unless the mask, if any, is for batches of this shape.
 absl::Status CheckMaskFits(const LeafSpec& spec, const Shape& batch_shape);
 
 // The mask of a row of batch_shape + lead, of a spec with a mask.

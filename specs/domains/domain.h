@@ -19,7 +19,7 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 
-// What LeafSpec asks of its domain, for the .cc files of this package.
+// LeafSpec asks this of its domain; for the .cc files of this package.
 namespace rill::tensor_internal {
 
 // The values that one choice or element goes through when members are counted:
@@ -69,17 +69,18 @@ class LeafDomain {
   virtual void Random(const LeafSpec& spec, const Shape& batch_shape,
                       const Rng& rng, uint64_t batch,
                       const Tensor& out) const = 0;
-  // Of an empty batch shape, the last one fastest. None for infinitely many
-  // members.
+  // The digits of the members of an empty batch shape; the last one is the
+  // fastest. None for infinitely many members.
   virtual std::optional<std::vector<Digit>> Digits(
       const LeafSpec& spec) const = 0;
   // One number an element unless overridden, as many as are wanted. Bounds are
   // LeafSpec's to check in the result.
   virtual absl::Status Encode(const LeafSpec& spec, const Shape& batch_shape,
                               const Numbers& numbers, const Tensor& out) const;
-  // What differs from element to element or row to row: the bounds, of the
-  // spec's shape, or the mask, of batch_shape + lead + options, in full also
-  // where the spec has scalars or no mask. None unless overridden.
+  // Values that differ from element to element or row to row. These are the
+  // bounds, of the spec's shape, or the mask, of batch_shape + lead + options.
+  // They are in full also where the spec has scalars or no mask. None unless
+  // overridden.
   virtual absl::StatusOr<std::vector<Tensor>> Parts(
       const LeafSpec& spec, const Shape& batch_shape) const;
 

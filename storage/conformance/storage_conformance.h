@@ -94,8 +94,7 @@ class StorageSubject {
                InPlace kind = InPlace::kReplace);
   void Clear();
 
-  // What the reader says of rows, sizes and cursors, and the mirror, are the
-  // oracle's.
+  // The reader's rows, sizes and cursors, and the mirror, are the oracle's.
   void Check(const std::string& when = "");
 
  private:

@@ -96,7 +96,7 @@ class NextRows {
   int64_t saved_bytes() const;
 
  private:
-  // Where next/K of a row lies: in a cell (>= 0), or
+  // The place of a row's next/K: a cell (>= 0), or
   enum Place : int32_t {
     kInSuccessor = -1,
     kNowhere = -2,  // The slot was never written.

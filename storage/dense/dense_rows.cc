@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies to and from the table of a DenseStorage: which windows, past which
-// caches, and what the directory hears of them.
+// Copies to and from the table of a DenseStorage: their windows, the caches
+// that they pass, and the directory's notices of them.
 #include "rill/storage/dense/dense_rows.h"
 
 #include <algorithm>

@@ -35,7 +35,7 @@ namespace rill::storage_internal {
 // (EpochWindows). A device's copies are serialised on its stream instead.
 class DenseRows final : public RingRows {
  public:
-  // What outlives the rows of one spec.
+  // These parts outlive the rows of one spec.
   struct Shared {
     EpochWindows* windows = nullptr;
     RowsOnDisk* directory = nullptr;  // Null: in memory.

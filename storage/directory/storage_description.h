@@ -26,7 +26,7 @@ struct StorageDescription {
   TensorDictSpec spec;
 };
 
-// Where the rows' files put every byte.
+// The place of every byte in the rows' files.
 absl::StatusOr<RowLayout> LayoutOf(const StorageDescription& description);
 
 // A layout as rill.json, and back, believing nothing: DATA_LOSS, which starts

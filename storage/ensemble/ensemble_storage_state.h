@@ -131,7 +131,7 @@ struct EnsembleStorage::State {
   mutable absl::Mutex parts_mutex;
   mutable std::vector<Parts> unused ABSL_GUARDED_BY(parts_mutex);
 
-  // Where members' leases lie.
+  // The memory of members' leases.
   storage_internal::LentBuffers lent;
 };
 

@@ -32,7 +32,7 @@ class MappedRows {
   virtual absl::StatusOr<std::shared_ptr<Buffer>> MapRows(
       const RowLayout& layout, const Lanes& lanes) = 0;
 
-  // Where they lie; after MapRows.
+  // Their addresses; after MapRows.
   virtual const std::shared_ptr<AddressRange>& row_addresses() const = 0;
 
   // Space for rows that are about to be written. With an error nothing has

@@ -8,7 +8,7 @@
 
 namespace rill::storage_internal {
 
-// Where the rows and cursors of a storage lie so that they outlive it. A
+// The rows and cursors of a storage, in files that outlive it. A
 // storage in memory has none, and need not bring the files along: only
 // StorageDirectory is one.
 //

@@ -109,7 +109,7 @@ class LaneRings {
   absl::Status NotLive(absl::string_view caller, Slot slot) const;
   void Count();
   void AdvanceLiveBelow();
-  // Where a lane's oldest live step lies.
+  // The place of a lane's oldest live step.
   int64_t OldestPosition(int64_t lane) const {
     return (cursors_[lane].written - live(lane)) % lanes_.capacity;
   }

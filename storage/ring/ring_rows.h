@@ -30,12 +30,12 @@ namespace rill::storage_internal {
 // decides. A storage calls it once a batch, never once a row.
 //
 // A write goes through Stage, Copy and Commit (End). Only Stage may fail with
-// nothing changed; it comes before observers are told of rows that go. Copy may
+// nothing changed; observers are notified of rows that go after it. Copy may
 // fail where a device does. Where a storage lets writers in one at a time, all
 // they do may be left to Commit.
 //
-// Of a write in `scratch`: `leaves` are ready to be copied from, `plan` has the
-// slots, and `slots` those of an append one by one.
+// A write's `scratch` holds its `leaves`, ready to be copied from, its slots in
+// `plan`, and in `slots` those of an append one by one.
 //
 // Thread-safety: as the storage's WriteOrder says.
 class RingRows {
@@ -56,7 +56,7 @@ class RingRows {
   RingRows(const RingRows&) = delete;
   RingRows& operator=(const RingRows&) = delete;
 
-  // Of the rows `kept`, the newest of a batch.
+  // `kept` are the newest rows of a batch; the others are not stored.
   virtual absl::Status StageAppend(const LaneSteps& append,
                                    const BatchRows& kept,
                                    WriteScratch* scratch) = 0;
@@ -65,14 +65,14 @@ class RingRows {
                                   WriteScratch* /*scratch*/) {
     return absl::OkStatus();
   }
-  // Place i of each leaf -> row slots[i]; of a slot that is named twice the
-  // later place wins.
+  // Place i of each leaf -> row slots[i]. The later place of a slot that is
+  // named twice wins.
   virtual absl::Status StageOverwrite(absl::Span<const Slot> slots,
                                       WriteScratch* scratch) = 0;
   virtual absl::Status CopyOverwrite(absl::Span<const Slot> slots,
                                      WriteScratch* scratch) = 0;
-  // Before readers can find the rows of an append, and after a CopyOverwrite,
-  // even with an error.
+  // Comes before readers can find the rows of an append, and after a
+  // CopyOverwrite, even with an error.
   virtual void Commit(const WritesInFlight::Write& write) = 0;
   // Forgets what is staged.
   virtual void Drop() {}

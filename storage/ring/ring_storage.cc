@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all storages of rings share but for writes: what they tell of
-// themselves, observers, loads.
+// All storages of rings share this: their facts, observers and loads. Writes
+// are in ring_storage_write.cc.
 #include "rill/storage/ring/ring_storage.h"
 
 #include <algorithm>

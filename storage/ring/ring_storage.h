@@ -87,10 +87,11 @@ class RingStorage : public RequestReader<Storage> {
         event_keys_(std::move(event_keys)),
         rings_(traits.lanes) {}
 
-  // Before anybody else has the storage. No effect where `spec` is empty.
+  // Called before anybody else has the storage. No effect where `spec` is
+  // empty.
   absl::Status Init(const TensorDictSpec& spec);
 
-  // What a kind of storage adds.
+  // A kind of storage adds the functions from here to RaggedOf.
   virtual absl::StatusOr<std::shared_ptr<RingRows>> MakeRows(
       const TensorDictSpec& spec, EventLeaves events) const = 0;
   // A write, which meets no other, may begin beside those in flight.
@@ -140,8 +141,8 @@ class RingStorage : public RequestReader<Storage> {
 
   absl::StatusOr<std::shared_ptr<RingRows>> NewRows(
       const TensorDictSpec& spec) const;
-  // Other rows are live, whose bytes are there. Observers are told that the old
-  // ones are gone, and no more.
+  // Makes other rows live, whose bytes are there. Observers are notified that
+  // the old ones are gone, and of nothing else.
   void Replace(const LaneRings& rings, std::shared_ptr<RingRows> rows)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
   // Attaches observers anew: after Replace, or where a device failed after rows

@@ -23,7 +23,7 @@ struct WriteScratch {
   std::vector<LeafBatch> places;
   WriteEventBuilder event;
   WritesInFlight::Write write;
-  // Of a write in place; see WriteEvent.
+  // Facts of a write in place; see WriteEvent.
   bool is_patch = false;
   bool is_replacement = false;
   bool has_failed = false;  // After rows were retired.

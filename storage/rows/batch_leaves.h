@@ -28,11 +28,11 @@ namespace rill::storage_internal {
 // Leaves by name; nothing: all of them.
 using LeafKeys = std::optional<absl::Span<const std::string>>;
 
-// Where plain rows lie on a device.
+// The memory of plain rows on a device.
 Tensor::Options RowMemory(Device device);
 
-// Which of a caller's tensors can take rows, at any distance: those that lie on
-// the device; for the CPU, in any host memory.
+// A caller's tensors can take rows, at any distance, by these rules: they lie
+// on the device; for the CPU, in any host memory.
 ReuseRules RulesToTakeRows(Device device);
 // No byte is in two of them. Cost: O(n) where they lie one behind the other,
 // else O(n^2).
@@ -62,8 +62,8 @@ class BatchLeaves {
   // those that lie in `lent`, memory of the rows themselves, and rows with
   // gaps.
   absl::Status Prepare(Device device, const Buffer* lent, int batch_rank);
-  // Of a batch [n] that was prepared: where its rows from `first` on lie, for
-  // each leaf with bytes. Reuses `places`.
+  // Puts into `places`, for each leaf with bytes, the place of the rows from
+  // `first` on. The batch is [n] and was prepared. Reuses `places`.
   void PlaceRows(int64_t first, bool past_caches,
                  std::vector<LeafBatch>* places) const;
 

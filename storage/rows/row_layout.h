@@ -15,7 +15,7 @@
 
 namespace rill::storage_internal {
 
-// Where one leaf of row r lies: `width` bytes at offset + r * stride.
+// The place of one leaf of row r: `width` bytes at offset + r * stride.
 struct RowField {
   int64_t offset = 0;
   int64_t stride = 0;
@@ -35,7 +35,7 @@ struct LeafBatch {
   bool past_caches = false;  // See RowColumn.
 };
 
-// Where every leaf of every slot lies in one block of memory: the arithmetic
+// The place of every leaf of every slot in one block of memory: the arithmetic
 // behind layout and order. A slot has a row number, its place in memory; both
 // layouts are then an offset and a stride a leaf.
 //

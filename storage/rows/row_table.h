@@ -54,7 +54,7 @@ class RowTable {
 
   const RowLayout& layout() const { return layout_; }
   const TensorDictSpec& spec() const { return layout_.spec(); }
-  // Where tensors must lie that rows are copied from or to.
+  // Tensors that rows are copied from or to must lie there.
   Device device() const { return buffer_->device(); }
   // The buffer of tensors of a View, which lie in the table's own bytes.
   const Buffer* lent() const { return lent_.get(); }

@@ -24,7 +24,7 @@ namespace rill::storage_internal {
 // Cost: O(slots) for reads, O(lanes written) for appends.
 class TierMap {
  public:
-  // Where the rows of a read are. Reusable.
+  // The tiers of the rows of a read. Reusable.
   struct Split {
     // One for each slot that was asked for: that of the fast tier; where it
     // does not have the row, some other that it has, if it has any.

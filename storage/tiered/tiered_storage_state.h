@@ -107,7 +107,7 @@ struct TieredStorage::State {
   mutable absl::Mutex scratch_mutex;
   mutable std::vector<Scratch> unused ABSL_GUARDED_BY(scratch_mutex);
 
-  // Where leases of the storage below lie.
+  // The memory of leases of the storage below.
   storage_internal::LentBuffers lent;
 
   mutable std::atomic<int64_t> fast_rows = 0;

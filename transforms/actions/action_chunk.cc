@@ -98,7 +98,7 @@ class ActionChunkTransform final : public BatchTransform {
   }
 
  private:
-  // Of each row the last one of its trajectory.
+  // For each row, the last one of its trajectory.
   absl::StatusOr<Tensor> FindEnds(const TensorDict& batch) const {
     const Shape& shape = batch.batch_shape();
     const int64_t rows = shape.num_elements();

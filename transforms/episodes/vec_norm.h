@@ -83,7 +83,7 @@ struct VecNorm {
 absl::StatusOr<TensorDict> MergeVecNorm(const TensorDict& a,
                                         const TensorDict& b);
 
-// What a state says of the leaf `key`: for an ObservationNorm, or to look at.
+// The moments of one leaf in a state: for an ObservationNorm, or to look at.
 struct VecNormMoments {
   double count = 0;   // The weight of all rows.
   Tensor loc = {};    // float64 [n], means.

@@ -36,7 +36,7 @@ class Terminate {
   struct Options {
     // The leaves that the predicate reads, in this order: "next/observation".
     std::vector<std::string> in_keys = {"next/observation"};
-    // Whether this step ends the lane's episode. Leaves hold rows of all lanes.
+    // True if this step ends the lane's episode. Leaves hold rows of all lanes.
     std::function<bool(Leaves step, int64_t lane)> stop = nullptr;
   };
 

@@ -11,7 +11,7 @@
 
 namespace rill {
 
-// Where the leaves of a batch lie. Values, keys and shapes stay.
+// Transforms of where a batch's leaves lie. Values, keys and shapes stay.
 // Thread-safety: immutable.
 // Device/Stream: copies are complete when a call returns.
 // Cost: a copy of the leaves that lie elsewhere.

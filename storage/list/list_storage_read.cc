@@ -143,9 +143,7 @@ absl::Status WriteRagged(const ListRows& list,
         sizes += sizeof(size);
       }
       RILL_ASSIGN_OR_RETURN(const Tensor tensor, list.RaggedLeafOf(row, i));
-      if (tensor.size_bytes() <= 0) continue;
-      std::memcpy(to, tensor.raw_data(), tensor.size_bytes());
-      to += tensor.size_bytes();
+      to = std::copy_n(tensor.raw_data(), tensor.size_bytes(), to);
     }
   }
   return absl::OkStatus();

@@ -223,13 +223,14 @@ class VecNormTransform final : public StepTransform {
       const Tensor* const before = state->Find(key);
       const Shape& shape = state_shapes_[leaf.key];
       // The layout is checked at each call: a state may come from a file.
-      if (before == nullptr || before->dtype() != state_dtype() ||
-          !before->is_contiguous() || before->shape() != shape) {
+      if (before == nullptr || !before->is_host() ||
+          before->dtype() != state_dtype() || !before->is_contiguous() ||
+          before->shape() != shape) {
         return FailedPrecondition("VecNorm: state: \"", key,
                                   "\": want contiguous ",
                                   DTypeName(state_dtype()), shape.ToString(),
-                                  ", the layout for decay ", options_.decay,
-                                  "; start with InitialState");
+                                  " in host memory, the layout for decay ",
+                                  options_.decay, "; start with InitialState");
       }
       if (is_exact_) {
         RILL_RETURN_IF_ERROR(MapExactly(leaf, lanes, from, to, *before, state));
@@ -240,7 +241,7 @@ class VecNormTransform final : public StepTransform {
       // they are in a tensor of their own.
       const int64_t n = shape[0] / 2;
       double* const statistics = before->data<double>();
-      if (options_.frozen || (n <= kVecNormRoom && before->is_host() &&
+      if (options_.frozen || (n <= kVecNormRoom &&
                               MayOverwrite(*before, /*is_passed_in=*/false))) {
         RILL_RETURN_IF_ERROR(
             MapLeaf(leaf.in, n, lanes, from, to, statistics, statistics));
@@ -307,7 +308,8 @@ class VecNormTransform final : public StepTransform {
           "VecNorm: state: \"", options_.in_keys[leaf.key],
           "\": got numbers that no rows have; start with InitialState");
     }
-    const bool stays = options_.frozen || IsOwn(before);
+    const bool stays =
+        options_.frozen || MayOverwrite(before, /*is_passed_in=*/false);
     Tensor after = before;
     if (!stays) {
       RILL_ASSIGN_OR_RETURN(after, spare_.Copy(before));

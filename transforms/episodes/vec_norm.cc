@@ -19,6 +19,7 @@
 #include "rill/tensordict/key.h"
 #include "rill/tensors/dtype.h"
 #include "rill/transforms/episodes/vec_norm_kernels.h"
+#include "rill/transforms/episodes/vec_norm_statistics.h"
 #include "rill/transforms/episodes/vec_norm_sums.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/masked_lanes.h"
@@ -37,6 +38,7 @@ using transforms_internal::kVecNormWords;
 using transforms_internal::NormaliseRows;
 using transforms_internal::VecNormCall;
 using transforms_internal::VecNormElement;
+using transforms_internal::VecNormStatistics;
 using transforms_internal::VecNormSumsView;
 
 // Keeps the size of a state far from overflow.
@@ -232,6 +234,13 @@ class VecNormTransform final : public StepTransform {
                                   " in host memory, the layout for decay ",
                                   options_.decay, "; start with InitialState");
       }
+      if (!(is_exact_ ? VecNormSumsView(*before).IsSound()
+                      : VecNormStatistics(*before).IsSound())) {
+        return FailedPrecondition(
+            "VecNorm: state: \"", key,
+            "\": got numbers that no rows have, want the counts and finite "
+            "statistics of some; start with InitialState");
+      }
       if (is_exact_) {
         RILL_RETURN_IF_ERROR(MapExactly(leaf, lanes, from, to, *before, state));
         continue;
@@ -303,11 +312,6 @@ class VecNormTransform final : public StepTransform {
   absl::Status MapExactly(const StepLeaf& leaf, const Lanes& lanes,
                           const BoundLeaf& from, const BoundLeaf& to,
                           const Tensor& before, TensorDict* state) const {
-    if (!VecNormSumsView(before).IsSound()) {
-      return FailedPrecondition(
-          "VecNorm: state: \"", options_.in_keys[leaf.key],
-          "\": got numbers that no rows have; start with InitialState");
-    }
     const bool stays =
         options_.frozen || MayOverwrite(before, /*is_passed_in=*/false);
     Tensor after = before;

@@ -104,12 +104,17 @@ absl::StatusOr<VecNormMoments> ReadVecNorm(const TensorDict& state,
       leaf.dtype() == DType::kInt64 && words >= 0 && words % kVecNormWords == 0;
   const bool is_rounded =
       leaf.dtype() == DType::kFloat64 && words >= 0 && words % 2 == 0;
-  if ((!is_exact && !is_rounded) ||
-      (is_exact && !VecNormSumsView(leaf).IsSound())) {
+  if (!is_exact && !is_rounded) {
     return InvalidArgument(
         "ReadVecNorm: \"", key, "\": got ", DTypeName(leaf.dtype()),
         leaf.shape().ToString(), ", want a VecNorm's state: int64[1 + ",
         kVecNormWords, " n] of its sums, or float64[1 + 2 n]");
+  }
+  if (!(is_exact ? VecNormSumsView(leaf).IsSound()
+                 : VecNormStatistics(leaf).IsSound())) {
+    return InvalidArgument("ReadVecNorm: \"", key,
+                           "\": got numbers that no rows have, want the counts "
+                           "and finite statistics of some");
   }
   const Shape elements = {words / (is_exact ? kVecNormWords : 2)};
   VecNormMoments moments;

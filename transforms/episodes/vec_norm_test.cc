@@ -369,6 +369,49 @@ TEST(VecNormTest, StatesOfOtherLayoutsAreRefused) {
   }
 }
 
+// Some rows of one number in a call.
+absl::Status Learn(const StepTransform& norm, absl::Span<double> rows,
+                   TensorDict* state) {
+  const auto count = static_cast<int64_t>(rows.size());
+  const BoundLeaf leaf = {.data = reinterpret_cast<std::byte*>(rows.data()),
+                          .width = sizeof(double),
+                          .dtype = DType::kFloat64,
+                          .rows = count,
+                          .shape = {1}};
+  return norm.OnStep({leaf, leaf}, state);
+}
+
+TEST(VecNormTest, StatisticsThatNoRowsHaveAreRefused) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const bool is_frozen : {false, true}) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto norm, VecNorm::Create({.shapes = {{1}}, .frozen = is_frozen}));
+    for (const std::vector<double>& numbers :
+         std::vector<std::vector<double>>{{1, nan, 1},
+                                          {1, inf, 1},
+                                          {nan, 0, 1},
+                                          {-5, 0, 1},
+                                          {1, 0, -1},
+                                          {1, 0, nan},
+                                          {inf, 0, 1}}) {
+      TensorDict state;
+      RILL_ASSERT_OK(
+          state.Set("observation", *Tensor::From<double>(numbers, Shape({3}))));
+      std::vector<double> rows = {1, 2};
+      EXPECT_THAT(Learn(*norm, absl::MakeSpan(rows), &state),
+                  StatusIs(absl::StatusCode::kFailedPrecondition,
+                           AllOf(HasSubstr("state: \"observation\""),
+                                 HasSubstr("that no rows have"))));
+      EXPECT_THAT(rows, ElementsAre(1, 2));
+      EXPECT_THAT(ReadVecNorm(state, "observation"),
+                  StatusIs(kInvalidArgument, HasSubstr("that no rows have")));
+      EXPECT_THAT(MergeVecNorm(state, state),
+                  StatusIs(kInvalidArgument, HasSubstr("that no rows have")));
+    }
+  }
+}
+
 // --- Merging -----------------------------------------------------------------
 
 // A state after some steps of some lanes, and the rows that it has seen.
@@ -419,18 +462,6 @@ std::pair<long double, long double> MomentsOf(
     squares += (value - sum / n) * (value - sum / n);
   }
   return {sum / n, std::sqrt(squares / n)};
-}
-
-// Some rows of one number in a call.
-absl::Status Learn(const StepTransform& norm, absl::Span<double> rows,
-                   TensorDict* state) {
-  const auto count = static_cast<int64_t>(rows.size());
-  const BoundLeaf leaf = {.data = reinterpret_cast<std::byte*>(rows.data()),
-                          .width = sizeof(double),
-                          .dtype = DType::kFloat64,
-                          .rows = count,
-                          .shape = {1}};
-  return norm.OnStep({leaf, leaf}, state);
 }
 
 // A tensor that nobody else holds is written in place, to the same numbers.
@@ -558,7 +589,7 @@ TEST(MergeVecNormTest, SumsOfTooManyRowsAreRefusedAndStay) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("numbers that no rows have")));
   EXPECT_THAT(MergeVecNorm(before, state),
-              StatusIs(kInvalidArgument, HasSubstr("of its sums")));
+              StatusIs(kInvalidArgument, HasSubstr("that no rows have")));
 }
 
 TEST(MergeVecNormTest, AStateThatHasSeenNothingAddsNothing) {

@@ -307,17 +307,19 @@ absl::StatusOr<FramesCase> Lanes(
 }
 
 absl::Status BesideLanes(bool is_quick) {
-  std::vector<std::unique_ptr<StepTransform>> three;
-  RILL_ASSIGN_OR_RETURN(three.emplace_back(),
-                        StepCounter::Create({.max_steps = 500}));
-  RILL_ASSIGN_OR_RETURN(three.emplace_back(), RewardSum::Create({}));
-  RILL_ASSIGN_OR_RETURN(three.emplace_back(),
-                        VecNorm::Create({.shapes = {{4}}}));
   std::vector<FramesCase> cases;
   RILL_ASSIGN_OR_RETURN(cases.emplace_back(), Lanes("no transform", {}));
-  RILL_ASSIGN_OR_RETURN(
-      cases.emplace_back(),
-      Lanes("StepCounter, RewardSum, VecNorm", std::move(three)));
+  for (const auto& [name, decay] :
+       {std::pair("StepCounter, RewardSum, VecNorm", VecNorm::Options().decay),
+        std::pair("the same, exact sums (decay 1)", 1.0)}) {
+    std::vector<std::unique_ptr<StepTransform>> three;
+    RILL_ASSIGN_OR_RETURN(three.emplace_back(),
+                          StepCounter::Create({.max_steps = 500}));
+    RILL_ASSIGN_OR_RETURN(three.emplace_back(), RewardSum::Create({}));
+    RILL_ASSIGN_OR_RETURN(three.emplace_back(),
+                          VecNorm::Create({.shapes = {{4}}, .decay = decay}));
+    RILL_ASSIGN_OR_RETURN(cases.emplace_back(), Lanes(name, std::move(three)));
+  }
   RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
                         LeastNsAFrame(cases, is_quick ? 20 : 2000));
   absl::PrintF("TransformedEnv of 64 lanes of CartPole\n");

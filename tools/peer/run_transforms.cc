@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/estimators/reward_to_go.h"
 #include "rill/estimators/value_estimators.h"
 #include "rill/formats/memmap_directory.h"
@@ -33,9 +34,11 @@
 #include "rill/transforms/actions/action_scaling.h"
 #include "rill/transforms/actions/flatten_action.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/compose.h"
 #include "rill/transforms/episodes/multi_step.h"
 #include "rill/transforms/episodes/next_observation_delta.h"
 #include "rill/transforms/episodes/policy_age_filter.h"
+#include "rill/transforms/episodes/random_crop.h"
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/images/cat_frames.h"
 #include "rill/transforms/images/crop.h"
@@ -46,12 +49,14 @@
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/split_trajectories.h"
 #include "rill/transforms/structure/cat_tensors.h"
+#include "rill/transforms/structure/device_cast.h"
 #include "rill/transforms/structure/dtype_cast.h"
 #include "rill/transforms/structure/expand_as.h"
 #include "rill/transforms/structure/flatten_tensor_dict.h"
 #include "rill/transforms/structure/rename.h"
 #include "rill/transforms/structure/row_shapes.h"
 #include "rill/transforms/structure/select.h"
+#include "rill/transforms/values/finite_tensor_dict_check.h"
 #include "rill/transforms/values/hash.h"
 #include "rill/transforms/values/observation_norm.h"
 #include "rill/transforms/values/unary.h"
@@ -68,7 +73,37 @@ struct Case {
   bool is_inverse = false;
 };
 
+Made Chain(const TensorDict&) {
+  std::vector<std::unique_ptr<BatchTransform>> transforms;
+  RILL_ASSIGN_OR_RETURN(transforms.emplace_back(),
+                        RewardScaling::Create({.scale = 0.1, .loc = 0.7}));
+  RILL_ASSIGN_OR_RETURN(
+      transforms.emplace_back(),
+      Clip::Create({.in_keys = {"next/reward"}, .low = 0.65}));
+  RILL_ASSIGN_OR_RETURN(transforms.emplace_back(),
+                        Rename::Create({.in_keys = {"next/reward"},
+                                        .out_keys = {"next/gain"},
+                                        .in_keys_inv = {"action"},
+                                        .out_keys_inv = {"torque"}}));
+  RILL_ASSIGN_OR_RETURN(
+      transforms.emplace_back(),
+      Unsqueeze::Create({.dim = -1, .in_keys = {"next/gain"}}));
+  RILL_ASSIGN_OR_RETURN(transforms.emplace_back(),
+                        DTypeCast::Create({.dtype_in = DType::kInt32,
+                                           .dtype_out = DType::kInt64,
+                                           .in_keys_inv = {"torque"}}));
+  return Compose::Create(std::move(transforms));
+}
+
 constexpr Case kStructure[] = {
+    {"Compose", Chain},
+    {"Compose/inverse", Chain, true},
+    {"DeviceCast",
+     [](const TensorDict&) -> Made {
+       return DeviceCast::Create({.device = Device::Cpu()});
+     }},
+    {"FiniteTensorDictCheck",
+     [](const TensorDict&) -> Made { return FiniteTensorDictCheck::Create(); }},
     {"DTypeCast",
      [](const TensorDict&) -> Made {
        return DTypeCast::Create({.dtype_in = DType::kInt64,
@@ -403,6 +438,11 @@ constexpr Case kEpisodes[] = {
     {"NextObservationDelta/inverse",
      [](const TensorDict&) -> Made { return NextObservationDelta::Create({}); },
      true},
+    {"RandomCropTensorDict",
+     [](const TensorDict&) -> Made {
+       return RandomCropTensorDict::Create(
+           {.sub_seq_len = 5, .mask_key = "mask"});
+     }},
     {"PolicyAgeFilter",
      [](const TensorDict&) -> Made {
        return PolicyAgeFilter::Create(

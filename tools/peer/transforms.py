@@ -143,6 +143,8 @@ moves("CatTensors/unsorted", lambda: rl.CatTensors(["velocity", "observation"], 
 moves("Stack", lambda: rl.Stack(["velocity", "observation"], "both"))
 moves("Stack/before", lambda: rl.Stack(["velocity", "observation"], "both", dim=-2, del_keys=False))
 moves("ExpandAs", lambda: rl.ExpandAs(("next", "done"), "action", "ends"))
+moves("DeviceCast", lambda: rl.DeviceCastTransform("cpu"))
+moves("FiniteTensorDictCheck", lambda: rl.FiniteTensorDictCheck())
 moves_back("FlattenTensorDict", lambda: FlattenTensorDict())
 moves("NextStateReconstructor", lambda: rl.NextStateReconstructor(traj_key="traj_ids"), make=numbered, shapes=((12,),))
 
@@ -186,6 +188,26 @@ Case("Hash", lambda td: classes(td.set("hash", torch.stack([rl.Hash.reproducible
      shapes=((24,), (4, 6)), reduce=classes)
 
 
+def chain():
+    return rl.Compose(rl.RewardScaling(0.7, 0.1, in_keys=[REWARD]), rl.ClipTransform(in_keys=[REWARD], low=0.65),
+                      rl.RenameTransform([REWARD], [("next", "gain")], ["action"], ["torque"]),
+                      rl.UnsqueezeTransform(-1, in_keys=[("next", "gain")]),
+                      rl.DTypeCastTransform(torch.int32, torch.int64, in_keys=[], in_keys_inv=["torque"]))
+
+
+computes("Compose", chain)
+moves_back("Compose/inverse", chain, make=lambda *shape: steps(*shape).rename_key_("action", "torque"))
+
+
+def with_one_window(*shape):
+    """Lines with as many steps as a crop has, so that none is drawn."""
+    td = steps(*shape)
+    td["mask"] = (torch.arange(shape[-1]) < 5).expand(shape).contiguous()
+    return td
+
+
+moves("RandomCropTensorDict", lambda: rl.RandomCropTensorDict(5, mask_key="mask"), make=with_one_window,
+      shapes=TIME_SHAPES)
 moves("NextObservationDelta", lambda: rl.NextObservationDelta(["observation"]), make=differences)
 moves("NextObservationDelta/kept",
       lambda: rl.NextObservationDelta(["observation"], delta_dtype=torch.bfloat16, drop_delta=False),

@@ -109,7 +109,8 @@ class ReplayBuffer : public Sink {
   absl::Status Write(const TensorDict& batch, const WriteInfo& info) override;
   // The newest row of each lane, where it does not end a trajectory, gets
   // `next/truncated` and `next/done`, in place; a flag that is not stored is
-  // left out. Batches that were drawn ahead keep what they have. OUT_OF_RANGE
+  // left out. So do rows of these lanes that a transform holds back (MultiStep).
+  // Batches that were drawn ahead keep what they have. OUT_OF_RANGE
   // where the storage does not have the lanes. FAILED_PRECONDITION where the
   // sampler needs the order of rows and these have neither `next/truncated` nor
   // a trajectory id.
@@ -161,8 +162,8 @@ class ReplayBuffer : public Sink {
   absl::Status InsertTransform(int64_t place,
                                std::unique_ptr<BatchTransform> transform);
 
-  // Forgets all rows, the batches that were made ahead, and what the rate
-  // limiter has counted.
+  // Forgets all rows, those that transforms hold back, the batches that were
+  // made ahead, and what the rate limiter has counted.
   absl::Status Clear();
   // Calls that wait for the rate limiter, now or later, are CANCELLED; so are
   // those of other buffers that share it.

@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
@@ -25,7 +27,8 @@ std::string Place(const Transforms& transforms, size_t index) {
                       ") of Compose");
 }
 
-using Work = absl::Status (BatchTransform::*)(TensorDict*, TensorDict*) const;
+using Work = absl::FunctionRef<absl::Status(const BatchTransform&,
+                                            TensorDict* batch, TensorDict*)>;
 
 // One transform, with its part of the state.
 absl::Status RunOne(const Transforms& transforms, size_t index, Work work,
@@ -39,7 +42,7 @@ absl::Status RunOne(const Transforms& transforms, size_t index, Work work,
   // `*batch`, which then has lost both.
   const std::optional<Device> device = batch->device();
   const std::vector<std::string> names = batch->dim_names();
-  RILL_RETURN_IF_ERROR(((*transforms[index]).*work)(batch, &own))
+  RILL_RETURN_IF_ERROR(work(*transforms[index], batch, &own))
       << Place(transforms, index);
   // A new dictionary is where and what the batch was.
   if (device.has_value() && !batch->device().has_value()) {
@@ -55,6 +58,23 @@ absl::Status RunOne(const Transforms& transforms, size_t index, Work work,
   // A transform without a state adds no key, so that the whole state stays
   // equal to InitialState in layout.
   return own.empty() ? absl::OkStatus() : state->Set(key, std::move(own));
+}
+
+// The states of those transforms that know lanes.
+absl::Status ChangeStates(
+    const Transforms& transforms, TensorDict* state,
+    absl::FunctionRef<absl::Status(const LaneTransform&, TensorDict*)> change) {
+  for (size_t i = 0; i < transforms.size(); ++i) {
+    const auto* const lanes =
+        dynamic_cast<const LaneTransform*>(transforms[i].get());
+    const std::string key = absl::StrCat(i);
+    const TensorDict* const before = state->FindDict(key);
+    if (lanes == nullptr || before == nullptr) continue;
+    TensorDict own = *before;
+    RILL_RETURN_IF_ERROR(change(*lanes, &own)) << Place(transforms, i);
+    RILL_RETURN_IF_ERROR(state->Set(key, std::move(own)));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -126,20 +146,52 @@ absl::StatusOr<TensorDict> Compose::InitialState() const {
 
 absl::Status Compose::Forward(TensorDict* batch, TensorDict* state) const {
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    RILL_RETURN_IF_ERROR(
-        RunOne(transforms_, i, &BatchTransform::Forward, batch, state));
+    RILL_RETURN_IF_ERROR(RunOne(
+        transforms_, i,
+        [](const BatchTransform& transform, TensorDict* rows, TensorDict* own) {
+          return transform.Forward(rows, own);
+        },
+        batch, state));
   }
   return absl::OkStatus();
 }
 
-absl::Status Compose::Inverse(TensorDict* batch, TensorDict* state) const {
+absl::Status Compose::InverseAt(int64_t first_lane, TensorDict* batch,
+                                TensorDict* state) const {
+  const auto inverse = [first_lane](const BatchTransform& transform,
+                                    TensorDict* rows, TensorDict* own) {
+    const auto* const lanes = dynamic_cast<const LaneTransform*>(&transform);
+    return lanes == nullptr ? transform.Inverse(rows, own)
+                            : lanes->InverseAt(first_lane, rows, own);
+  };
   // From the last to the first: what is written passes them in the reverse
   // order of what is read.
   for (size_t i = transforms_.size(); i-- > 0;) {
-    RILL_RETURN_IF_ERROR(
-        RunOne(transforms_, i, &BatchTransform::Inverse, batch, state));
+    RILL_RETURN_IF_ERROR(RunOne(transforms_, i, inverse, batch, state));
   }
   return absl::OkStatus();
+}
+
+absl::Status Compose::CutLanes(int64_t first, int64_t count,
+                               TensorDict* state) const {
+  return ChangeStates(transforms_, state,
+                      [=](const LaneTransform& lanes, TensorDict* own) {
+                        return lanes.CutLanes(first, count, own);
+                      });
+}
+
+absl::Status Compose::Clear(TensorDict* state) const {
+  return ChangeStates(transforms_, state,
+                      [](const LaneTransform& lanes, TensorDict* own) {
+                        return lanes.Clear(own);
+                      });
+}
+
+absl::Status Compose::Upgrade(TensorDict* state) const {
+  return ChangeStates(transforms_, state,
+                      [](const LaneTransform& lanes, TensorDict* own) {
+                        return lanes.Upgrade(own);
+                      });
 }
 
 absl::StatusOr<TensorDictSpec> Compose::ForwardSpec(

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/lane_transform.h"
 
 namespace rill {
 
@@ -33,7 +34,7 @@ namespace rill {
 //   RILL_ASSIGN_OR_RETURN(transforms.emplace_back(),
 //                         NextStateReconstructor::Create({}));
 //   RILL_ASSIGN_OR_RETURN(auto both, Compose::Create(std::move(transforms)));
-class Compose final : public BatchTransform {
+class Compose final : public LaneTransform {
  public:
   // Any number, also none. INVALID_ARGUMENT names the place of a null one.
   static absl::StatusOr<std::unique_ptr<Compose>> Create(
@@ -54,7 +55,12 @@ class Compose final : public BatchTransform {
   bool is_stateful() const override;
   absl::StatusOr<TensorDict> InitialState() const override;
   absl::Status Forward(TensorDict* batch, TensorDict* state) const override;
-  absl::Status Inverse(TensorDict* batch, TensorDict* state) const override;
+  absl::Status InverseAt(int64_t first_lane, TensorDict* batch,
+                         TensorDict* state) const override;
+  absl::Status CutLanes(int64_t first, int64_t count,
+                        TensorDict* state) const override;
+  absl::Status Clear(TensorDict* state) const override;
+  absl::Status Upgrade(TensorDict* state) const override;
   absl::StatusOr<TensorDictSpec> ForwardSpec(
       const TensorDictSpec& spec) const override;
   absl::StatusOr<TensorDictSpec> InverseSpec(

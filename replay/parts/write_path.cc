@@ -78,8 +78,9 @@ absl::StatusOr<TensorDict> WritePath::Unsqueezed(
 absl::StatusOr<ExtendResult> WritePath::TransformAndStore(
     const TensorDict& batch, const WriteInfo& info, uint64_t batches_drawn) {
   RILL_ASSIGN_OR_RETURN(TensorDict rows, Unsqueezed(batch));
-  RILL_ASSIGN_OR_RETURN(const TransformStage::Undo undo,
-                        transforms_->Inverse(batches_drawn, &rows));
+  RILL_ASSIGN_OR_RETURN(
+      const TransformStage::Undo undo,
+      transforms_->Inverse(batches_drawn, &rows, info.first_lane));
   const TensorDictSpec spec = storage_->spec();
   // A storage without a spec takes that of these rows only if they get stored,
   // so nothing is adopted yet.
@@ -167,16 +168,19 @@ absl::Status WritePath::CutWithTicket(LaneRange lanes) {
 }
 
 absl::Status WritePath::Cut(LaneRange lanes) {
-  // Rows in no order of time have no trajectories to cut.
-  if (!writer_->traits().keeps_order) return absl::OkStatus();
-  drawn_rows_->BeginWrite();
-  const absl::Status status = CutWithTicket(lanes);
-  drawn_rows_->EndWrite(0);
-  return status;
+  // Stored rows in no order of time have no trajectories to cut.
+  if (writer_->traits().keeps_order) {
+    drawn_rows_->BeginWrite();
+    const absl::Status status = CutWithTicket(lanes);
+    drawn_rows_->EndWrite(0);
+    RILL_RETURN_IF_ERROR(status);
+  }
+  return transforms_->CutLanes(lanes);
 }
 
 absl::Status WritePath::Clear() {
   RILL_RETURN_IF_ERROR(storage_->Clear());
+  RILL_RETURN_IF_ERROR(transforms_->Clear());
   if (rate_limiter_ == nullptr) return absl::OkStatus();
   return rate_limiter_->SetCounts({});
 }

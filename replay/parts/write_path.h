@@ -77,9 +77,10 @@ class WritePath {
                                     const PatchOptions& options) {
     return patcher_.Patch(patch, options);
   }
-  // Sink::Cut; nothing where the writer keeps no order.
+  // Sink::Cut, of rows that transforms hold too; stored ones stay where the
+  // writer keeps no order.
   absl::Status Cut(LaneRange lanes);
-  // Forgets all rows, and what the rate limiter has counted.
+  // Forgets all rows, also in transforms, and what the rate limiter has counted.
   absl::Status Clear();
 
   // Events of the storage: equal counts have no write between them.

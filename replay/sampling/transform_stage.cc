@@ -154,11 +154,11 @@ absl::Status TransformStage::Run(
   return finish();
 }
 
-absl::StatusOr<TransformStage::Undo> TransformStage::Inverse(uint64_t drawn,
-                                                             TensorDict* rows) {
+absl::StatusOr<TransformStage::Undo> TransformStage::Inverse(
+    uint64_t drawn, TensorDict* rows, int64_t first_lane) {
   if (!is_stateful_) {
     TensorDict none;
-    RILL_RETURN_IF_ERROR(transforms_->Inverse(rows, &none));
+    RILL_RETURN_IF_ERROR(transforms_->InverseAt(first_lane, rows, &none));
     return Undo();
   }
   absl::MutexLock lock(&mutex_);
@@ -166,7 +166,7 @@ absl::StatusOr<TransformStage::Undo> TransformStage::Inverse(uint64_t drawn,
   AwaitBatchesBelow(drawn);
   Undo undo = {.before = state_};
   TensorDict state = state_;
-  RILL_RETURN_IF_ERROR(transforms_->Inverse(rows, &state));
+  RILL_RETURN_IF_ERROR(transforms_->InverseAt(first_lane, rows, &state));
   state_ = std::move(state);
   undo.change = ++changes_;
   return undo;
@@ -177,6 +177,28 @@ void TransformStage::TakeBack(const Undo& undo) {
   absl::MutexLock lock(&mutex_);
   // Only where nothing has built on it since.
   if (undo.change == changes_) state_ = undo.before;
+}
+
+absl::Status TransformStage::ChangeState(
+    absl::FunctionRef<absl::Status(TensorDict*)> change) {
+  if (!is_stateful_) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  TensorDict state = state_;
+  RILL_RETURN_IF_ERROR(change(&state));
+  state_ = std::move(state);
+  ++changes_;
+  return absl::OkStatus();
+}
+
+absl::Status TransformStage::CutLanes(LaneRange lanes) {
+  return ChangeState([&](TensorDict* state) {
+    return transforms_->CutLanes(lanes.first, lanes.count, state);
+  });
+}
+
+absl::Status TransformStage::Clear() {
+  return ChangeState(
+      [&](TensorDict* state) { return transforms_->Clear(state); });
 }
 
 absl::Status TransformStage::Insert(std::optional<int64_t> place,
@@ -229,6 +251,7 @@ absl::StatusOr<TensorDict> TransformStage::SaveState() const {
 absl::Status TransformStage::LoadState(const TensorDict& dict, uint64_t next) {
   RILL_RETURN_IF_ERROR(StateReader::Open(kType, kStateVersion, dict).status());
   RILL_ASSIGN_OR_RETURN(TensorDict state, dict.Exclude({"type", "version"}));
+  RILL_RETURN_IF_ERROR(transforms_->Upgrade(&state));
   RILL_ASSIGN_OR_RETURN(const TensorDict initial, transforms_->InitialState());
   RILL_RETURN_IF_ERROR(CheckTransformState("transforms", initial, state));
   absl::MutexLock lock(&mutex_);

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "rill/flow/sink.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/batch_transform.h"
@@ -33,7 +34,7 @@ namespace rill::replay_internal {
 // The state changes all or nothing: a batch or a write that fails leaves it as
 // it was.
 //
-// Thread-safety: Forward, Skip, Inverse, TakeBack and CheckRows are
+// Thread-safety: Forward, Skip, Inverse, TakeBack, CutLanes and CheckRows are
 //   thread-safe; the others are called while no batch or write is under way.
 //   One lock; only `before_waiting`, transforms with a state and `finish` are
 //   called with it held.
@@ -86,13 +87,19 @@ class TransformStage {
     TensorDict before;
     uint64_t change = 0;
   };
-  // A write's rows through the inverses, last transform first. Where the
-  // transforms have a state, waits for all batches below `drawn`: what the
-  // write teaches comes after what they teach.
-  absl::StatusOr<Undo> Inverse(uint64_t drawn, TensorDict* rows);
+  // A write's rows through the inverses, last transform first; their lane 0 is
+  // lane `first_lane` of the storage. Where the transforms have a state, waits
+  // for all batches below `drawn`: what the write teaches comes after what they
+  // teach.
+  absl::StatusOr<Undo> Inverse(uint64_t drawn, TensorDict* rows,
+                               int64_t first_lane = 0);
   // The write has failed: its inverse has not happened, unless batches or
   // writes have gone on from it.
   void TakeBack(const Undo& undo);
+  // Cut and Clear of the buffer, for transforms that hold rows
+  // (lane_transform.h). The states of others stay.
+  absl::Status CutLanes(LaneRange lanes);
+  absl::Status Clear();
 
   // Adds `transform` at `place`, nullopt: behind the others. `rows` is the
   // storage's spec, `next` the number of the batch that is drawn next.
@@ -121,6 +128,8 @@ class TransformStage {
   // `state` becomes what it is after the batch.
   absl::Status Run(TensorDict* batch, TensorDict* state,
                    absl::FunctionRef<absl::Status()> finish) const;
+  // `change` of the state; with an error there is none.
+  absl::Status ChangeState(absl::FunctionRef<absl::Status(TensorDict*)> change);
   absl::Status CheckForward(const TensorDictSpec& rows) const;
   // From here on `rows` is the storage's spec, and `chain` that of samples.
   void Adopt(const TensorDictSpec& rows,

@@ -14,10 +14,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/replay/testing/numbered_steps.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/episodes/multi_step.h"
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/testing/fake_row_counter.h"
 
@@ -187,6 +191,46 @@ TEST(TransformStageTest, AStateGoesOnInAnother) {
   EXPECT_TRUE(plain->SaveState()->empty());
   EXPECT_THAT(plain->LoadState(state, 8),
               StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+// One count for all lanes, as before each lane had its own.
+TEST(TransformStageTest, AnOlderStateOfMultiStepGoesOn) {
+  TensorDictSpec spec;
+  RILL_ASSERT_OK(
+      spec.Set("next/reward", LeafSpec::Unbounded(DType::kFloat32, {1})));
+  RILL_ASSERT_OK(spec.Set("next/done", LeafSpec::Binary({1})));
+  const auto make = [&] {
+    return StageOf(*MultiStep::Create(
+        {.n_steps = 3, .gamma = 1, .rows = spec, .lanes = 2}));
+  };
+  const auto steps = [](const std::vector<float>& rewards) {
+    const Shape shape = {2, static_cast<int64_t>(rewards.size()) / 2, 1};
+    TensorDict batch(shape.Prefix(2));
+    RILL_EXPECT_OK(
+        batch.Set("next/reward", *Tensor::From<float>(rewards, shape)));
+    RILL_EXPECT_OK(batch.Set("next/done", *Tensor::Zeros(DType::kBool, shape)));
+    return batch;
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(const auto stage, make());
+  TensorDict rows = steps({1, 2, 10, 20});
+  RILL_ASSERT_OK(stage->Inverse(0, &rows).status());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, stage->SaveState());
+  EXPECT_THAT(state.Flat<int64_t>("0/held"), IsOkAndHolds(ElementsAre(2, 2)));
+  RILL_ASSERT_OK(state.Set("0/held", *Tensor::From<int64_t>({2}, {})));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto other, make());
+  RILL_ASSERT_OK(other->LoadState(state, 0));
+  rows = steps({4, 40});
+  RILL_ASSERT_OK(other->Inverse(0, &rows).status());
+  EXPECT_THAT(rows.Flat<float>("next/reward"),
+              IsOkAndHolds(ElementsAre(7, 70)));
+}
+
+TEST(TransformStageTest, AClearIsForTransformsThatHoldRows) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto stage, StageOf(MakeFakeWriteCounter()));
+  TensorDict rows = NumberedSteps(1, 4);
+  RILL_ASSERT_OK(stage->Inverse(0, &rows).status());
+  RILL_ASSERT_OK(stage->Clear());
+  EXPECT_EQ(Rows(*stage), 4);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Held rows and the rows of the batch make one stream of steps for each lane
-// (Stream). A call emits the first `out` steps, whose windows are whole in
-// every lane, and holds the others for the next call.
+// Held rows and the rows of the batch make one stream of steps for each lane of
+// the batch (Stream). A call emits the first `out` steps, whose windows are
+// whole in every lane, and holds the others for the next call. The held rows of
+// other lanes stay.
 //
 // Make computes everything into new tensors and may fail; Show then puts them
 // into batch and state and cannot. So a failed call leaves both as they were.
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -25,6 +27,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/lane_transform.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/spare/spare_tensors.h"
 
@@ -32,15 +35,20 @@ namespace rill {
 namespace {
 
 constexpr absl::string_view kInverse = "MultiStep::Inverse";
+constexpr absl::string_view kCut = "MultiStep::CutLanes";
+constexpr absl::string_view kTruncatedKey = "next/truncated";
 constexpr absl::string_view kHeld = "held";
 constexpr absl::string_view kRows = "rows/";
 constexpr int64_t kMaxSteps = int64_t{1} << 20;
 
-// The rows of each lane: those held, then those of the batch. Steps are counted
-// from the first held row.
+// The rows of each lane of the batch: those held, then those of the batch.
+// Steps are counted from the first held row.
 struct Stream {
+  int64_t first_lane = 0;  // Of the state's lanes.
   int64_t lanes = 0;
-  int64_t held = 0;
+  int64_t held = 0;  // The fewest of a lane.
+  // Of each lane, the place in the state of the first of the newest `held`.
+  const int64_t* begins = nullptr;
   int64_t fresh = 0;
   int64_t capacity = 0;  // Of the state, n - 1.
   int64_t steps() const { return held + fresh; }
@@ -56,7 +64,7 @@ struct StreamLeaf {
   // The bytes of a row of the stream, in whichever of the two tensors it lies.
   const std::byte* At(int64_t lane, int64_t step) const {
     return step < stream.held
-               ? held.raw_data() + (lane * stream.capacity + step) * width
+               ? held.raw_data() + (stream.begins[lane] + step) * width
                : fresh.raw_data() +
                      (lane * stream.fresh + step - stream.held) * width;
   }
@@ -128,8 +136,11 @@ struct Work {
     leaves.clear();
     rows.clear();
     held.clear();
+    counts = Tensor();
   }
 
+  Tensor counts;                // Of the state: rows held of each lane.
+  std::vector<int64_t> begins;  // See Stream.
   std::vector<StreamLeaf> leaves;
   std::vector<uint8_t> ends;   // Of each lane's steps: see FindEnds.
   std::vector<int64_t> lasts;  // See FindLasts.
@@ -137,7 +148,7 @@ struct Work {
   std::vector<Tensor> held;  // Of the state, one a leaf, then their number.
 };
 
-class MultiStepTransform final : public BatchTransform {
+class MultiStepTransform final : public LaneTransform {
  public:
   // Room for five tensors a leaf (of batch, state and those before them), and
   // of steps, gamma and the count of held rows.
@@ -171,7 +182,8 @@ class MultiStepTransform final : public BatchTransform {
   bool is_stateful() const override { return true; }
   absl::StatusOr<TensorDict> InitialState() const override {
     TensorDict state;
-    RILL_ASSIGN_OR_RETURN(Tensor none, Tensor::Zeros(DType::kInt64, {}));
+    RILL_ASSIGN_OR_RETURN(Tensor none,
+                          Tensor::Zeros(DType::kInt64, {options_.lanes}));
     RILL_RETURN_IF_ERROR(state.Set(kHeld, std::move(none)));
     for (const TensorDictSpec::Leaf& leaf : options_.rows.leaves()) {
       // Zeros and not garbage, so that a saved state is the same bytes every
@@ -206,12 +218,63 @@ class MultiStepTransform final : public BatchTransform {
     return after;
   }
 
-  absl::Status Inverse(TensorDict* batch, TensorDict* state) const override {
+  absl::Status InverseAt(int64_t first_lane, TensorDict* batch,
+                         TensorDict* state) const override {
     Work& work = Work::OfThread();
-    const absl::Status status = Make(*batch, *state, &work);
+    const absl::Status status = Make(first_lane, *batch, *state, &work);
     if (status.ok()) Show(&work, batch, state);
     work.Clear();
     return status;
+  }
+
+  // The newest held row of a lane ends its trajectory from now on, unless it
+  // does so already.
+  absl::Status CutLanes(int64_t first, int64_t count,
+                        TensorDict* state) const override {
+    RILL_ASSIGN_OR_RETURN(const Tensor counts, ReadCounts(kCut, *state));
+    std::vector<int64_t> open;  // Places of rows in the state.
+    for (int64_t lane = 0; lane < options_.lanes; ++lane) {
+      const int64_t held = counts.data<int64_t>()[lane];
+      if (lane < first || lane - first >= count || held == 0) continue;
+      open.push_back(lane * (options_.n_steps - 1) + held - 1);
+    }
+    TensorDict marked;
+    for (size_t i = 0; i < state_keys_.size(); ++i) {
+      const TensorDictSpec::Leaf& leaf = options_.rows.leaves()[i];
+      const bool is_truncated =
+          leaf.key == kTruncatedKey && leaf.spec.dtype == DType::kBool;
+      if (!IsEnd(leaf.key) && !is_truncated) continue;
+      RILL_ASSIGN_OR_RETURN(const Tensor flags,
+                            ReadHeld(kCut, i, leaf.spec, *state));
+      if (IsEnd(leaf.key)) {
+        std::erase_if(open, [&](int64_t row) {
+          return flags.raw_data()[row] != std::byte{0};
+        });
+      }
+      if (leaf.key == options_.terminated_key) continue;
+      RILL_RETURN_IF_ERROR(marked.Set(state_keys_[i], flags));
+    }
+    if (open.empty()) return absl::OkStatus();
+    for (const std::string& key : marked.LeafKeys()) {
+      RILL_ASSIGN_OR_RETURN(Tensor flags, spare_.Copy(*marked.Find(key)));
+      const int64_t width =
+          flags.size_bytes() / (options_.lanes * (options_.n_steps - 1));
+      for (const int64_t row : open) {
+        std::memset(flags.raw_data() + row * width, 1,
+                    static_cast<size_t>(width));
+      }
+      RILL_RETURN_IF_ERROR(state->Set(key, std::move(flags)));
+    }
+    return absl::OkStatus();
+  }
+
+  // Older states have one count, that of all lanes.
+  absl::Status Upgrade(TensorDict* state) const override {
+    const Tensor* const held = state->Find(kHeld);
+    if (held == nullptr || held->shape().rank() != 0) return absl::OkStatus();
+    RILL_ASSIGN_OR_RETURN(const Tensor each, held->Expand({options_.lanes}));
+    RILL_ASSIGN_OR_RETURN(Tensor counts, each.Contiguous());
+    return state->Set(kHeld, std::move(counts));
   }
 
  private:
@@ -220,9 +283,10 @@ class MultiStepTransform final : public BatchTransform {
   }
 
   // All that may fail.
-  absl::Status Make(const TensorDict& batch, const TensorDict& state,
-                    Work* work) const {
-    RILL_ASSIGN_OR_RETURN(const Stream stream, Open(batch, state));
+  absl::Status Make(int64_t first_lane, const TensorDict& batch,
+                    const TensorDict& state, Work* work) const {
+    RILL_ASSIGN_OR_RETURN(const Stream stream,
+                          Open(first_lane, batch, state, work));
     for (size_t i = 0; i < state_keys_.size(); ++i) {
       RILL_ASSIGN_OR_RETURN(work->leaves.emplace_back(),
                             ReadLeaf(i, stream, batch, state));
@@ -252,9 +316,9 @@ class MultiStepTransform final : public BatchTransform {
                             Hold(leaf.spec, work->leaves[i], out));
     }
     RILL_RETURN_IF_ERROR(MakeSteps(out_shape, work));
-    RILL_ASSIGN_OR_RETURN(work->held.emplace_back(),
-                          spare_.Take(DType::kInt64, Shape()));
-    *work->held.back().data<int64_t>() = stream.steps() - out;
+    RILL_ASSIGN_OR_RETURN(work->held.emplace_back(), spare_.Copy(work->counts));
+    std::fill_n(work->held.back().data<int64_t>() + first_lane, stream.lanes,
+                stream.steps() - out);
     return absl::OkStatus();
   }
 
@@ -286,26 +350,55 @@ class MultiStepTransform final : public BatchTransform {
     set(kHeld, work->held[leaves.size()], state);
   }
 
-  absl::StatusOr<Stream> Open(const TensorDict& batch,
-                              const TensorDict& state) const {
+  absl::StatusOr<Stream> Open(int64_t first_lane, const TensorDict& batch,
+                              const TensorDict& state, Work* work) const {
     // Without a lanes dimension only one lane is possible.
     const Shape& shape = batch.batch_shape();
     const bool is_flat = shape.rank() == 1 && options_.lanes == 1;
-    if (!is_flat && (shape.rank() != 2 || shape[0] != options_.lanes)) {
+    const int64_t lanes = shape.rank() == 2 ? shape[0] : 1;
+    if ((!is_flat && shape.rank() != 2) || lanes < 1 || first_lane < 0 ||
+        first_lane >= options_.lanes || lanes > options_.lanes - first_lane) {
       return InvalidArgument(kInverse, ": got batch shape ", shape.ToString(),
-                             ", want [", options_.lanes,
-                             ", T], all lanes that Options::lanes names");
+                             " from lane ", first_lane,
+                             " on, want [lanes, T] of lanes in [0, ",
+                             options_.lanes, "), those of Options::lanes");
     }
-    RILL_ASSIGN_OR_RETURN(const Tensor count, state.Get(kHeld));
-    RILL_ASSIGN_OR_RETURN(const int64_t held, count.Item<int64_t>());
-    if (held < 0 || held >= options_.n_steps) {
-      return FailedPrecondition(kInverse, ": state: held: got ", held,
+    RILL_ASSIGN_OR_RETURN(work->counts, ReadCounts(kInverse, state));
+    const int64_t* const counts = work->counts.data<int64_t>() + first_lane;
+    const int64_t held = *std::min_element(counts, counts + lanes);
+    const int64_t capacity = options_.n_steps - 1;
+    work->begins.clear();
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      work->begins.push_back((first_lane + lane) * capacity + counts[lane] -
+                             held);
+    }
+    return Stream{.first_lane = first_lane,
+                  .lanes = lanes,
+                  .held = held,
+                  .begins = work->begins.data(),
+                  .fresh = shape[shape.rank() - 1],
+                  .capacity = capacity};
+  }
+
+  absl::StatusOr<Tensor> ReadCounts(absl::string_view caller,
+                                    const TensorDict& state) const {
+    RILL_ASSIGN_OR_RETURN(Tensor counts, transforms_internal::ReadLeaf(
+                                             caller, kHeld, DType::kInt64,
+                                             {options_.lanes}, state));
+    for (int64_t lane = 0; lane < options_.lanes; ++lane) {
+      const int64_t held = counts.data<int64_t>()[lane];
+      if (held >= 0 && held < options_.n_steps) continue;
+      return FailedPrecondition(caller, ": state: held: got ", held,
                                 ", want [0, ", options_.n_steps, ")");
     }
-    return Stream{.lanes = options_.lanes,
-                  .held = held,
-                  .fresh = shape[shape.rank() - 1],
-                  .capacity = options_.n_steps - 1};
+    return counts;
+  }
+
+  absl::StatusOr<Tensor> ReadHeld(absl::string_view caller, size_t i,
+                                  const LeafSpec& leaf,
+                                  const TensorDict& state) const {
+    return transforms_internal::ReadLeaf(caller, state_keys_[i], leaf.dtype,
+                                         HeldShape(leaf), state);
   }
 
   absl::StatusOr<StreamLeaf> ReadLeaf(size_t i, const Stream& stream,
@@ -317,10 +410,7 @@ class MultiStepTransform final : public BatchTransform {
         result.fresh, transforms_internal::ReadLeaf(
                           kInverse, leaf.key, leaf.spec.dtype,
                           batch.batch_shape().Concat(leaf.spec.shape), batch));
-    RILL_ASSIGN_OR_RETURN(
-        result.held,
-        transforms_internal::ReadLeaf(kInverse, state_keys_[i], leaf.spec.dtype,
-                                      HeldShape(leaf.spec), state));
+    RILL_ASSIGN_OR_RETURN(result.held, ReadHeld(kInverse, i, leaf.spec, state));
     result.width = leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
     return result;
   }
@@ -409,19 +499,26 @@ class MultiStepTransform final : public BatchTransform {
     }
   }
 
-  // The steps from `out` on, for the next batch. There are at most n - 1: a
-  // step with n steps from it on is always emitted.
+  // The steps from `out` on, for the next batch, and what other lanes hold.
+  // There are at most n - 1 of a lane: a step with n steps from it on is always
+  // emitted.
   absl::StatusOr<Tensor> Hold(const LeafSpec& leaf, const StreamLeaf& rows,
                               int64_t out) const {
     // A new tensor: the held rows of before are still being read from.
     RILL_ASSIGN_OR_RETURN(Tensor held,
                           spare_.Take(leaf.dtype, HeldShape(leaf)));
     if (held.size_bytes() == 0) return held;
-    std::memset(held.raw_data(), 0, static_cast<size_t>(held.size_bytes()));
-    for (int64_t lane = 0; lane < rows.stream.lanes; ++lane) {
-      for (int64_t step = out; step < rows.stream.steps(); ++step) {
-        std::memcpy(held.raw_data() +
-                        (lane * rows.stream.capacity + step - out) * rows.width,
+    const Stream& stream = rows.stream;
+    if (stream.lanes != options_.lanes) {
+      std::memcpy(held.raw_data(), rows.held.raw_data(),
+                  static_cast<size_t>(held.size_bytes()));
+    }
+    const int64_t lane_bytes = stream.capacity * rows.width;
+    std::byte* const own = held.raw_data() + stream.first_lane * lane_bytes;
+    std::memset(own, 0, static_cast<size_t>(stream.lanes * lane_bytes));
+    for (int64_t lane = 0; lane < stream.lanes; ++lane) {
+      for (int64_t step = out; step < stream.steps(); ++step) {
+        std::memcpy(own + lane * lane_bytes + (step - out) * rows.width,
                     rows.At(lane, step), static_cast<size_t>(rows.width));
       }
     }

@@ -24,15 +24,26 @@ namespace rill {
 // windows, and where rows of a lane are not stored in order.
 //
 // A row is written when its window is whole. Until then it is held back in the
-// state, at most n - 1 rows a lane. All lanes are written equally far, so that
-// the batch stays [lanes, time]: a batch may come out longer, shorter or empty.
-// Rows that are held when a run ends are never written.
+// state, at most n - 1 rows a lane. A batch of several lanes stays [lanes,
+// time], so they are written equally far: a batch may come out longer, shorter
+// or empty. Rows that are held when a run ends are never written. Nor are, where
+// lanes of a batch hold unequally many, the oldest of those that hold more: let
+// the same lanes come together each time.
+//
+// In a ReplayBuffer (lane_transform.h):
+// - Rows are held by lane of the storage, WriteInfo::first_lane counted in. So
+//   asynchronous workers write [1, T] each; `lanes` is the storage's.
+// - Cut ends the windows of its lanes as done and, where rows have it, as
+//   "next/truncated". The rows are written with the lane's next batch.
+// - Clear forgets held rows.
 //
 // Adds: steps_key int64 [.., 1], k; gamma_key float32 [.., 1], gamma^k.
-// Shapes: batches [lanes, T], each with all lanes; [T] where lanes is 1.
+// Shapes: batches [any of the lanes, T]; [T] where lanes is 1. Inverse alone
+//   takes lanes from 0 on.
 //   Rewards float32 or float64 of any shape; flags bool [1].
-// State: "held" int64 [], rows held of each lane; "rows/...", each leaf as
-//   [lanes, n - 1, ...], of which the first "held" count.
+// State: "held" int64 [lanes], rows held of each lane; "rows/...", each leaf as
+//   [lanes, n - 1, ...], of which the first "held" count. One that was saved
+//   with one count for all lanes opens in a ReplayBuffer.
 // Numerics: those of NStepReturns, bit for bit.
 // Errors: INVALID_ARGUMENT where the batch has other leaves than `rows`, other
 //   lanes, or a value a row that is no tensor.
@@ -40,7 +51,8 @@ namespace rill {
 //   bootstraps through a terminal state. n - 1 rows are held, not n, and ends
 //   let rows go at once. "original_reward" and "nonterminal" are not kept.
 // Thread-safety: immutable.
-// Cost: copies each row once, and held ones twice; O(rows x n) sums. Once
+// Cost: copies each row once, and held ones twice; O(rows x n) sums. A batch of
+//   some of the lanes copies what the others hold, too. Once
 //   batches and states come and go, tensors are used again, and dictionaries
 //   where as many rows come out.
 //
@@ -53,7 +65,7 @@ struct MultiStep {
     int64_t n_steps = 1;       // In [1, 2^20].
     double gamma = 0.99;       // In [0, 1].
     TensorDictSpec rows = {};  // What is written; the state needs to know.
-    int64_t lanes = 1;         // > 0
+    int64_t lanes = 1;         // > 0, the storage's.
     std::vector<std::string> reward_keys = {"next/reward"};
     std::string done_key = "next/done";
     // Rows may be without it.

@@ -24,6 +24,7 @@
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/conformance/transform_conformance.h"
+#include "rill/transforms/lane_transform.h"
 
 namespace rill {
 namespace {
@@ -188,6 +189,32 @@ TEST(MultiStepTest, BatchesOfAnySizeGiveTheSameRows) {
   RILL_EXPECT_OK(state.CheckEqual(last));
 }
 
+TEST(MultiStepTest, LanesThatHoldUnequallyManyGoOnFromTheirNewest) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto multi_step,
+      MultiStep::Create(
+          {.n_steps = 4, .gamma = 1, .rows = RowSpec(), .lanes = 2}));
+  const auto& lanes = dynamic_cast<const LaneTransform&>(*multi_step);
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, multi_step->InitialState());
+  // Lane 0 holds rewards 4 and 5, lane 1 only 5; both go on with 4 and 5.
+  for (const int64_t lane : {0, 1}) {
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
+                              FiveSteps().Slice(0, 3 + lane, 5));
+    RILL_ASSERT_OK(
+        batch.Set("next/done", *Tensor::Zeros(DType::kBool, {2 - lane, 1})));
+    RILL_ASSERT_OK_AND_ASSIGN(batch, batch.Unsqueeze(0));
+    RILL_ASSERT_OK(lanes.InverseAt(lane, &batch, &state));
+    EXPECT_EQ(batch.batch_shape(), Shape({1, 0}));
+  }
+  EXPECT_THAT(state.Flat<int64_t>("held"), IsOkAndHolds(ElementsAre(2, 1)));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, FiveSteps().Slice(0, 3, 5));
+  RILL_ASSERT_OK_AND_ASSIGN(batch, Stack({batch, batch}, 0));
+  RILL_ASSERT_OK(multi_step->Inverse(&batch, &state));
+  EXPECT_THAT(batch.Flat<float>("next/reward"),
+              IsOkAndHolds(ElementsAre(14, 9, 5, 14, 9, 5)));
+  EXPECT_THAT(state.Flat<int64_t>("held"), IsOkAndHolds(ElementsAre(0, 0)));
+}
+
 TEST(MultiStepTest, NamesAndValuesOfTheBatchStay) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto multi_step, MultiStep::Create({.n_steps = 3, .rows = RowSpec()}));
@@ -236,7 +263,8 @@ TEST(MultiStepTest, OtherBatchesAreRefused) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, multi_step->InitialState());
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, FiveSteps().Reshape({5, 1}));
   EXPECT_THAT(multi_step->Inverse(&batch, &state),
-              StatusIs(kInvalidArgument, HasSubstr("want [1, T]")));
+              StatusIs(kInvalidArgument,
+                       HasSubstr("want [lanes, T] of lanes in [0, 1)")));
   batch = FiveSteps();
   RILL_ASSERT_OK(batch.Set("more", *Tensor::Zeros(DType::kInt64, {5})));
   EXPECT_THAT(multi_step->Inverse(&batch, &state),

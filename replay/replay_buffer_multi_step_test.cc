@@ -184,7 +184,7 @@ TEST(ReplayBufferMultiStepTest, LanesOfSeveralProducersNeverMeet) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto buffer, ReplayBuffer::Create(OptionsOf(StorageOf(kLanes), kLanes)));
   float reward = 1;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 250; ++i) {
     const int64_t at = one_of(kLanes);
     Lane& lane = lanes[static_cast<size_t>(at)];
     const int64_t choice = one_of(20);

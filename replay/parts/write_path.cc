@@ -175,6 +175,7 @@ absl::Status WritePath::Cut(LaneRange lanes) {
     drawn_rows_->EndWrite(0);
     RILL_RETURN_IF_ERROR(status);
   }
+  // Should it fail, the caller cuts again, and stored rows stay as they are.
   return transforms_->CutLanes(lanes);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
@@ -34,6 +35,7 @@
 #include "rill/transforms/rows/row_steps.h"
 #include "rill/transforms/rows/rowwise_transform.h"
 #include "rill/transforms/structure/dtype_cast.h"
+#include "rill/transforms/structure/rename.h"
 #include "rill/transforms/structure/select.h"
 
 namespace rill {
@@ -65,6 +67,7 @@ TensorDictSpec RowSpec() {
   RILL_EXPECT_OK(
       spec.Set("observation", LeafSpec::Unbounded(DType::kFloat32, {5})));
   RILL_EXPECT_OK(spec.Set("state", LeafSpec::Unbounded(DType::kFloat64, {2})));
+  RILL_EXPECT_OK(spec.Set("info/a", LeafSpec::Unbounded(DType::kFloat32, {2})));
   RILL_EXPECT_OK(spec.Set("count", LeafSpec::Unbounded(DType::kInt32, {})));
   RILL_EXPECT_OK(
       spec.Set("next/reward", LeafSpec::Unbounded(DType::kFloat32, {1})));
@@ -108,10 +111,26 @@ RowStep RandomStep(Draws* draws) {
   return step;
 }
 
-// Those of `tries` random steps that fit what is before them.
-std::vector<std::unique_ptr<OneStep>> RandomChain(int tries, Draws* draws,
-                                                  TensorDictSpec spec) {
-  std::vector<std::unique_ptr<OneStep>> chain;
+// Drops or renames `key`, or selects all others.
+absl::StatusOr<std::unique_ptr<BatchTransform>> RandomStructure(
+    const std::string& key, const TensorDictSpec& spec, Draws* draws) {
+  switch (draws->Below(3)) {
+    case 0:
+      return Exclude::Create({.excluded_keys = {key}});
+    case 1:
+      return Rename::Create(
+          {.in_keys = {key},
+           .out_keys = {absl::StrCat("made/deep/", draws->Below(4))}});
+    default:
+      std::vector<std::string> others = spec.LeafKeys();
+      std::erase(others, key);
+      return Select::Create({.selected_keys = std::move(others)});
+  }
+}
+
+// Those of `tries` random links that fit what is before them.
+Transforms RandomChain(int tries, Draws* draws, TensorDictSpec spec) {
+  Transforms chain;
   for (int i = 0; i < tries; ++i) {
     const auto& leaves = spec.leaves();
     const std::string in = leaves[static_cast<size_t>(draws->Below(
@@ -119,9 +138,15 @@ std::vector<std::unique_ptr<OneStep>> RandomChain(int tries, Draws* draws,
                                .key;
     const std::string out =
         draws->Below(3) == 0 ? absl::StrCat("made/", draws->Below(4)) : in;
-    auto transform = std::make_unique<OneStep>(RandomStep(draws), in, out);
+    std::unique_ptr<BatchTransform> transform =
+        std::make_unique<OneStep>(RandomStep(draws), in, out);
+    if (draws->Below(4) == 0) {
+      auto made = RandomStructure(in, spec, draws);
+      if (!made.ok()) continue;
+      transform = *std::move(made);
+    }
     const auto after = transform->ForwardSpec(spec);
-    if (!after.ok()) continue;
+    if (!after.ok() || after->leaves().empty()) continue;
     spec = *after;
     chain.push_back(std::move(transform));
   }
@@ -179,13 +204,8 @@ TEST(FusedGatherTest, RandomChainsMakeTheSamplesOfTransformsOneByOne) {
   int64_t steps = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Draws draws(seed), again(seed);
-    Transforms fused, apart;
-    for (auto& step : RandomChain(12, &draws, RowSpec())) {
-      fused.push_back(std::move(step));
-    }
-    for (auto& step : RandomChain(12, &again, RowSpec())) {
-      apart.push_back(std::move(step));
-    }
+    Transforms fused = RandomChain(12, &draws, RowSpec());
+    Transforms apart = RandomChain(12, &again, RowSpec());
     steps += static_cast<int64_t>(fused.size());
     if (fused.empty()) continue;
     apart.push_back(Nothing());

@@ -23,10 +23,12 @@
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/structure/key_paths.h"
 
 namespace rill {
 namespace {
 
+using transforms_internal::DeleteEntry;
 using transforms_internal::FindFloat;
 using transforms_internal::IsFloat32Or64;
 
@@ -69,20 +71,6 @@ void CastInto(const Tensor& from, const Tensor& to) {
                from.num_elements());
 }
 
-// Deletes a leaf, and the dictionaries around it that are empty then: else
-// "next" would stay as an empty dictionary that no spec knows.
-absl::Status DeleteLeaf(absl::string_view key, TensorDict* batch) {
-  RILL_RETURN_IF_ERROR(batch->Delete(key));
-  for (size_t slash = key.rfind('/'); slash != absl::string_view::npos;
-       slash = key.rfind('/')) {
-    key = key.substr(0, slash);
-    const TensorDict* const parent = batch->FindDict(key);
-    if (parent == nullptr || !parent->empty()) break;
-    RILL_RETURN_IF_ERROR(batch->Delete(key));
-  }
-  return absl::OkStatus();
-}
-
 class Delta final : public BatchTransform {
  public:
   explicit Delta(const NextObservationDelta::Options& options)
@@ -116,7 +104,7 @@ class Delta final : public BatchTransform {
       RILL_ASSIGN_OR_RETURN(Tensor delta,
                             spare_.Take(options_.delta_dtype, now.shape()));
       CastInto(wide, delta);
-      RILL_RETURN_IF_ERROR(DeleteLeaf(key.next, batch));
+      RILL_RETURN_IF_ERROR(DeleteEntry(key.next, batch));
       RILL_RETURN_IF_ERROR(batch->Set(key.delta, std::move(delta)));
     }
     return absl::OkStatus();
@@ -136,7 +124,7 @@ class Delta final : public BatchTransform {
       Sum(now, 1, next, next);
       RILL_RETURN_IF_ERROR(batch->Set(key.next, std::move(next)));
       if (!options_.drop_delta) continue;
-      RILL_RETURN_IF_ERROR(DeleteLeaf(key.delta, batch));
+      RILL_RETURN_IF_ERROR(DeleteEntry(key.delta, batch));
     }
     return absl::OkStatus();
   }

@@ -172,6 +172,11 @@ absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   }
   RILL_RETURN_IF_ERROR(batch->Set(keys_.out_key, std::move(out)))
       << "in " << name();
+  // After the joined leaf has its place: a dictionary that holds it stays.
+  for (const std::string& key : keys_.in_keys) {
+    if (!keys_.del_keys) break;
+    RILL_RETURN_IF_ERROR(transforms_internal::DropEmptyAround(key, batch));
+  }
   return absl::OkStatus();
 }
 

@@ -22,7 +22,8 @@ namespace rill {
 
 // Transforms that make one leaf of several, after reads and beside an
 // environment. There keys are those of the root, and what is below next is
-// joined as well. Dimensions are those of a row and count from the back.
+// joined as well. Dimensions are those of a row and count from the back. A
+// dictionary that holds nothing after del_keys goes too.
 //
 // Shapes: row shapes and dtypes that fit; any batch shape. The result is
 //   bounded if all leaves are, by the least low and the greatest high.

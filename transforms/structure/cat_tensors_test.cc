@@ -99,6 +99,22 @@ TEST(CatTensorsTest, OldLeavesGoUnlessTheyAreToStay) {
   EXPECT_THAT(batch.Keys(), ElementsAre("b"));
 }
 
+TEST(CatTensorsTest, DictionariesThatAreEmptyThenGo) {
+  for (const char* out : {"both", "in/both"}) {
+    TensorDict batch = TwoRows();
+    for (const char* key : {"a", "b"}) {
+      RILL_ASSERT_OK(batch.Rename(key, std::string("in/deep/") + key));
+    }
+    RILL_ASSERT_OK(
+        (*CatTensors::Create(
+             {.in_keys = {"in/deep/a", "in/deep/b"}, .out_key = out}))
+            ->Forward(&batch, nullptr));
+    EXPECT_THAT(batch.LeafKeys(), ElementsAre(out));
+    EXPECT_FALSE(batch.Contains("in/deep"));
+    EXPECT_EQ(batch.Contains("in"), batch.Contains("in/both"));
+  }
+}
+
 TEST(CatTensorsTest, OtherDimensionsThanTheLast) {
   TensorDict batch = BatchOf(*Tensor::From<int32_t>({1, 2, 3, 4}, {1, 2, 2}),
                              *Tensor::From<int32_t>({5, 6}, {1, 1, 2}));

@@ -64,4 +64,20 @@ absl::Status CheckHas(absl::string_view caller, absl::string_view top,
                   absl::StrJoin(keys, ", "), "]");
 }
 
+absl::Status DropEmptyAround(absl::string_view key, TensorDict* batch) {
+  for (size_t slash = key.rfind('/'); slash != absl::string_view::npos;
+       slash = key.rfind('/')) {
+    key = key.substr(0, slash);
+    const TensorDict* const parent = batch->FindDict(key);
+    if (parent == nullptr || !parent->empty()) break;
+    RILL_RETURN_IF_ERROR(batch->Delete(key));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DeleteEntry(absl::string_view key, TensorDict* batch) {
+  RILL_RETURN_IF_ERROR(batch->Delete(key));
+  return DropEmptyAround(key, batch);
+}
+
 }  // namespace rill::transforms_internal

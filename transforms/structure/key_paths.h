@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/specs/spec.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill::transforms_internal {
 
@@ -36,6 +37,12 @@ TensorDictSpec KeptPart(const TensorDictSpec& spec,
 // NOT_FOUND lists the keys there are, unless something is at or below `top`.
 absl::Status CheckHas(absl::string_view caller, absl::string_view top,
                       const TensorDictSpec& spec);
+
+// Drops the dictionaries around `key` that hold nothing, from the inside out,
+// after the entry of that key has gone. No spec knows an empty dictionary.
+// DeleteEntry deletes the entry first: NOT_FOUND where there is none.
+absl::Status DropEmptyAround(absl::string_view key, TensorDict* batch);
+absl::Status DeleteEntry(absl::string_view key, TensorDict* batch);
 
 }  // namespace rill::transforms_internal
 

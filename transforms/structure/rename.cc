@@ -132,7 +132,10 @@ absl::Status Rename::RenameOne(absl::string_view from, const std::string& to,
                                bool is_own, TensorDict* batch) const {
   if (from == to) return absl::OkStatus();
   // The entry moves with all below it, and no byte is copied.
-  if (!create_copy_) return batch->Rename(from, to);
+  if (!create_copy_) {
+    RILL_RETURN_IF_ERROR(batch->Rename(from, to));
+    return transforms_internal::DropEmptyAround(from, batch);
+  }
   if (const Tensor* const leaf = batch->Find(from);
       is_own && leaf != nullptr && leaf->is_host()) {
     return MapLeaf(*rows().map, from, to, /*is_in_place=*/false, batch);

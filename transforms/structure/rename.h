@@ -19,8 +19,8 @@ namespace rill {
 
 // Entries get other keys after a read: in_keys[i] becomes out_keys[i]; before a
 // write out_keys_inv[i] becomes in_keys_inv[i]. An entry of any kind, also a
-// whole dictionary; what stood at the new key is replaced. TorchRL's
-// RenameTransform.
+// whole dictionary; what stood at the new key is replaced. A dictionary that
+// holds nothing afterwards goes. TorchRL's RenameTransform.
 //
 // Beside an environment a leaf is renamed at the root and below next. Flags,
 // rewards and the action can only be copied there, and there are no inverse

@@ -14,6 +14,7 @@ namespace {
 
 using transforms_internal::CheckHas;
 using transforms_internal::CheckSomeKeys;
+using transforms_internal::DeleteEntry;
 using transforms_internal::IsAtOrBelowAny;
 using transforms_internal::IsFixedInSteps;
 using transforms_internal::IsFlag;
@@ -110,7 +111,7 @@ bool Exclude::Drops(absl::string_view key) const {
 absl::Status Exclude::DropFrom(TensorDict* batch) const {
   for (const std::string& key : options_.excluded_keys) {
     if (!batch->Contains(key)) continue;
-    RILL_RETURN_IF_ERROR(batch->Delete(key)) << "in Exclude";
+    RILL_RETURN_IF_ERROR(DeleteEntry(key, batch)) << "in Exclude";
   }
   return absl::OkStatus();
 }

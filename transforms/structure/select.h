@@ -65,7 +65,8 @@ class Select final : public BatchTransform,
 };
 
 // Drops some entries, the others stay; keys that are missing are ignored. A key
-// may name a dictionary. TorchRL's ExcludeTransform.
+// may name a dictionary. One that holds nothing afterwards goes too. TorchRL's
+// ExcludeTransform.
 //
 // Beside an environment a key is that of the root and of the leaf below next;
 // it must be there (NOT_FOUND), and no flag, reward or action.

@@ -158,6 +158,20 @@ TEST(ExcludeTest, DropsOnOneSideAndIgnoresWhatIsMissing) {
   }
 }
 
+TEST(ExcludeTest, DictionariesThatAreEmptyThenGoToo) {
+  for (const bool inverse : {false, true}) {
+    auto exclude = *Exclude::Create(
+        {.excluded_keys = {"next/info/a", "info/a", "info/b"},
+         .inverse = inverse});
+    TensorDict batch = Batch();
+    RILL_ASSERT_OK(inverse ? exclude->Inverse(&batch, nullptr)
+                           : exclude->Forward(&batch, nullptr));
+    EXPECT_FALSE(batch.Contains("info"));
+    EXPECT_TRUE(batch.Contains("next/info/b"));
+    ExpectPlanIsForward(*exclude);
+  }
+}
+
 TEST(ExcludeTest, StepsLoseBothTwins) {
   EXPECT_THAT(
       StepKeys(**Exclude::Create({.excluded_keys = {"info", "next/extra"}})),
@@ -215,6 +229,21 @@ TEST(RenameTest, EntriesMoveAndReplaceWhatStoodThere) {
               IsOkAndHolds(true));
   ExpectPlanIsForward(**Rename::Create(
       {.in_keys = {"info", "next/extra"}, .out_keys = {"extra", "last"}}));
+}
+
+TEST(RenameTest, DictionariesThatAreEmptyThenGo) {
+  auto rename = *Rename::Create({.in_keys = {"info/a", "info/b"},
+                                 .out_keys = {"a", "deep/b"},
+                                 .in_keys_inv = {"info/a", "b"},
+                                 .out_keys_inv = {"a", "deep/b"}});
+  TensorDict batch = Batch();
+  RILL_ASSERT_OK(rename->Forward(&batch, nullptr));
+  EXPECT_FALSE(batch.Contains("info"));
+  EXPECT_TRUE(batch.Contains("deep/b"));
+  ExpectPlanIsForward(*rename);
+  RILL_ASSERT_OK(rename->Inverse(&batch, nullptr));
+  EXPECT_FALSE(batch.Contains("deep"));
+  EXPECT_TRUE(batch.Contains("info/a"));
 }
 
 TEST(RenameTest, CopiesHaveBytesOfTheirOwn) {

@@ -13,12 +13,14 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/structure/key_paths.h"
 
 namespace rill {
 namespace {
 
 using transforms_internal::AddLeaf;
 using transforms_internal::CheckKeys;
+using transforms_internal::CheckLeaves;
 using transforms_internal::FindSpec;
 using transforms_internal::ReadLeaf;
 using transforms_internal::UpdateLeaf;
@@ -147,6 +149,8 @@ absl::Status RowwiseTransform::MapLeaves(
 
 absl::Status RowwiseTransform::Forward(TensorDict* batch,
                                        TensorDict* /*state*/) const {
+  RILL_RETURN_IF_ERROR(
+      CheckLeaves(name(), rows_.in_keys, rows_.out_keys, *batch));
   for (size_t i = 0; i < rows_.in_keys.size(); ++i) {
     RILL_RETURN_IF_ERROR(MapLeaf(*rows_.map, rows_.in_keys[i], OutKey(i),
                                  /*is_in_place=*/true, batch));
@@ -156,6 +160,7 @@ absl::Status RowwiseTransform::Forward(TensorDict* batch,
 
 absl::Status RowwiseTransform::Inverse(TensorDict* batch,
                                        TensorDict* /*state*/) const {
+  RILL_RETURN_IF_ERROR(CheckLeaves(name(), rows_.in_keys_inv, {}, *batch));
   for (const std::string& key : rows_.in_keys_inv) {
     // Never in place: bytes before a write are the writer's.
     RILL_RETURN_IF_ERROR(

@@ -165,19 +165,28 @@ absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   RILL_ASSIGN_OR_RETURN(Tensor out, spare_.Take(joined.dtype, shape));
   add(out, joined.shape);
   Join(leaves, 0, rows);
+  const absl::Span<const std::string> dropped =
+      keys_.del_keys ? keys_.in_keys : absl::Span<const std::string>();
+  const auto drop_empty = [&]() -> absl::Status {
+    for (const std::string& key : dropped) {
+      RILL_RETURN_IF_ERROR(transforms_internal::DropEmptyAround(key, batch));
+    }
+    return absl::OkStatus();
+  };
   // Deleted only after the join: an error before it leaves the batch whole.
-  for (const std::string& key : keys_.in_keys) {
-    if (!keys_.del_keys) break;
+  for (const std::string& key : dropped) {
     RILL_RETURN_IF_ERROR(batch->Delete(key)) << "in " << name();
   }
+  // A dictionary at out_key may have held nothing else. One that holds the
+  // joined leaf stays, so the others go afterwards.
+  if (batch->FindDict(keys_.out_key) != nullptr) {
+    RILL_RETURN_IF_ERROR(drop_empty());
+  }
+  RILL_RETURN_IF_ERROR(
+      transforms_internal::CheckNoDict(name(), keys_.out_key, *batch));
   RILL_RETURN_IF_ERROR(batch->Set(keys_.out_key, std::move(out)))
       << "in " << name();
-  // After the joined leaf has its place: a dictionary that holds it stays.
-  for (const std::string& key : keys_.in_keys) {
-    if (!keys_.del_keys) break;
-    RILL_RETURN_IF_ERROR(transforms_internal::DropEmptyAround(key, batch));
-  }
-  return absl::OkStatus();
+  return drop_empty();
 }
 
 absl::StatusOr<TensorDictSpec> JoinRows::ForwardSpec(

@@ -115,6 +115,26 @@ TEST(CatTensorsTest, DictionariesThatAreEmptyThenGo) {
   }
 }
 
+TEST(CatTensorsTest, AnOutKeyOfADictionaryWithOtherEntriesIsRefused) {
+  for (const bool has_other : {false, true}) {
+    TensorDict batch = TwoRows();
+    if (has_other) {
+      RILL_ASSERT_OK(batch.Set("in/other", *batch.Get("a")));
+    }
+    RILL_ASSERT_OK(batch.Rename("a", "in/deep/a"));
+    auto cat = *CatTensors::Create({.in_keys = {"in/deep/a", "b"},
+                                    .out_key = "in"});
+    const absl::Status status = cat->Forward(&batch, nullptr);
+    if (has_other) {
+      EXPECT_THAT(status, StatusIs(kInvalidArgument,
+                                   HasSubstr("\"in\": got a dictionary")));
+    } else {
+      RILL_EXPECT_OK(status);
+      EXPECT_THAT(batch.Keys(), ElementsAre("in"));
+    }
+  }
+}
+
 TEST(CatTensorsTest, OtherDimensionsThanTheLast) {
   TensorDict batch = BatchOf(*Tensor::From<int32_t>({1, 2, 3, 4}, {1, 2, 2}),
                              *Tensor::From<int32_t>({5, 6}, {1, 1, 2}));

@@ -7,6 +7,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/structure/strided_rows.h"
 
 namespace rill {
@@ -85,6 +86,8 @@ absl::StatusOr<LeafSpec> ExpandAs::Expanded(absl::string_view caller,
 }
 
 absl::Status ExpandAs::Forward(TensorDict* batch, TensorDict* /*state*/) const {
+  RILL_RETURN_IF_ERROR(
+      transforms_internal::CheckNoDict(name(), options_.out_key, *batch));
   RILL_ASSIGN_OR_RETURN(const Tensor from,
                         ReadLeaf(name(), options_.in_key, *batch));
   // The reference gives its shape alone; it may lie on a device.

@@ -2,6 +2,7 @@
 #include "rill/transforms/structure/key_paths.h"
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
@@ -62,6 +63,33 @@ absl::Status CheckHas(absl::string_view caller, absl::string_view top,
   }
   return NotFound(caller, ": no entry \"", top, "\", there are [",
                   absl::StrJoin(keys, ", "), "]");
+}
+
+absl::Status CheckNoDict(absl::string_view caller, absl::string_view key,
+                         const TensorDict& batch) {
+  const TensorDict* const dict = batch.FindDict(key);
+  if (dict == nullptr || dict->empty()) return absl::OkStatus();
+  return InvalidArgument(caller, ": \"", key,
+                         "\": got a dictionary, want a leaf or no entry");
+}
+
+absl::Status CheckLeaves(absl::string_view caller,
+                         absl::Span<const std::string> in_keys,
+                         absl::Span<const std::string> out_keys,
+                         const TensorDict& batch) {
+  for (const std::string& key : in_keys) {
+    if (batch.Find(key) != nullptr) continue;
+    // Get makes the message, and finds what is in a LazyStack.
+    const absl::Status status = batch.Get(key).status();
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat(caller, ": ", status.message()));
+    }
+  }
+  for (const std::string& key : out_keys) {
+    RILL_RETURN_IF_ERROR(CheckNoDict(caller, key, batch));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status DropEmptyAround(absl::string_view key, TensorDict* batch) {

@@ -12,6 +12,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/rows/row_steps.h"
+#include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/structure/strided_rows.h"
 
 namespace rill {
@@ -171,6 +172,8 @@ class ReshapeRows final : public RowwiseTransform {
 
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaves(
+        name(), rows().in_keys, rows().out_keys, *batch));
     for (size_t i = 0; i < rows().in_keys.size(); ++i) {
       const std::string& in = rows().in_keys[i];
       const std::string& out =
@@ -189,6 +192,8 @@ class ReshapeRows final : public RowwiseTransform {
 
   absl::Status Inverse(TensorDict* batch,
                        TensorDict* /*state*/) const override {
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaves(
+        name(), rows().in_keys_inv, {}, *batch));
     for (const std::string& key : rows().in_keys_inv) {
       RILL_RETURN_IF_ERROR(ReshapeLeaf(*rows().inverse, key, key, batch))
           << "in " << name();

@@ -135,6 +135,36 @@ TEST(ObservationNormTest, RowsOfAnotherNumberOfElementsAreRefused) {
   EXPECT_THAT(norm->PlanSteps(TedSpec()).status(), StatusIs(kInvalidArgument));
 }
 
+TEST(ObservationNormTest, AMissingKeyLeavesTheBatchAsItWas) {
+  auto norm =
+      *ObservationNorm::Create({.loc = {1},
+                                .scale = {2},
+                                .in_keys = {"observation", "missing"},
+                                .in_keys_inv = {"observation", "missing"}});
+  TensorDict batch = BatchOf(*Tensor::From<float>({1, 2}, {1, 2}));
+  const auto is_named =
+      StatusIs(absl::StatusCode::kNotFound,
+               AllOf(HasSubstr("ObservationNorm"), HasSubstr("missing")));
+  EXPECT_THAT(norm->Forward(&batch, nullptr), is_named);
+  EXPECT_THAT(batch.Flat<float>("observation"),
+              IsOkAndHolds(ElementsAre(1, 2)));
+  EXPECT_THAT(norm->Inverse(&batch, nullptr), is_named);
+  EXPECT_THAT(batch.Flat<float>("observation"),
+              IsOkAndHolds(ElementsAre(1, 2)));
+}
+
+TEST(ObservationNormTest, AnOutKeyOfADictionaryIsRefused) {
+  auto norm = *ObservationNorm::Create(
+      {.loc = {1}, .scale = {2}, .out_keys = {"next"}});
+  const TensorDict before =
+      *TedSpec().Random({3}, Rng(1, RngStream::kUser), 0);
+  TensorDict batch = before;
+  EXPECT_THAT(norm->ForwardSpec(TedSpec()), StatusIs(kInvalidArgument));
+  EXPECT_THAT(norm->Forward(&batch, nullptr),
+              StatusIs(kInvalidArgument, HasSubstr("got a dictionary")));
+  RILL_EXPECT_OK(batch.CheckEqual(before));
+}
+
 // --- InitStats ---------------------------------------------------------------
 
 // Two passes over all values, in long double.

@@ -70,6 +70,13 @@ void FindFirstRows(int64_t length, absl::Span<const bool> done,
   }
 }
 
+absl::Status CheckFrame(absl::string_view caller, absl::string_view key,
+                        const LeafSpec& frame) {
+  if (frame.shape.num_elements() > 0) return absl::OkStatus();
+  return transforms_internal::Misfit(caller, key, frame,
+                                     "frames of at least one element");
+}
+
 }  // namespace
 
 CatFrames::CatFrames(const Options& options, StackFrames frames)
@@ -134,6 +141,8 @@ absl::StatusOr<Tensor> CatFrames::Stack(const std::string& key,
                                  newest.dtype(), newest.shape(), batch));
   const DType dtype = newest.dtype();
   const Shape frame = newest.shape().Suffix(batch.batch_shape().rank());
+  RILL_RETURN_IF_ERROR(
+      CheckFrame(kForward, key, LeafSpec::Unbounded(dtype, frame)));
   RILL_ASSIGN_OR_RETURN(const StackFrames::Layout layout,
                         frames_.LayoutOf(kForward, key, dtype, frame));
   RILL_ASSIGN_OR_RETURN(const std::byte* const pad,
@@ -192,6 +201,15 @@ absl::Status CatFrames::Forward(TensorDict* batch,
   return absl::OkStatus();
 }
 
+absl::StatusOr<LeafSpec> CatFrames::StackSpec(
+    absl::string_view caller, const std::string& key,
+    const TensorDictSpec& spec) const {
+  RILL_ASSIGN_OR_RETURN(const LeafSpec stack,
+                        frames_.StackSpec(caller, key, spec));
+  RILL_RETURN_IF_ERROR(CheckFrame(caller, key, *spec.Find(key)));
+  return stack;
+}
+
 absl::StatusOr<TensorDictSpec> CatFrames::ForwardSpec(
     const TensorDictSpec& spec) const {
   constexpr absl::string_view kCaller = "CatFrames::ForwardSpec";
@@ -201,7 +219,7 @@ absl::StatusOr<TensorDictSpec> CatFrames::ForwardSpec(
   for (size_t i = 0; i < options_.in_keys.size(); ++i) {
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec stack,
-        frames_.StackSpec(kCaller, options_.in_keys[i], spec));
+        StackSpec(kCaller, options_.in_keys[i], spec));
     RILL_RETURN_IF_ERROR(after.Set(OutKey(i), stack));
   }
   return after;
@@ -216,7 +234,7 @@ absl::Status CatFrames::PlanKey(size_t i, const TensorDictSpec& step,
     const std::string from = absl::StrCat(prefix, key);
     const std::string to = absl::StrCat(prefix, OutKey(i));
     RILL_ASSIGN_OR_RETURN(const LeafSpec stack,
-                          frames_.StackSpec(kPlanSteps, from, step));
+                          StackSpec(kPlanSteps, from, step));
     // Read and written leaf of each side: the four places of StepLeaf.
     AddLeaf(from, *step.Find(from), LeafUse::kRead, plan);
     RILL_RETURN_IF_ERROR(AddWritten(to, stack, plan));

@@ -45,7 +45,8 @@ namespace rill {
 // does.
 //
 // Shapes: leaves of any dtype, N times as long along `dim`; done bool [1]. For
-//   a dimension of its own unsqueeze the leaf before.
+//   a dimension of its own unsqueeze the leaf before. Frames without elements
+//   are refused.
 // Thread-safety: immutable; beside an environment the stack in the data is the
 //   state.
 // Cost: beside an environment one copy of the stack; after a read one copy of N
@@ -104,7 +105,10 @@ class CatFrames final : public BatchTransform, public StepTransform {
   absl::StatusOr<Tensor> Stack(const std::string& key,
                                absl::Span<const int64_t> first,
                                const TensorDict& batch) const;
-  // The one element that pads; null where a frame does.
+  // That of StackFrames, of frames with elements.
+  absl::StatusOr<LeafSpec> StackSpec(absl::string_view caller,
+                                     const std::string& key,
+                                     const TensorDictSpec& spec) const;
   absl::Status PlanKey(size_t i, const TensorDictSpec& step,
                        StepPlan* plan) const;
 

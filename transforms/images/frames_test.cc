@@ -294,6 +294,25 @@ TEST(CatFramesTest, FramesThatCannotBeJoinedAreErrors) {
               StatusIs(kInvalidArgument, HasSubstr("want one of uint8")));
 }
 
+TEST(CatFramesTest, FramesWithoutElementsAreErrors) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto frames, CatFrames::Create({}));
+  const TensorDictSpec spec =
+      PixelSpec(LeafSpec::Unbounded(DType::kUInt8, {3, 5, 0}));
+  EXPECT_THAT(
+      frames->ForwardSpec(spec),
+      StatusIs(kInvalidArgument,
+               AllOf(HasSubstr("CatFrames::ForwardSpec: \"pixels\": got"),
+                     HasSubstr("want frames of at least one element"))));
+  EXPECT_THAT(frames->PlanSteps(spec).status(), StatusIs(kInvalidArgument));
+  TensorDict batch({2});
+  RILL_ASSERT_OK(
+      batch.Set("pixels", *Tensor::Zeros(DType::kUInt8, {2, 3, 5, 0})));
+  RILL_ASSERT_OK(batch.Set("next/done", *Tensor::Zeros(DType::kBool, {2, 1})));
+  EXPECT_THAT(
+      frames->Forward(&batch, nullptr),
+      StatusIs(kInvalidArgument, HasSubstr("CatFrames::Forward: \"pixels\"")));
+}
+
 TEST(CatFramesTest, KeysBelowNextAreRefusedAloneBesideAnEnvironment) {
   for (const CatFrames::Options& options :
        std::vector<CatFrames::Options>{{.in_keys = {"next/pixels"}},

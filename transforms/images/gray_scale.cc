@@ -73,12 +73,13 @@ class GrayScaleMap final : public RowMap {
       });
       return value;
     };
-    if (rank < 3 || leaf.shape[rank - 3] != 3 ||
+    if (rank < 3 || leaf.shape[rank - 3] != 3 || leaf.shape[rank - 2] == 0 ||
+        leaf.shape[rank - 1] == 0 ||
         !WithPixel(leaf.dtype, [](auto) {})) {
       return transforms_internal::Misfit(
           leaf,
-          "uint8, float32 or float64 [..., 3, height, width]; ToTensorImage "
-          "puts the channels there");
+          "uint8, float32 or float64 [..., 3, height, width], both > 0; "
+          "ToTensorImage puts the channels there");
     }
     const Shape shape = leaf.shape.WithSize(rank - 3, 1);
     // Bounds of each element would give other bounds for each pixel; they are

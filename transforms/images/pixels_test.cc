@@ -178,7 +178,8 @@ TEST(ToTensorImageTest, WhatIsNoImageIsAnErrorThatNamesIt) {
   RILL_ASSERT_OK_AND_ASSIGN(auto to_image, ToTensorImage::Create({}));
   const LeafSpec flat = LeafSpec::Unbounded(DType::kUInt8, {4, 3});
   const LeafSpec complex = LeafSpec::Unbounded(DType::kComplex64, {4, 4, 3});
-  for (const LeafSpec& leaf : {flat, complex}) {
+  const LeafSpec narrow = LeafSpec::Unbounded(DType::kUInt8, {5, 0, 3});
+  for (const LeafSpec& leaf : {flat, complex, narrow}) {
     EXPECT_THAT(
         to_image->ForwardSpec(PixelSpec(leaf)),
         StatusIs(kInvalidArgument,
@@ -188,9 +189,12 @@ TEST(ToTensorImageTest, WhatIsNoImageIsAnErrorThatNamesIt) {
   TensorDict batch({2});
   RILL_ASSERT_OK(batch.Set("pixels", *Tensor::Zeros(DType::kUInt8, {2, 3})));
   EXPECT_EQ(to_image->Forward(&batch, nullptr).code(), kInvalidArgument);
-  EXPECT_EQ(Map<ToTensorImage>({}, *Tensor::Zeros(DType::kUInt8, {2, 4, 0, 3}))
-                .shape(),
-            Shape({2, 3, 4, 0}));
+  RILL_ASSERT_OK(
+      batch.Set("pixels", *Tensor::Zeros(DType::kUInt8, {2, 4, 0, 3})));
+  EXPECT_THAT(to_image->Forward(&batch, nullptr),
+              StatusIs(kInvalidArgument,
+                       AllOf(HasSubstr("ToTensorImage: \"pixels\": got"),
+                             HasSubstr("all > 0"))));
 }
 
 TEST(ToTensorImageTest, OptionsOutOfRangeAreNamed) {
@@ -344,6 +348,8 @@ TEST(GrayScaleTest, WhatIsNotOfThreeChannelsIsAnError) {
   RILL_ASSERT_OK_AND_ASSIGN(auto gray, GrayScale::Create({}));
   for (const LeafSpec& leaf :
        {kBytes, LeafSpec::Unbounded(DType::kUInt8, {3, 4}),
+        LeafSpec::Unbounded(DType::kUInt8, {3, 5, 0}),
+        LeafSpec::Unbounded(DType::kUInt8, {3, 0, 5}),
         LeafSpec::Unbounded(DType::kInt64, {3, 4, 4})}) {
     EXPECT_THAT(gray->ForwardSpec(PixelSpec(leaf)),
                 StatusIs(kInvalidArgument,

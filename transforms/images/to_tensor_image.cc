@@ -49,9 +49,12 @@ class TensorImageMap final : public RowMap {
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
     const int rank = leaf.shape.rank();
-    if (rank < 3 || !tensor_internal::HasArithmetic(leaf.dtype)) {
+    if (rank < 3 || leaf.shape.Suffix(rank - 3).num_elements() == 0 ||
+        !tensor_internal::HasArithmetic(leaf.dtype)) {
       return transforms_internal::Misfit(
-          leaf, "[..., height, width, channels] of a dtype with arithmetic");
+          leaf,
+          "[..., height, width, channels], all > 0, of a dtype with "
+          "arithmetic");
     }
     Shape shape = leaf.shape;
     if (IsTransposed(shape)) {

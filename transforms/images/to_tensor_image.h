@@ -18,7 +18,7 @@ namespace rill {
 // ToTensorImage. After reads: store bytes, a quarter of the floats.
 //
 // Shapes: leaves of at least three dimensions behind the batch's, of any dtype
-//   with arithmetic.
+//   with arithmetic. Images without elements are refused.
 // Thread-safety: immutable.
 // Numerics: x / 255 in float32 (float64 where the leaf is), rounded to `dtype`.
 // Cost: one pass over the image, by vectors for three channels of bytes. The

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -73,18 +74,21 @@ class RewardsToGo final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(const Tensor done, transforms_internal::ReadLeaf(
                                                  parts_.name, parts_.done_key,
                                                  DType::kBool, shape, *batch));
-    for (size_t i = 0; i < parts_.in_keys.size(); ++i) {
-      const std::string& key = parts_.in_keys[i];
+    // All sums are made before one is set: an out key may be another in key.
+    absl::InlinedVector<Tensor, 2> all;
+    for (const std::string& key : parts_.in_keys) {
       RILL_ASSIGN_OR_RETURN(const Tensor reward, transforms_internal::ReadLeaf(
                                                      parts_.name, key, *batch));
       RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
           parts_.name, key, reward, reward.dtype(), shape));
       // A tensor of its own: the rewards may be read under another key, or by
       // the caller that made the batch.
-      Tensor sums;
-      RILL_RETURN_IF_ERROR(RewardToGo(reward, done, parts_.gamma, &sums))
+      RILL_RETURN_IF_ERROR(
+          RewardToGo(reward, done, parts_.gamma, &all.emplace_back()))
           << parts_.name << ": \"" << key << "\"";
-      RILL_RETURN_IF_ERROR(batch->Set(OutKey(i), std::move(sums)));
+    }
+    for (size_t i = 0; i < all.size(); ++i) {
+      RILL_RETURN_IF_ERROR(batch->Set(OutKey(i), std::move(all[i])));
     }
     return absl::OkStatus();
   }

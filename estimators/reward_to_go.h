@@ -27,7 +27,8 @@ struct Reward2Go {
   struct Options {
     double gamma = 1;  // In [0, 1].
     std::vector<std::string> in_keys = {"next/reward"};
-    // For each of in_keys; empty: in_keys.
+    // For each of in_keys; empty: in_keys. One may be another of in_keys: all
+    // rewards are summed before a sum is set.
     std::vector<std::string> out_keys = {};
     std::string done_key = "next/done";
   };

@@ -290,6 +290,19 @@ TEST(RewardToGoTest, Reward2GoSumsBeforeWritesOnly) {
               IsOkAndHolds(ElementsAre(1, 0, 2, 4, 4)));
 }
 
+TEST(RewardToGoTest, AnOutKeyMayBeAnotherInKey) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto to_go, Reward2Go::Create({.in_keys = {"next/reward", "b"},
+                                     .out_keys = {"b", "c"}}));
+  TensorDict batch = FiveRewards({1, 1, 1, 1, 1}, std::vector<bool>(5));
+  RILL_ASSERT_OK(
+      batch.Set("b", *Tensor::From<float>({10, 0, 0, 10, 10}, {5, 1})));
+  RILL_ASSERT_OK(to_go->Inverse(&batch, nullptr));
+  EXPECT_THAT(batch.Flat<float>("b"), IsOkAndHolds(ElementsAre(5, 4, 3, 2, 1)));
+  EXPECT_THAT(batch.Flat<float>("c"),
+              IsOkAndHolds(ElementsAre(30, 20, 20, 20, 10)));
+}
+
 TEST(RewardToGoTest, BadOptionsAndBatchesAreNamed) {
   EXPECT_THAT(Reward2Go::Create({.gamma = 1.5}),
               StatusIs(kInvalidArgument, HasSubstr("gamma: got 1.5")));

@@ -257,7 +257,7 @@ class ClipMap final : public StepMap {
       return LeafSpec::Bounded(leaf.dtype, leaf.shape, low, high);
     }
     return leaf.MapBounds([&](double bound) {
-      return std::min(std::max(bound, step().low), step().high);
+      return std::min(std::max(bound, low), high);
     });
   }
 

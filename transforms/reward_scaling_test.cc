@@ -69,7 +69,7 @@ TEST(RewardScalingTest, ScalesAfterAStep) {
               IsOkAndHolds(ElementsAre(3, 5)));
 }
 
-TEST(RewardScalingTest, StandardNormalTurnsTheFormulaRound) {
+TEST(RewardScalingTest, T7_StandardNormalTurnsTheFormulaRound) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto scaling,
       RewardScaling::Create({.scale = 2, .loc = 1, .standard_normal = true}));

@@ -37,6 +37,7 @@
 #include "rill/transforms/structure/dtype_cast.h"
 #include "rill/transforms/structure/rename.h"
 #include "rill/transforms/structure/select.h"
+#include "rill/transforms/values/unary.h"
 
 namespace rill {
 namespace {
@@ -456,6 +457,29 @@ TEST(FusedGatherTest, ChainsInsideChainsAreParts) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto rewards,
                             batch.Flat<float>("next/reward"));
   for (const float reward : rewards) EXPECT_EQ(reward, 0);
+}
+
+TEST(FusedGatherTest, AnErrorNamesTheTransformAndItsPlace) {
+  for (const bool is_fused : {true, false}) {
+    Transforms inner, outer;
+    inner.push_back(*Unary::Create(
+        {.in_keys = {"observation"},
+         .fn = [](const BoundLeaf&, const BoundLeaf&) {
+           return absl::InternalError("no");
+         }}));
+    outer.push_back(std::make_unique<OneStep>(RowStep{.scale = {2}},
+                                              "observation", "observation"));
+    outer.push_back(*Compose::Create(std::move(inner)));
+    if (!is_fused) outer.push_back(Nothing());
+    auto buffer = MakeBuffer(FilledStorages()[0], std::move(outer));
+    EXPECT_EQ(buffer->GetStats().is_fused, is_fused);
+    EXPECT_THAT(buffer->Sample().status(),
+                StatusIs(absl::StatusCode::kInternal,
+                         HasSubstr("\"observation\": no; in transform 0 "
+                                   "(Unary) of Compose")));
+    EXPECT_THAT(buffer->Sample().status().message(),
+                HasSubstr("in transform 1 (Compose) of Compose"));
+  }
 }
 
 TEST(FusedGatherTest, AChainThatCannotWorkIsRefusedWhenItIsMade) {

@@ -15,7 +15,8 @@ namespace rill {
 // TorchRL's GrayScale.
 //
 // Shapes: leaves [..., 3, H, W] of uint8, float32 or float64, which become
-//   [..., 1, H, W], H and W > 0: behind ToTensorImage, or images that are stored so.
+//   [..., 1, H, W], H and W > 0: behind ToTensorImage, or images that are
+//   stored so.
 // Thread-safety: immutable.
 // Numerics: torch's, bit for bit: in float32 (float64 where the leaf is), each
 //   product and sum rounded; uint8 is cut, so that white becomes 254.

@@ -5,26 +5,35 @@
 // transforms after that.
 #include "rill/transforms/rows/gather_plan.h"
 
+#include <cstddef>
+#include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/transforms/compose.h"
 
 namespace rill {
 namespace {
 
-// Extends `plan` and `spec` by `transforms`. False where one of them cannot be
+// Extends `plan` and `spec` by `transforms`, a chain at `outer`. False where one of them cannot be
 // part of a gather; both are then useless.
 absl::StatusOr<bool> ExtendAll(
     absl::Span<const std::unique_ptr<BatchTransform>> transforms,
-    TensorDictSpec* spec, GatherPlan* plan) {
-  for (const std::unique_ptr<BatchTransform>& transform : transforms) {
+    absl::string_view outer, TensorDictSpec* spec, GatherPlan* plan) {
+  for (size_t i = 0; i < transforms.size(); ++i) {
+    const std::unique_ptr<BatchTransform>& transform = transforms[i];
+    const std::string place = absl::StrCat(
+        "transform ", i, " (", transform->name(), ") of Compose", outer);
     // A chain inside a chain is flattened: its transforms are links by
     // themselves.
     if (const auto* chain = dynamic_cast<const Compose*>(transform.get())) {
-      RILL_ASSIGN_OR_RETURN(const bool is_part,
-                            ExtendAll(chain->transforms(), spec, plan));
+      RILL_ASSIGN_OR_RETURN(
+          const bool is_part,
+          ExtendAll(chain->transforms(), absl::StrCat("; in ", place), spec,
+                    plan));
       if (!is_part) return false;
       continue;
     }
@@ -37,6 +46,10 @@ absl::StatusOr<bool> ExtendAll(
     }
     RILL_ASSIGN_OR_RETURN(*spec, transform->ForwardSpec(*spec));
     link->Extend(plan);
+    // Maps that were there before keep their places.
+    for (GatherPlan::Leaf& leaf : plan->leaves) {
+      leaf.places.resize(leaf.maps.size(), place);
+    }
   }
   return true;
 }
@@ -52,7 +65,7 @@ absl::StatusOr<std::optional<GatherPlan>> PlanGather(
   }
   TensorDictSpec spec = sample;
   RILL_ASSIGN_OR_RETURN(const bool is_part,
-                        ExtendAll(transforms, &spec, &plan));
+                        ExtendAll(transforms, "", &spec, &plan));
   if (!is_part) return std::nullopt;
   // The sample's own leaves (`added`) are not rows of the storage, so no map
   // can be applied to them on the way. A plan has them unchanged or is none.

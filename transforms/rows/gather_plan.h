@@ -24,6 +24,9 @@ struct GatherPlan {
     std::string key;   // In the batch.
     std::string from;  // Of the rows.
     std::vector<std::shared_ptr<const RowMap>> maps = {};
+    // For errors of each map: "transform 0 (Clip) of Compose". PlanGather adds
+    // them.
+    std::vector<std::string> places = {};
     // The argument of Extend: the leaf as it is before the transform.
     LeafSpec spec = {};
   };

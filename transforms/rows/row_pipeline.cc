@@ -34,7 +34,9 @@ int64_t NumIn(int64_t bytes, int64_t each) {
 }  // namespace
 
 absl::StatusOr<RowPipeline> RowPipeline::Create(
-    const LeafSpec& from, std::vector<std::shared_ptr<const RowMap>> maps) {
+    const LeafSpec& from, std::vector<std::shared_ptr<const RowMap>> maps,
+    std::vector<std::string> places) {
+  places.resize(maps.size());
   RowPipeline pipeline;
   const bool is_flat =
       absl::c_all_of(maps, [](const auto& map) { return map->is_flat(); });
@@ -46,11 +48,12 @@ absl::StatusOr<RowPipeline> RowPipeline::Create(
   // wider on the way.
   int64_t widest = PieceBytes(leaf, is_flat);
   pipeline.from_bytes_ = widest;
-  for (std::shared_ptr<const RowMap>& map : maps) {
-    RILL_ASSIGN_OR_RETURN(LeafSpec after, map->MapSpec(leaf));
+  for (size_t i = 0; i < maps.size(); ++i) {
+    RILL_ASSIGN_OR_RETURN(LeafSpec after, maps[i]->MapSpec(leaf));
     // A flat map is handed elements: their shape is [].
     pipeline.stages_.push_back(
-        {std::move(map), leaf.dtype, is_flat ? Shape() : leaf.shape});
+        {std::move(maps[i]), leaf.dtype, is_flat ? Shape() : leaf.shape,
+         std::move(places[i])});
     leaf = std::move(after);
     widest = std::max(widest, PieceBytes(leaf, is_flat));
   }
@@ -109,8 +112,12 @@ absl::Status RowPipeline::RunPiece(int64_t count, const std::byte* from,
         return absl::OkStatus();
       }
     }
-    RILL_RETURN_IF_ERROR(
-        stage.map->MapRows(stage.dtype, stage.shape, count, from, result));
+    absl::Status status =
+        stage.map->MapRows(stage.dtype, stage.shape, count, from, result);
+    if (!status.ok()) {
+      if (stage.place.empty()) return status;
+      RILL_RETURN_IF_ERROR(std::move(status)) << "in " << stage.place;
+    }
     from = result;
   }
   // It has none: the result lies in a buffer and is copied past the caches.

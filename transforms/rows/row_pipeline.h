@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,9 +26,11 @@ namespace rill {
 class RowPipeline {
  public:
   // Rows of `from` through at least one map. INVALID_ARGUMENT names what the
-  // first map that cannot take them wants.
+  // first map that cannot take them wants. Errors of a map end with its place,
+  // where there is one for each.
   static absl::StatusOr<RowPipeline> Create(
-      const LeafSpec& from, std::vector<std::shared_ptr<const RowMap>> maps);
+      const LeafSpec& from, std::vector<std::shared_ptr<const RowMap>> maps,
+      std::vector<std::string> places = {});
 
   // For the rows that come out.
   const LeafSpec& spec() const { return spec_; }
@@ -56,6 +59,7 @@ class RowPipeline {
     std::shared_ptr<const RowMap> map;
     DType dtype;  // Before it.
     Shape shape;
+    std::string place;
   };
 
   RowPipeline() = default;

@@ -42,8 +42,8 @@ absl::Status CheckHas(absl::string_view caller, absl::string_view top,
 // entries is there, which it would replace.
 absl::Status CheckNoDict(absl::string_view caller, absl::string_view key,
                          const TensorDict& batch);
-// Before the first leaf changes: NOT_FOUND unless the batch has all in_keys, and
-// CheckNoDict of each of out_keys.
+// Before the first leaf changes: NOT_FOUND unless the batch has all in_keys,
+// and CheckNoDict of each of out_keys.
 absl::Status CheckLeaves(absl::string_view caller,
                          absl::Span<const std::string> in_keys,
                          absl::Span<const std::string> out_keys,

@@ -23,7 +23,9 @@ namespace rill {
 // for what it changes and never writes into those that it finds. So a call
 // gives the whole new state or leaves the old one, and nothing else is copied.
 //
-// With an error the batch may be half changed and is to be dropped.
+// With an error the batch may be half changed and is to be dropped: leaves that
+// were mapped before the one that failed stay mapped. A missing leaf changes
+// nothing in a transform by rows (RowwiseTransform) of listed keys.
 //
 // Shapes: any batch shape.
 // Thread-safety: immutable. A caller serialises calls that share a state.

@@ -327,6 +327,7 @@ TEST(RewardToGoTest, BadOptionsAndBatchesAreNamed) {
 
 INSTANTIATE_TRANSFORM_CONFORMANCE(Gae, UnderTest<GAE>({.average_gae = true}));
 INSTANTIATE_TRANSFORM_CONFORMANCE(Td0, UnderTest<TD0Estimator>({}));
+INSTANTIATE_TRANSFORM_CONFORMANCE(Td1, UnderTest<TD1Estimator>({}));
 INSTANTIATE_TRANSFORM_CONFORMANCE(TdLambda, UnderTest<TDLambdaEstimator>({}));
 INSTANTIATE_TRANSFORM_CONFORMANCE(VTrace, UnderTest<VTrace>({}));
 INSTANTIATE_TRANSFORM_CONFORMANCE(Reward2Go, UnderTest<Reward2Go>({}));

@@ -190,7 +190,8 @@ TEST(ActionScalingTest, ActionsOfAnotherKindAreErrors) {
 
 TransformUnderTest InABuffer(const ActionScaling::Options& options) {
   return {.make = [options] { return *ActionScaling::Create(options); },
-          .batch_spec = SpecWith(Pair())};
+          .batch_spec = SpecWith(Pair()),
+          .inverse_tolerance = 1e-6};
 }
 
 StepTransformUnderTest BesideAnEnvironment(

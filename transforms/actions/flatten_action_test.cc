@@ -141,6 +141,15 @@ INSTANTIATE_TRANSFORM_CONFORMANCE(FlattenReads, InABuffer(Grid({2, 3}), {}));
 INSTANTIATE_TRANSFORM_CONFORMANCE(FlattenBothWays,
                                   InABuffer(Grid({2, 6}),
                                             {.action_shape = {3, 2}}));
+INSTANTIATE_TRANSFORM_CONFORMANCE(
+    FlattenAndBack,
+    {.make =
+         [] {
+           return *FlattenAction::Create({.action_shape = {2, 3}});
+         },
+     .batch_spec = SpecWith(Grid({2, 3})),
+     .inverse_tolerance = 0,
+     .inverts_results = true});
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Flatten,
                                        BesideAnEnvironment(Grid({2, 3}), {}));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(

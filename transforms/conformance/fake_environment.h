@@ -3,6 +3,7 @@
 #define RILL_TRANSFORMS_CONFORMANCE_FAKE_ENVIRONMENT_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,6 +31,13 @@ class FakeEnvironment {
                                                 const StepTransform* transform);
 
   const StepPlan& plan() const { return plan_; }
+
+  // Goes on with another transform, which is equal to the first, and a state
+  // that was saved: what a load does. The transform must outlive the result.
+  void Load(const StepTransform* transform, TensorDict state) {
+    transform_ = transform;
+    state_ = std::move(state);
+  }
 
   // Next becomes the root, then the masked lanes are reset.
   absl::Status Reset(const std::vector<uint8_t>& mask);

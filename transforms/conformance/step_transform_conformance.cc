@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/conformance/step_transform_conformance.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -10,6 +15,7 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/batch_transform.h"
 #include "rill/transforms/conformance/fake_environment.h"
 
 namespace rill {
@@ -102,6 +108,81 @@ TEST_P(StepTransformConformanceTest, OldStatesStayAsTheyWere) {
   RILL_ASSERT_OK(environment.Reset({0, 1, 0}));
   RILL_ASSERT_OK(environment.Step());
   RILL_EXPECT_OK(old.CheckEqual(copy));
+}
+
+// A fresh transform has nothing of the first one but the state and the leaves.
+TEST_P(StepTransformConformanceTest, ALoadedStateGoesOnAsTheSavedOne) {
+  if (reads_clock()) return;
+  const auto a = MakeTransform();
+  const auto b = MakeTransform();
+  const auto fresh = MakeTransform();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto first, FakeEnvironment::Create(step_spec(), kLanes, kSeed, a.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto second,
+      FakeEnvironment::Create(step_spec(), kLanes, kSeed, b.get()));
+  for (FakeEnvironment* environment : {&first, &second}) {
+    RILL_ASSERT_OK(environment->Reset({1, 1, 1}));
+    RILL_ASSERT_OK(environment->Step());
+    RILL_ASSERT_OK(environment->Reset({0, 1, 0}));
+    RILL_ASSERT_OK(environment->Step());
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict initial, a->InitialState(kLanes));
+  RILL_EXPECT_OK(CheckTransformState(a->name(), initial, first.state()));
+  TensorDict saved;
+  for (const std::string& key : first.state().LeafKeys()) {
+    RILL_ASSERT_OK_AND_ASSIGN(Tensor leaf, first.state().Find(key)->Clone());
+    RILL_ASSERT_OK(saved.Set(key, std::move(leaf)));
+  }
+  second.Load(fresh.get(), std::move(saved));
+  for (const std::vector<uint8_t>& mask :
+       std::vector<std::vector<uint8_t>>{{1, 0, 1}, {0, 0, 0}}) {
+    for (FakeEnvironment* environment : {&first, &second}) {
+      RILL_ASSERT_OK(environment->Reset(mask));
+      RILL_ASSERT_OK(environment->Step());
+    }
+    RILL_EXPECT_OK(first.step().CheckEqual(second.step()));
+    RILL_EXPECT_OK(
+        first.environment_step().CheckEqual(second.environment_step()));
+    RILL_EXPECT_OK(first.state().CheckEqual(second.state()));
+  }
+}
+
+// Resets and steps of an environment of the caller's own; the steps.
+std::vector<TensorDict> StepsOf(const TensorDictSpec& spec,
+                                const StepTransform* transform) {
+  std::vector<TensorDict> steps;
+  auto environment = FakeEnvironment::Create(spec, kLanes, kSeed, transform);
+  RILL_EXPECT_OK(environment);
+  if (!environment.ok()) return steps;
+  for (const std::vector<uint8_t>& mask : std::vector<std::vector<uint8_t>>{
+           {1, 1, 1}, {0, 1, 0}, {0, 0, 0}, {1, 0, 1}}) {
+    RILL_EXPECT_OK(environment->Reset(mask));
+    RILL_EXPECT_OK(environment->Step());
+    auto step = environment->step().Clone();
+    RILL_EXPECT_OK(step);
+    if (step.ok()) steps.push_back(*std::move(step));
+  }
+  return steps;
+}
+
+TEST_P(StepTransformConformanceTest, ServesSeveralThreadsAtOnce) {
+  if (reads_clock()) return;
+  const auto transform = MakeTransform();
+  const std::vector<TensorDict> want = StepsOf(step_spec(), transform.get());
+  std::array<std::vector<TensorDict>, 8> made;
+  std::vector<std::thread> threads;
+  for (std::vector<TensorDict>& steps : made) {
+    threads.emplace_back(
+        [&] { steps = StepsOf(step_spec(), transform.get()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<TensorDict>& steps : made) {
+    ASSERT_EQ(steps.size(), want.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      RILL_EXPECT_OK(steps[i].CheckEqual(want[i])) << i;
+    }
+  }
 }
 
 }  // namespace

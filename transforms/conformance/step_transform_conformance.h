@@ -16,6 +16,8 @@ struct StepTransformUnderTest {
   // A fresh one; all are equal.
   std::function<std::unique_ptr<StepTransform>()> make;
   TensorDictSpec step_spec;  // Of whole steps before the transform.
+  // Values are those of a clock too: two runs differ.
+  bool reads_clock = false;
 };
 
 // The behaviour that transforms/step_transform.h promises.
@@ -27,6 +29,7 @@ class StepTransformConformanceTest
     return under_test_.make();
   }
   const TensorDictSpec& step_spec() const { return under_test_.step_spec; }
+  bool reads_clock() const { return under_test_.reads_clock; }
 
  private:
   StepTransformUnderTest under_test_;

@@ -18,10 +18,12 @@ namespace rill {
 struct TransformUnderTest {
   // A fresh one; all are equal.
   std::function<std::unique_ptr<BatchTransform>()> make;
-  TensorDictSpec batch_spec;  // Of the batches for Forward and Inverse.
+  TensorDictSpec batch_spec;  // Of the batches for Forward.
   // How far Inverse of Forward's result may be from the batch that Forward got:
   // a share of the value. None: Inverse does not undo Forward.
   std::optional<double> inverse_tolerance = std::nullopt;
+  // Inverse takes batches as Forward makes them, not as batch_spec says.
+  bool inverts_results = false;
   // Leaves that are not named in its options go through it.
   bool keeps_other_leaves = true;
   // Shapes of batches that it takes, beside [n]: some rows, two dimensions, no
@@ -38,6 +40,8 @@ class TransformConformanceTest
     return under_test_.make();
   }
   const TensorDictSpec& batch_spec() const { return under_test_.batch_spec; }
+  // Of the batches for Inverse.
+  TensorDictSpec inverse_batch_spec() const;
   const TransformUnderTest& under_test() const { return under_test_; }
   const std::vector<Shape>& shapes() const { return under_test_.shapes; }
 

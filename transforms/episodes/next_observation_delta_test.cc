@@ -116,6 +116,18 @@ TensorDictSpec StoredAndWritten() {
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     Observations, {.make = [] { return *NextObservationDelta::Create({}); },
                    .batch_spec = StoredAndWritten()});
+// float16 differences that are added to float32 and taken off again.
+INSTANTIATE_TRANSFORM_CONFORMANCE(
+    DifferencesAndBack,
+    {.make = [] { return *NextObservationDelta::Create({}); },
+     .batch_spec =
+         [] {
+           TensorDictSpec spec = StoredAndWritten();
+           spec.Erase("next/observation");
+           return spec;
+         }(),
+     .inverse_tolerance = 1e-3,
+     .inverts_results = true});
 
 }  // namespace
 }  // namespace rill

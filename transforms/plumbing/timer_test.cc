@@ -109,6 +109,7 @@ std::unique_ptr<StepTransform> MakeTimer() {
 }  // namespace
 
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Timer, {.make = MakeTimer,
-                                               .step_spec = TedSpec()});
+                                               .step_spec = TedSpec(),
+                                               .reads_clock = true});
 
 }  // namespace rill

@@ -182,6 +182,28 @@ INSTANTIATE_TRANSFORM_CONFORMANCE(
     Keyed, {.make = [] { return *DTypeCast::Create(kKeyed); },
             .batch_spec = DoubleSpec()});
 INSTANTIATE_TRANSFORM_CONFORMANCE(
+    ThereAndBack, {.make =
+                       [] {
+                         return *DTypeCast::Create(
+                             {.dtype_in = DType::kFloat64,
+                              .dtype_out = DType::kFloat32,
+                              .in_keys = {"observation", "action"},
+                              .in_keys_inv = {"observation", "action"}});
+                       },
+                   .batch_spec = DoubleSpec(),
+                   .inverse_tolerance = 1e-7,
+                   .inverts_results = true});
+INSTANTIATE_TRANSFORM_CONFORMANCE(DoublesThereAndBack,
+                                  {.make =
+                                       [] {
+                                         return *DoubleToFloat::Create(
+                                             {.in_keys = {"observation"},
+                                              .in_keys_inv = {"observation"}});
+                                       },
+                                   .batch_spec = DoubleSpec(),
+                                   .inverse_tolerance = 1e-7,
+                                   .inverts_results = true});
+INSTANTIATE_TRANSFORM_CONFORMANCE(
     All, {.make = [] { return *DoubleToFloat::Create({}); },
           .batch_spec = DoubleSpec()});
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(

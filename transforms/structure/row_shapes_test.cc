@@ -292,6 +292,16 @@ INSTANTIATE_TRANSFORM_CONFORMANCE(UnsqueezeAndBack,
                                        },
                                    .batch_spec = TedSpec(),
                                    .inverse_tolerance = 0});
+INSTANTIATE_TRANSFORM_CONFORMANCE(SqueezeAndBack,
+                                  {.make =
+                                       [] {
+                                         return *Squeeze::Create(
+                                             {.dim = -1,
+                                              .in_keys = {"next/reward"},
+                                              .in_keys_inv = {"next/reward"}});
+                                       },
+                                   .batch_spec = TedSpec(),
+                                   .inverse_tolerance = 0});
 INSTANTIATE_TRANSFORM_CONFORMANCE(PermuteAndBack,
                                   {.make =
                                        [] {

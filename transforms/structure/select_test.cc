@@ -397,6 +397,18 @@ INSTANTIATE_TRANSFORM_CONFORMANCE(
                  },
              .batch_spec = WithInfo()});
 INSTANTIATE_TRANSFORM_CONFORMANCE(
+    RenameAndBack,
+    {.make =
+         [] {
+           return *Rename::Create({.in_keys = {"info", "observation"},
+                                   .out_keys = {"data", "deep/state"},
+                                   .in_keys_inv = {"info", "observation"},
+                                   .out_keys_inv = {"data", "deep/state"}});
+         },
+     .batch_spec = WithInfo(),
+     .inverse_tolerance = 0,
+     .inverts_results = true});
+INSTANTIATE_TRANSFORM_CONFORMANCE(
     RenameACopy,
     {.make = [] { return *Rename::Create(kCopy); }, .batch_spec = WithInfo()});
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(

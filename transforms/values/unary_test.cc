@@ -127,6 +127,17 @@ INSTANTIATE_TRANSFORM_CONFORMANCE(
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     Negations, {.make = [] { return *Unary::Create(Negations()); },
                 .batch_spec = WithVectorAction()});
+INSTANTIATE_TRANSFORM_CONFORMANCE(NegationsAndBack,
+                                  {.make =
+                                       [] {
+                                         return *Unary::Create(
+                                             {.in_keys = {"observation"},
+                                              .in_keys_inv = {"observation"},
+                                              .fn = Negate,
+                                              .inv_fn = Negate});
+                                       },
+                                   .batch_spec = TedSpec(),
+                                   .inverse_tolerance = 0});
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
     Means, {.make = [] { return *Unary::Create(Means("observation", "mean")); },
             .step_spec = TedSpec()});

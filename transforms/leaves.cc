@@ -203,6 +203,14 @@ absl::Status AddWritten(absl::string_view key, const LeafSpec& leaf,
   return plan->spec.Set(key, leaf);
 }
 
+absl::Status AddNew(absl::string_view caller, absl::string_view key,
+                    const LeafSpec& leaf, StepPlan* plan) {
+  if (plan->spec.Find(key) == nullptr) return AddWritten(key, leaf, plan);
+  return InvalidArgument(caller, ": \"", key,
+                         "\": got steps with a leaf of this key, want none; "
+                         "set another key");
+}
+
 absl::Status AddFlag(absl::string_view caller, absl::string_view key,
                      LeafUse use, StepPlan* plan) {
   AddLeaf(key, LeafSpec::Binary({1}), use, plan);

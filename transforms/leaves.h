@@ -96,11 +96,15 @@ absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
 absl::StatusOr<int64_t> NumSteps(absl::string_view caller, const Shape& batch);
 
 // Adds a leaf of this layout to a StepTransform's plan. AddWritten also sets it
-// in the spec of the steps. AddFlag wants a flag of the steps (CheckIsFlag).
+// in the spec of the steps. AddNew is AddWritten of a leaf that the steps do not
+// have yet: INVALID_ARGUMENT where they do. AddFlag wants a flag of the steps
+// (CheckIsFlag).
 void AddLeaf(absl::string_view key, const LeafSpec& leaf, LeafUse use,
              StepPlan* plan);
 absl::Status AddWritten(absl::string_view key, const LeafSpec& leaf,
                         StepPlan* plan);
+absl::Status AddNew(absl::string_view caller, absl::string_view key,
+                    const LeafSpec& leaf, StepPlan* plan);
 absl::Status AddFlag(absl::string_view caller, absl::string_view key,
                      LeafUse use, StepPlan* plan);
 

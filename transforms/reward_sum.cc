@@ -16,6 +16,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+constexpr absl::string_view kPlanSteps = "RewardSum::PlanSteps";
+
 // sums[lane] = before[lane] + rewards[lane], in float32.
 template <typename Reward>
 void AddRewards(absl::Span<const float> before, const BoundLeaf& rewards,
@@ -51,25 +53,14 @@ class RewardSumTransform final : public StepTransform {
       const TensorDictSpec& step) const override {
     const std::string reward_key = absl::StrCat("next/", reward_key_);
     const std::string next_key = absl::StrCat("next/", key_);
-    RILL_ASSIGN_OR_RETURN(const LeafSpec reward,
-                          transforms_internal::FindSpec("RewardSum::PlanSteps",
-                                                        reward_key, step));
-    const bool is_float =
-        reward.dtype == DType::kFloat32 || reward.dtype == DType::kFloat64;
-    if (!is_float || reward.shape != Shape({1})) {
-      return InvalidArgument("RewardSum::PlanSteps: \"", reward_key, "\": got ",
-                             reward.ToString(),
-                             ", want float32[1] or float64[1]");
-    }
+    RILL_ASSIGN_OR_RETURN(
+        const LeafSpec reward,
+        transforms_internal::FindReward(kPlanSteps, reward_key, step));
     StepPlan plan = {.spec = step};
     // The root first: OnReset and OnStep find the leaves at these places.
     for (const std::string& key : {key_, next_key}) {
-      RILL_RETURN_IF_ERROR(
-          plan.spec.Set(key, LeafSpec::Unbounded(DType::kFloat32, {1})));
-      plan.leaves.push_back({.key = key,
-                             .dtype = DType::kFloat32,
-                             .shape = {1},
-                             .use = LeafUse::kWrite});
+      RILL_RETURN_IF_ERROR(transforms_internal::AddNew(
+          kPlanSteps, key, LeafSpec::Unbounded(DType::kFloat32, {1}), &plan));
     }
     plan.leaves.push_back(
         {.key = reward_key, .dtype = reward.dtype, .shape = {1}});

@@ -16,6 +16,7 @@ namespace rill {
 //
 // Shapes: `episode_reward` float32 [lanes, 1] at the root and below next; the
 //   reward float32 or float64 [lanes, 1].
+// Errors: a plan is INVALID_ARGUMENT where the steps already have a new key.
 // Thread-safety: immutable; the sum is in the data.
 // Numerics: one float32 addition a step.
 //

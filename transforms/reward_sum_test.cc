@@ -104,6 +104,14 @@ TEST(RewardSumTest, KeysMayBeNamed) {
                        HasSubstr("RewardSum::Create: sum_key")));
 }
 
+TEST(RewardSumTest, AKeyThatTheStepsHaveIsRefused) {
+  // Below next alone.
+  RILL_ASSERT_OK_AND_ASSIGN(auto sum, RewardSum::Create({.sum_key = "reward"}));
+  EXPECT_THAT(sum->PlanSteps(TedSpec()).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"next/reward\"")));
+}
+
 TEST(RewardSumTest, RewardOfAnotherShapeOrTypeIsRefusedNamingBoth) {
   RILL_ASSERT_OK_AND_ASSIGN(auto sum, RewardSum::Create({}));
   for (const LeafSpec& reward : {LeafSpec::Unbounded(DType::kFloat32, {3}),

@@ -46,12 +46,8 @@ class StepCounterTransform final : public StepTransform {
     // kNextCount.
     for (const std::string& key :
          {options_.step_count_key, Next(options_.step_count_key)}) {
-      RILL_RETURN_IF_ERROR(
-          plan.spec.Set(key, LeafSpec::Unbounded(DType::kInt64, {1})));
-      plan.leaves.push_back({.key = key,
-                             .dtype = DType::kInt64,
-                             .shape = {1},
-                             .use = LeafUse::kWrite});
+      RILL_RETURN_IF_ERROR(transforms_internal::AddNew(
+          kPlanSteps, key, LeafSpec::Unbounded(DType::kInt64, {1}), &plan));
     }
     // Without a limit no flag is touched, so the environment may have none.
     if (!options_.max_steps.has_value()) return plan;

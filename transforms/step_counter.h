@@ -19,6 +19,7 @@ namespace rill {
 //
 // Shapes: `step_count` int64 [lanes, 1] at the root and below next; the flags
 //   bool [lanes, 1].
+// Errors: a plan is INVALID_ARGUMENT where the steps already have a new key.
 // Thread-safety: immutable; the count is in the data.
 //
 // Example (StepCounterTest.Example runs it):

@@ -163,6 +163,13 @@ TEST(StepCounterTest, OptionsOutOfRangeAreNamed) {
               StatusIs(kInvalidArgument, HasSubstr("step_count_key")));
 }
 
+TEST(StepCounterTest, AKeyThatTheStepsHaveIsRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto counter, StepCounter::Create({.step_count_key = "observation"}));
+  EXPECT_THAT(counter->PlanSteps(TedSpec()).status(),
+              StatusIs(kInvalidArgument, HasSubstr("\"observation\"")));
+}
+
 TEST(StepCounterTest, FlagsOfAnotherShapeAreRefusedNamingBoth) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counter,
                             StepCounter::Create({.max_steps = 3}));

@@ -33,12 +33,14 @@ constexpr size_t kNext = 1;
 
 // The plan of a leaf that the transform adds at the root and below next, in
 // this order.
-absl::StatusOr<StepPlan> PlanNewLeaf(const std::string& key,
+absl::StatusOr<StepPlan> PlanNewLeaf(absl::string_view caller,
+                                     const std::string& key,
                                      const LeafSpec& leaf,
                                      const TensorDictSpec& step) {
   StepPlan plan = {.spec = step};
   for (const std::string& each : {key, absl::StrCat("next/", key)}) {
-    RILL_RETURN_IF_ERROR(transforms_internal::AddWritten(each, leaf, &plan));
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::AddNew(caller, each, leaf, &plan));
   }
   return plan;
 }
@@ -54,7 +56,8 @@ class InitTrackerTransform final : public StepTransform {
 
   absl::StatusOr<StepPlan> PlanSteps(
       const TensorDictSpec& step) const override {
-    return PlanNewLeaf(key_, LeafSpec::Binary({1}), step);
+    return PlanNewLeaf("InitTracker::PlanSteps", key_, LeafSpec::Binary({1}),
+                       step);
   }
 
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
@@ -96,7 +99,8 @@ class TrajCounterTransform final : public StepTransform {
 
   absl::StatusOr<StepPlan> PlanSteps(
       const TensorDictSpec& step) const override {
-    return PlanNewLeaf(key_, LeafSpec::Unbounded(DType::kInt64, {1}), step);
+    return PlanNewLeaf("TrajCounter::PlanSteps", key_,
+                       LeafSpec::Unbounded(DType::kInt64, {1}), step);
   }
 
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,

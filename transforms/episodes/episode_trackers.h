@@ -14,6 +14,7 @@ namespace rill {
 // after a step. TorchRL's InitTracker.
 //
 // Shapes: `init_key` bool [lanes, 1] at the root and below next.
+// Errors: a plan is INVALID_ARGUMENT where the steps already have a new key.
 // Thread-safety: immutable, without a state.
 //
 // Example (EpisodeTrackersTest.Example runs it):
@@ -35,6 +36,7 @@ struct InitTracker {
 // Shapes: `out_key` int64 [lanes, 1] at the root and below next.
 // State: "traj_count" int64 [], the number of trajectories so far. A load goes
 //   on with it.
+// Errors: a plan is INVALID_ARGUMENT where the steps already have a new key.
 // Thread-safety: immutable.
 // Cost: a step copies the numbers; no allocation once states come and go.
 //

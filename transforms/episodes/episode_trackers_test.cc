@@ -78,6 +78,18 @@ TEST(EpisodeTrackersTest, TrajectoriesHaveNumbersThatNeverComeAgain) {
               IsOkAndHolds(ElementsAre(6)));
 }
 
+TEST(EpisodeTrackersTest, AKeyThatTheStepsHaveIsRefused) {
+  const std::string key = "observation";
+  for (const auto& tracker :
+       {InitTracker::Create({.init_key = key}),
+        TrajCounter::Create({.out_key = key}),
+        TargetReturn::Create({.out_keys = {key}})}) {
+    RILL_ASSERT_OK(tracker);
+    EXPECT_THAT((*tracker)->PlanSteps(TedSpec()).status(),
+                StatusIs(kInvalidArgument, HasSubstr("\"observation\"")));
+  }
+}
+
 TEST(EpisodeTrackersTest, BadKeysAreNamed) {
   EXPECT_THAT(InitTracker::Create({.init_key = ""}),
               StatusIs(kInvalidArgument, HasSubstr("init_key")));

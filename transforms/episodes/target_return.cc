@@ -79,8 +79,8 @@ class TargetReturnTransform final : public StepTransform {
           transforms_internal::FindFloat(kPlan, options_.in_keys[i], step));
       const std::string& key = options_.out_keys[i];
       for (const std::string& each : {key, absl::StrCat("next/", key)}) {
-        RILL_RETURN_IF_ERROR(transforms_internal::AddWritten(
-            each, LeafSpec::Unbounded(reward.dtype, reward.shape), &plan));
+        RILL_RETURN_IF_ERROR(transforms_internal::AddNew(
+            kPlan, each, LeafSpec::Unbounded(reward.dtype, reward.shape), &plan));
       }
       transforms_internal::AddLeaf(options_.in_keys[i], reward, LeafUse::kRead,
                                    &plan);

@@ -18,6 +18,7 @@ namespace rill {
 //
 // Shapes: targets have the dtype and shape of their rewards, float32 or float64
 //   of any shape, at the root and below next.
+// Errors: a plan is INVALID_ARGUMENT where the steps already have a new key.
 // Thread-safety: immutable; what is left is in the data.
 //
 // Example (TargetReturnTest.Example runs it):

@@ -460,6 +460,18 @@ TEST(TimeMaxPoolTest, LeavesThatDoNotFitAreNamed) {
   }
 }
 
+TEST(TimeMaxPoolTest, ANewKeyThatTheStepsHaveIsRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto pool,
+                            TimeMaxPool::Create({.out_keys = {"done"}}));
+  EXPECT_THAT(pool->PlanSteps(TedSpec()).status(),
+              StatusIs(kInvalidArgument, HasSubstr("\"done\"")));
+  RILL_ASSERT_OK_AND_ASSIGN(pool, TimeMaxPool::Create({.num_steps = 3}));
+  TensorDictSpec spec = TedSpec();
+  RILL_ASSERT_OK(spec.Set("observation_before", LeafSpec::Binary({1})));
+  EXPECT_THAT(pool->PlanSteps(spec).status(),
+              StatusIs(kInvalidArgument, HasSubstr("\"observation_before\"")));
+}
+
 TEST(TimeMaxPoolTest, OptionsOutOfRangeAreNamed) {
   EXPECT_THAT(TimeMaxPool::Create({.num_steps = 0}),
               StatusIs(kInvalidArgument, HasSubstr("num_steps: got 0")));

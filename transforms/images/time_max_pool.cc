@@ -18,6 +18,7 @@ namespace rill {
 namespace {
 
 using transforms_internal::AddLeaf;
+using transforms_internal::AddNew;
 using transforms_internal::AddWritten;
 using transforms_internal::CheckRootKeys;
 using transforms_internal::Misfit;
@@ -181,13 +182,13 @@ class TimeMaxPoolTransform final : public StepTransform {
       const bool keeps = leaf == root && (leaf.domain == Domain::kBounded ||
                                           leaf.domain == Domain::kBinary);
       AddLeaf(from, leaf, LeafUse::kRead, plan);
-      RILL_RETURN_IF_ERROR(AddWritten(
-          to, keeps ? leaf : LeafSpec::Unbounded(leaf.dtype, leaf.shape),
-          plan));
+      const LeafSpec after =
+          keeps ? leaf : LeafSpec::Unbounded(leaf.dtype, leaf.shape);
+      RILL_RETURN_IF_ERROR(to == from ? AddWritten(to, after, plan)
+                                      : AddNew(kPlanSteps, to, after, plan));
       if (num_before() == 0) continue;
-      RILL_RETURN_IF_ERROR(AddWritten(absl::StrCat(to, "_before"),
-                                      LeafSpec::Unbounded(leaf.dtype, kept),
-                                      plan));
+      RILL_RETURN_IF_ERROR(AddNew(kPlanSteps, absl::StrCat(to, "_before"),
+                                  LeafSpec::Unbounded(leaf.dtype, kept), plan));
     }
     return absl::OkStatus();
   }

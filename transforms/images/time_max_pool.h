@@ -22,6 +22,7 @@ namespace rill {
 // next. So they are saved with the steps; a later transform may drop them.
 //
 // Shapes: leaves of uint8, float32 or float64, which keep their shape.
+// Errors: a plan is INVALID_ARGUMENT where the steps already have a new key.
 // Thread-safety: immutable; the state is in the data.
 // Numerics: a NaN stays as long as it is among the T.
 // Cost: O(T) a step, by vectors for uint8 and float32.

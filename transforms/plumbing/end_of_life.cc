@@ -59,8 +59,8 @@ class EndOfLifeTransform final : public StepTransform {
     RILL_RETURN_IF_ERROR(transforms_internal::AddFlag(
         kPlanSteps, Next(options_.done_key), LeafUse::kRead, &plan));
     for (const std::string& key : {options_.eol_key, Next(options_.eol_key)}) {
-      RILL_RETURN_IF_ERROR(
-          transforms_internal::AddWritten(key, LeafSpec::Binary({1}), &plan));
+      RILL_RETURN_IF_ERROR(transforms_internal::AddNew(
+          kPlanSteps, key, LeafSpec::Binary({1}), &plan));
     }
     return plan;
   }

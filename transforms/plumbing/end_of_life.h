@@ -17,6 +17,7 @@ namespace rill {
 //
 // Shapes: lives of any integer dtype, [lanes] or [lanes, 1]; flags bool
 //   [lanes, 1].
+// Errors: a plan is INVALID_ARGUMENT where the steps already have a new key.
 // Thread-safety: immutable.
 //
 // Example (EndOfLifeTest.Example runs it):

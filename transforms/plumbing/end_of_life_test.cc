@@ -83,6 +83,15 @@ TEST(EndOfLifeTest, LivesThatAreNoCountAreRefused) {
   }
 }
 
+TEST(EndOfLifeTest, AKeyThatTheStepsHaveIsRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto end_of_life,
+                            EndOfLife::Create({.eol_key = "observation"}));
+  EXPECT_THAT(
+      end_of_life->PlanSteps(SpecWithLives(DType::kInt64, {1})).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("\"observation\"")));
+}
+
 TEST(EndOfLifeTest, BadKeysAreNamed) {
   EXPECT_THAT(
       EndOfLife::Create({.eol_key = "/"}),

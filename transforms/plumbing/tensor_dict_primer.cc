@@ -52,17 +52,9 @@ class TensorDictPrimerTransform final : public StepTransform {
     StepPlan plan = {.spec = step};
     for (const TensorDictSpec::Leaf& leaf : options_.primers.leaves()) {
       for (const absl::string_view prefix : {"", "next/"}) {
-        const std::string key = absl::StrCat(prefix, leaf.key);
-        // A primer would replace what the environment or an earlier transform
-        // writes.
-        if (step.Find(key) != nullptr) {
-          return InvalidArgument(
-              "TensorDictPrimer::PlanSteps: \"", key,
-              "\": got a primer and a leaf of this key, want one of them; "
-              "rename the primer");
-        }
-        RILL_RETURN_IF_ERROR(
-            transforms_internal::AddWritten(key, leaf.spec, &plan));
+        RILL_RETURN_IF_ERROR(transforms_internal::AddNew(
+            "TensorDictPrimer::PlanSteps", absl::StrCat(prefix, leaf.key),
+            leaf.spec, &plan));
       }
     }
     return plan;

@@ -22,6 +22,7 @@ namespace rill {
 // write them, since a step depends on its action alone.
 //
 // Shapes: as `primers` says, at the root and below next.
+// Errors: a plan is INVALID_ARGUMENT where the steps already have a new key.
 // Thread-safety: immutable; that of single_default_value. State: with `random`
 //   the draws of the lanes.
 // Cost: a copy of each leaf a step; allocates nothing once there were some

@@ -58,14 +58,9 @@ class TimerTransform final : public StepTransform {
     StepPlan plan = {.spec = step};
     for (const absl::string_view prefix : {"", "next/"}) {
       for (const absl::string_view what : {"_step", "_policy", "_reset"}) {
-        const std::string key = absl::StrCat(prefix, options_.time_key, what);
-        if (step.Find(key) != nullptr) {
-          return InvalidArgument("Timer::PlanSteps: \"", key,
-                                 "\": got a leaf of this key, want none; set "
-                                 "another time_key");
-        }
-        RILL_RETURN_IF_ERROR(transforms_internal::AddWritten(
-            key, LeafSpec::Unbounded(DType::kFloat32, {1}), &plan));
+        RILL_RETURN_IF_ERROR(transforms_internal::AddNew(
+            "Timer::PlanSteps", absl::StrCat(prefix, options_.time_key, what),
+            LeafSpec::Unbounded(DType::kFloat32, {1}), &plan));
       }
     }
     return plan;

@@ -24,6 +24,7 @@ namespace rill {
 // was set back gives 0.
 //
 // Shapes: float32 [lanes, 1] at the root and below next.
+// Errors: a plan is INVALID_ARGUMENT where the steps already have a new key.
 // Thread-safety: immutable; the clock's.
 //
 // Example (TimerTest.Example runs it):

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/structure/expand_as.h"
 
+#include <cstring>
+
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -132,17 +134,31 @@ absl::StatusOr<StepPlan> ExpandAs::PlanSteps(const TensorDictSpec& step) const {
         kCaller, ": got \"", key,
         "\", want keys of the root: those below next go with them");
   }
+  // A reward lies below next alone.
+  const bool is_reward =
+      step.Find(options_.in_key) == nullptr &&
+      step.Find(absl::StrCat("next/", options_.in_key)) != nullptr;
+  if (is_reward && options_.out_key == options_.in_key) {
+    return InvalidArgument(kCaller, ": out_key: got \"", options_.out_key,
+                           "\", a leaf below next alone, which has to keep its "
+                           "shape; want another key");
+  }
   StepPlan plan = {.spec = step};
   for (const absl::string_view prefix : {"", "next/"}) {
-    const std::string in = absl::StrCat(prefix, options_.in_key);
+    const std::string in =
+        absl::StrCat(is_reward ? "next/" : prefix, options_.in_key);
     const std::string out = absl::StrCat(prefix, options_.out_key);
     RILL_ASSIGN_OR_RETURN(const LeafSpec leaf, FindSpec(kCaller, in, step));
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec ref,
         FindSpec(kCaller, absl::StrCat(prefix, options_.ref_key), step));
-    RILL_ASSIGN_OR_RETURN(const LeafSpec after,
-                          Expanded(kCaller, leaf, ref.shape));
-    AddLeaf(in, leaf, LeafUse::kRead, &plan);
+    RILL_ASSIGN_OR_RETURN(LeafSpec after, Expanded(kCaller, leaf, ref.shape));
+    if (is_reward && prefix.empty()) {
+      // Zeros after a reset, which the reward's domain may lack.
+      after = LeafSpec::Unbounded(after.dtype, after.shape);
+    } else {
+      AddLeaf(in, leaf, LeafUse::kRead, &plan);
+    }
     RILL_RETURN_IF_ERROR(AddWritten(out, after, &plan)) << "in " << kCaller;
   }
   return plan;
@@ -150,16 +166,26 @@ absl::StatusOr<StepPlan> ExpandAs::PlanSteps(const TensorDictSpec& step) const {
 
 absl::Status ExpandAs::OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                                TensorDict* /*state*/) const {
+  // Those of the root: what is read, and what is written; of a reward the
+  // latter alone.
+  const Leaves root = leaves.first(leaves.size() - 2);
   for (size_t lane = 0; lane < mask.size(); ++lane) {
     if (mask[lane] == 0) continue;
-    ExpandRows(leaves[0], leaves[1], static_cast<int64_t>(lane), 1);
+    const auto row = static_cast<int64_t>(lane);
+    if (root.size() == 2) {
+      ExpandRows(root[0], root[1], row, 1);
+    } else if (root[0].width > 0) {
+      std::memset(root[0].data + row * root[0].width, 0,
+                  static_cast<size_t>(root[0].width));
+    }
   }
   return absl::OkStatus();
 }
 
 absl::Status ExpandAs::OnStep(Leaves leaves, TensorDict* /*state*/) const {
-  // Places 0 and 1 are the root's, 2 and 3 those below next.
-  ExpandRows(leaves[2], leaves[3], 0, leaves[2].rows);
+  // Those below next come last.
+  const Leaves next = leaves.last(2);
+  ExpandRows(next[0], next[1], 0, next[0].rows);
   return absl::OkStatus();
 }
 

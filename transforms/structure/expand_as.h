@@ -23,7 +23,8 @@ namespace rill {
 // all agents for each of them. TorchRL's ExpandAs.
 //
 // Beside an environment keys are those of the root, and the leaf below next is
-// expanded as well.
+// expanded as well. A leaf below next alone, a reward, wants an out_key of its
+// own, which is zeros at the root after a reset.
 //
 // Shapes: the row [a, b] becomes that of the reference, [A, B, ...]; a is A or
 //   1, b is B or 1. Any dtype.

@@ -34,6 +34,9 @@ TensorDictSpec Agents() {
 const ExpandAs::Options kDone = {
     .in_key = "done", .ref_key = "observation", .out_key = "agents_done"};
 
+const ExpandAs::Options kReward = {
+    .in_key = "reward", .ref_key = "observation", .out_key = "agents_reward"};
+
 TensorDict BatchOf(const Tensor& value, const Shape& ref) {
   TensorDict batch({value.shape()[0]});
   RILL_EXPECT_OK(batch.Set("value", value));
@@ -107,6 +110,26 @@ TEST(ExpandAsTest, StepsAreExpandedAtTheRootAndBelowNext) {
             LeafSpec::Binary({1, 3, 2}));
 }
 
+TEST(ExpandAsTest, ARewardIsExpandedBelowNextAndZeroAfterAReset) {
+  auto expand = *ExpandAs::Create(kReward);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(Agents(), 2, /*seed=*/1, expand.get()));
+  RILL_ASSERT_OK(environment.Reset({1, 1}));
+  TensorDict made({2});
+  RILL_ASSERT_OK(made.Set("next/reward", *Tensor::From<float>({2, 3}, {2, 1})));
+  RILL_ASSERT_OK(environment.Step(made));
+  const auto rewards = ElementsAre(2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3);
+  EXPECT_THAT(environment.step().Flat<float>("next/agents_reward"),
+              IsOkAndHolds(rewards));
+  RILL_ASSERT_OK(environment.Reset({0, 1}));
+  EXPECT_THAT(environment.step().Flat<float>("agents_reward"),
+              IsOkAndHolds(ElementsAre(2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0, 0)));
+  expand = *ExpandAs::Create({.in_key = "reward", .ref_key = "observation"});
+  EXPECT_THAT(expand->PlanSteps(Agents()).status(),
+              StatusIs(kInvalidArgument, HasSubstr("\"reward\"")));
+}
+
 }  // namespace
 
 INSTANTIATE_TRANSFORM_CONFORMANCE(
@@ -115,5 +138,8 @@ INSTANTIATE_TRANSFORM_CONFORMANCE(
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
     ExpandAs,
     {.make = [] { return *ExpandAs::Create(kDone); }, .step_spec = Agents()});
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    OfARewardExpandAs,
+    {.make = [] { return *ExpandAs::Create(kReward); }, .step_spec = Agents()});
 
 }  // namespace rill

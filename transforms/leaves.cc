@@ -183,6 +183,16 @@ absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
   return Misfit(caller, key, flag, "bool[1]");
 }
 
+absl::Status CheckIsFlagIfAny(absl::string_view caller, absl::string_view key,
+                              const TensorDictSpec& spec) {
+  const LeafSpec* flag = key.empty() ? nullptr : spec.Find(key);
+  if (flag == nullptr ||
+      (flag->dtype == DType::kBool && flag->shape.num_elements() == 1)) {
+    return absl::OkStatus();
+  }
+  return Misfit(caller, key, *flag, "one bool a row");
+}
+
 absl::StatusOr<int64_t> NumSteps(absl::string_view caller, const Shape& batch) {
   if (batch.rank() > 0) return batch[batch.rank() - 1];
   return InvalidArgument(

@@ -92,13 +92,17 @@ absl::StatusOr<LeafSpec> FindReward(absl::string_view caller,
 absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
                          const TensorDictSpec& spec);
 
+// The same of one bool a row, of any shape, where there is a leaf of this key.
+absl::Status CheckIsFlagIfAny(absl::string_view caller, absl::string_view key,
+                              const TensorDictSpec& spec);
+
 // T of a batch of shape [*B, T]; INVALID_ARGUMENT for [], which has no steps.
 absl::StatusOr<int64_t> NumSteps(absl::string_view caller, const Shape& batch);
 
 // Adds a leaf of this layout to a StepTransform's plan. AddWritten also sets it
-// in the spec of the steps. AddNew is AddWritten of a leaf that the steps do not
-// have yet: INVALID_ARGUMENT where they do. AddFlag wants a flag of the steps
-// (CheckIsFlag).
+// in the spec of the steps. AddNew is AddWritten of a leaf that the steps do
+// not have yet: INVALID_ARGUMENT where they do. AddFlag wants a flag of the
+// steps (CheckIsFlag).
 void AddLeaf(absl::string_view key, const LeafSpec& leaf, LeafUse use,
              StepPlan* plan);
 absl::Status AddWritten(absl::string_view key, const LeafSpec& leaf,

@@ -103,12 +103,26 @@ class NextStateReconstructorTransform final : public BatchTransform {
                                 kForwardSpec, key, fill_value_, leaf));
       RILL_RETURN_IF_ERROR(after.Set(absl::StrCat("next/", key), next));
     }
-    if (!options_.strict) return after;
     for (const std::string& key :
-         {options_.traj_key, options_.done_key, options_.step_count_key}) {
+         {options_.traj_key, options_.done_key, options_.step_count_key,
+          options_.mask_key}) {
       if (key.empty()) continue;
-      RILL_RETURN_IF_ERROR(
-          transforms_internal::FindSpec(kForwardSpec, key, spec).status());
+      if (spec.Find(key) == nullptr &&
+          (!options_.strict || key == options_.mask_key)) {
+        continue;
+      }
+      RILL_ASSIGN_OR_RETURN(
+          const LeafSpec marker,
+          transforms_internal::FindSpec(kForwardSpec, key, spec));
+      const bool is_flag = key == options_.done_key || key == options_.mask_key;
+      if (is_flag && marker.dtype != DType::kBool) {
+        return transforms_internal::Misfit(kForwardSpec, key, marker, "bool");
+      }
+      // The dtypes up to float64 have arithmetic.
+      if (key == options_.step_count_key && marker.dtype > DType::kFloat64) {
+        return transforms_internal::Misfit(kForwardSpec, key, marker,
+                                           "a dtype with arithmetic");
+      }
     }
     return after;
   }

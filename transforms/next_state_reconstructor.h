@@ -27,6 +27,7 @@ namespace rill {
 //   shape; ids of any, flags and mask bool, counts of a dtype with arithmetic;
 //   where markers have more elements a row, all ids count, any flag, the first
 //   count.
+// Errors: INVALID_ARGUMENT names a marker of another dtype, also of a spec.
 // Thread-safety: immutable.
 // Cost: one copy of each leaf.
 //

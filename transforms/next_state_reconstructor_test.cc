@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
@@ -149,6 +150,22 @@ TEST(NextStateReconstructorTest, MissingMarkersAreErrorsOnlyIfStrict) {
   RILL_ASSERT_OK(lax->Forward(&batch, nullptr));
   EXPECT_THAT(batch.Get("next/observation"),
               IsOkAndHolds(TensorElementsAre<float>(1, kNan, 3, kNan)));
+}
+
+TEST(NextStateReconstructorTest, SpecsWithMarkersOfAnotherDTypeAreRefused) {
+  TensorDictSpec spec = TedSpec();
+  RILL_ASSERT_OK(spec.Set("count", LeafSpec::Unbounded(DType::kUInt64, {1})));
+  for (const NextStateReconstructor::Options& options :
+       std::vector<NextStateReconstructor::Options>{
+           {.traj_key = "", .done_key = "observation"},
+           {.traj_key = "", .mask_key = "observation"},
+           {.traj_key = "", .done_key = "observation", .strict = false}}) {
+    EXPECT_THAT(Make(options)->ForwardSpec(spec),
+                StatusIs(kInvalidArgument, HasSubstr("\"observation\"")));
+  }
+  EXPECT_THAT(
+      Make({.traj_key = "", .step_count_key = "count"})->ForwardSpec(spec),
+      StatusIs(kInvalidArgument, HasSubstr("\"count\"")));
 }
 
 TEST(NextStateReconstructorTest, SpecIsTheRootsWhereItHasTheFillValue) {

@@ -30,14 +30,18 @@ constexpr absl::string_view kForwardSpec = "ActionChunk::ForwardSpec";
 
 // batch + [chunk_size] + row; INVALID_ARGUMENT where this has too many
 // dimensions. The array has room for any two shapes.
-absl::StatusOr<Shape> ShapeOf(const Shape& batch, int64_t chunk_size,
+absl::StatusOr<Shape> ShapeOf(absl::string_view caller, absl::string_view key,
+                              const Shape& batch, int64_t chunk_size,
                               const Shape& row) {
   std::array<int64_t, 2 * Shape::kMaxRank + 1> sizes;
   auto end = absl::c_copy(batch.sizes(), sizes.begin());
   *end++ = chunk_size;
   end = absl::c_copy(row.sizes(), end);
-  return Shape::Create(absl::MakeConstSpan(sizes).first(
+  absl::StatusOr<Shape> shape = Shape::Create(absl::MakeConstSpan(sizes).first(
       static_cast<size_t>(end - sizes.begin())));
+  RILL_RETURN_IF_ERROR(shape.status())
+      << "for the chunk of \"" << key << "\" in " << caller;
+  return shape;
 }
 
 class ActionChunkTransform final : public BatchTransform {
@@ -65,9 +69,10 @@ class ActionChunkTransform final : public BatchTransform {
         const Tensor action,
         transforms_internal::ReadLeaf(kForward, options_.action_key, *batch));
     RILL_ASSIGN_OR_RETURN(const Tensor ends, FindEnds(*batch));
-    RILL_ASSIGN_OR_RETURN(const Shape to,
-                          ShapeOf(shape, options_.chunk_size,
-                                  action.shape().Suffix(shape.rank())));
+    RILL_ASSIGN_OR_RETURN(
+        const Shape to,
+        ShapeOf(kForward, options_.action_key, shape, options_.chunk_size,
+                action.shape().Suffix(shape.rank())));
     RILL_ASSIGN_OR_RETURN(const Tensor chunk, spare_.Take(action.dtype(), to));
     RILL_ASSIGN_OR_RETURN(
         const Tensor pad,
@@ -82,11 +87,14 @@ class ActionChunkTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec action,
         transforms_internal::FindSpec(kForwardSpec, options_.action_key, spec));
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlagIfAny(
+        kForwardSpec, options_.done_key, spec));
     // The domain of a chunk is that of the action, repeated along the new first
     // dimension of a row.
-    RILL_ASSIGN_OR_RETURN(LeafSpec chunk, action.Unsqueeze(0));
     RILL_ASSIGN_OR_RETURN(const Shape shape,
-                          ShapeOf({}, options_.chunk_size, action.shape));
+                          ShapeOf(kForwardSpec, options_.action_key, {},
+                                  options_.chunk_size, action.shape));
+    RILL_ASSIGN_OR_RETURN(LeafSpec chunk, action.Unsqueeze(0));
     RILL_ASSIGN_OR_RETURN(chunk, chunk.Expand(shape));
     TensorDictSpec after = spec;
     RILL_RETURN_IF_ERROR(after.Set(options_.chunk_key, std::move(chunk)))

@@ -102,7 +102,19 @@ TEST(ActionChunkTest, BadBatchesAreErrors) {
   TensorDict deep({1});
   RILL_ASSERT_OK(deep.Set(
       "action", *Tensor::Zeros(DType::kBool, {1, 1, 1, 1, 1, 1, 1, 1})));
-  EXPECT_THAT(chunk->Forward(&deep, nullptr), StatusIs(kInvalidArgument));
+  const auto names_both =
+      StatusIs(kInvalidArgument,
+               AllOf(HasSubstr("ActionChunk"), HasSubstr("\"action\"")));
+  EXPECT_THAT(chunk->Forward(&deep, nullptr), names_both);
+  TensorDictSpec spec = TedSpec();
+  RILL_ASSERT_OK(
+      spec.Set("action",
+               LeafSpec::Unbounded(DType::kFloat32, {1, 1, 1, 1, 1, 1, 1, 1})));
+  EXPECT_THAT(chunk->ForwardSpec(spec), names_both);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      chunk, ActionChunk::Create({.chunk_size = 2, .done_key = "observation"}));
+  EXPECT_THAT(chunk->ForwardSpec(TedSpec()),
+              StatusIs(kInvalidArgument, HasSubstr("\"observation\"")));
 }
 
 TransformUnderTest UnderTest(const LeafSpec& action) {

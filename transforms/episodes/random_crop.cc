@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
@@ -63,6 +64,14 @@ class RandomCrop final : public BatchTransform {
     // the number of its call alone.
     RILL_ASSIGN_OR_RETURN(*state, StateOf(batches + 1));
     return absl::OkStatus();
+  }
+
+  // Sizes of batches are in no spec.
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlagIfAny(
+        "RandomCropTensorDict::ForwardSpec", options_.mask_key, spec));
+    return spec;
   }
 
  private:

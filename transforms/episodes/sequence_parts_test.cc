@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/device/device.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/non_tensor.h"
@@ -31,6 +32,7 @@
 namespace rill {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -160,6 +162,28 @@ TEST(RandomCropTest, WhatTheMaskLeavesOutIsNeverTaken) {
   RILL_ASSERT_OK(batch.Set("mask", *Tensor::Zeros(DType::kInt64, {2, 4})));
   EXPECT_THAT(crop->Forward(&batch, &state),
               StatusIs(kInvalidArgument, HasSubstr("\"mask\"")));
+}
+
+TEST(RandomCropTest, SpecsWhoseMaskIsNoFlagAreRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto crop, RandomCropTensorDict::Create({.mask_key = "observation"}));
+  EXPECT_THAT(crop->ForwardSpec(TedSpec()),
+              StatusIs(kInvalidArgument, HasSubstr("\"observation\"")));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      crop, RandomCropTensorDict::Create({.mask_key = "next/done"}));
+  EXPECT_THAT(crop->ForwardSpec(TedSpec()), IsOkAndHolds(TedSpec()));
+}
+
+TEST(RandomCropTest, LeavesOnADeviceAreNamed) {
+  auto crop = *RandomCropTensorDict::Create({.sub_seq_len = 2});
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, crop->InitialState());
+  TensorDict batch({3});
+  RILL_ASSERT_OK(batch.Set("deep/leaf", *Tensor::Zeros(DType::kFloat32, {3})));
+  RILL_ASSERT_OK_AND_ASSIGN(batch, batch.To(Device::Fake(0)));
+  EXPECT_THAT(crop->Forward(&batch, &state),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("RandomCropTensorDict"),
+                             HasSubstr("deep/leaf"))));
 }
 
 TEST(RandomCropTest, BadOptionsAndBatchesAreNamed) {

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
+#include "rill/specs/bound_rows.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 
@@ -63,7 +66,7 @@ int64_t FirstNotFinite(DType dtype, const std::byte* data, int64_t count) {
 }
 
 // The error of an element, with its index in the leaf.
-absl::Status NotFinite(absl::string_view leaf, int64_t element,
+absl::Status NotFinite(absl::string_view key, int64_t element,
                        const Shape& shape) {
   // From a row-major number to an index, from the last dimension on.
   std::vector<int64_t> index(static_cast<size_t>(shape.rank()));
@@ -72,22 +75,18 @@ absl::Status NotFinite(absl::string_view leaf, int64_t element,
     index[d] = element % size;
     element /= size;
   }
-  return InvalidArgument(kName, ": ", leaf, ": got NaN or an infinity at [",
+  return InvalidArgument(kName, ": \"", key, "\": got NaN or an infinity at [",
                          absl::StrJoin(index, ", "), "], want finite values");
 }
 
-// Checks some rows of leaf `place` of a side of steps. The place counts leaves
-// of floating point, as steps have no keys here.
-absl::Status CheckRows(absl::string_view side, size_t place,
-                       const BoundLeaf& leaf, int64_t first, int64_t rows) {
-  const int64_t width = leaf.shape.num_elements();
-  const int64_t found =
-      FirstNotFinite(leaf.dtype, leaf.data + first * leaf.width, rows * width);
-  if (found == rows * width) return absl::OkStatus();
-  return NotFinite(
-      absl::StrCat("leaf ", place, " of floating point ", side, ", ",
-                   DTypeName(leaf.dtype), leaf.shape.ToString()),
-      first * width + found, Shape({leaf.rows}).Concat(leaf.shape));
+// The dtypes and shapes of leaves, planned or bound, as a text.
+template <typename Leaf>
+std::string LayoutOf(absl::Span<const Leaf> leaves) {
+  std::string layout;
+  for (const Leaf& leaf : leaves) {
+    absl::StrAppend(&layout, DTypeName(leaf.dtype), leaf.shape.ToString());
+  }
+  return layout;
 }
 
 // The places of the root's leaves: up to the boundary.
@@ -112,7 +111,7 @@ absl::Status FiniteTensorDictCheck::Forward(TensorDict* batch,
     const int64_t found =
         FirstNotFinite(leaf.dtype(), leaf.raw_data(), leaf.num_elements());
     if (found == leaf.num_elements()) return absl::OkStatus();
-    return NotFinite(absl::StrCat("\"", key, "\""), found, leaf.shape());
+    return NotFinite(key, found, leaf.shape());
   };
   absl::Status status;
   batch->ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
@@ -138,7 +137,30 @@ absl::StatusOr<StepPlan> FiniteTensorDictCheck::PlanSteps(
   RILL_RETURN_IF_ERROR(transforms_internal::AddFlag(
       "FiniteTensorDictCheck::PlanSteps", kBoundary, LeafUse::kRead, &plan));
   add(/*is_next=*/true);
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::set<std::string>>& keys =
+      keys_[LayoutOf(absl::MakeConstSpan(plan.leaves))];
+  keys.resize(plan.leaves.size());
+  for (size_t i = 0; i < keys.size(); ++i) keys[i].insert(plan.leaves[i].key);
   return plan;
+}
+
+absl::Status FiniteTensorDictCheck::CheckRows(Leaves leaves, size_t place,
+                                              int64_t first,
+                                              int64_t rows) const {
+  const BoundLeaf& leaf = leaves[place];
+  const int64_t width = leaf.shape.num_elements();
+  const int64_t found =
+      FirstNotFinite(leaf.dtype, leaf.data + first * leaf.width, rows * width);
+  if (found == rows * width) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::set<std::string>>& keys = keys_[LayoutOf(leaves)];
+  keys.resize(leaves.size());
+  // An equal transform may have made the plan.
+  if (keys[place].empty()) keys[place] = {absl::StrCat("leaf ", place)};
+  return NotFinite(absl::StrJoin(keys[place], "\" or \""),
+                   first * width + found,
+                   Shape({leaf.rows}).Concat(leaf.shape));
 }
 
 absl::Status FiniteTensorDictCheck::OnReset(absl::Span<const uint8_t> mask,
@@ -148,8 +170,7 @@ absl::Status FiniteTensorDictCheck::OnReset(absl::Span<const uint8_t> mask,
     // Lanes that were not reset were checked by their step.
     for (size_t lane = 0; lane < mask.size(); ++lane) {
       if (mask[lane] == 0) continue;
-      RILL_RETURN_IF_ERROR(CheckRows("at the root", i, leaves[i],
-                                     static_cast<int64_t>(lane), 1));
+      RILL_RETURN_IF_ERROR(CheckRows(leaves, i, static_cast<int64_t>(lane), 1));
     }
   }
   return absl::OkStatus();
@@ -157,10 +178,8 @@ absl::Status FiniteTensorDictCheck::OnReset(absl::Span<const uint8_t> mask,
 
 absl::Status FiniteTensorDictCheck::OnStep(Leaves leaves,
                                            TensorDict* /*state*/) const {
-  const size_t first = CountRoots(leaves) + 1;
-  for (size_t i = first; i < leaves.size(); ++i) {
-    RILL_RETURN_IF_ERROR(
-        CheckRows("below next", i - first, leaves[i], 0, leaves[i].rows));
+  for (size_t i = CountRoots(leaves) + 1; i < leaves.size(); ++i) {
+    RILL_RETURN_IF_ERROR(CheckRows(leaves, i, 0, leaves[i].rows));
   }
   return absl::OkStatus();
 }

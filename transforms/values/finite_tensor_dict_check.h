@@ -2,11 +2,19 @@
 #ifndef RILL_TRANSFORMS_VALUES_FINITE_TENSOR_DICT_CHECK_H_
 #define RILL_TRANSFORMS_VALUES_FINITE_TENSOR_DICT_CHECK_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -19,10 +27,11 @@ namespace rill {
 // error, after a read and beside an environment (but for the action). TorchRL's
 // FiniteTensorDictCheck.
 //
-// Errors: INVALID_ARGUMENT names the key and the first index. A step's leaf is
-//   named by its layout and place, since steps have no keys.
-//   FAILED_PRECONDITION where a leaf lies on a device.
-// Thread-safety: immutable.
+// Errors: INVALID_ARGUMENT names the key and the first index. Where steps that
+//   were planned have the same dtypes and shapes under other keys, it names all
+//   keys that the leaf may have. FAILED_PRECONDITION where a leaf lies on a
+//   device.
+// Thread-safety: thread-safe.
 // Cost: a pass over the leaves.
 //
 // Example (FiniteTensorDictCheckTest.Example runs it):
@@ -42,6 +51,15 @@ class FiniteTensorDictCheck final : public BatchTransform,
 
   using BatchTransform::InitialState;
   using StepTransform::InitialState;
+
+ private:
+  absl::Status CheckRows(Leaves leaves, size_t place, int64_t first,
+                         int64_t rows) const;
+
+  // The calls see no keys: those of each leaf of the plans, by the layout.
+  mutable absl::Mutex mutex_;
+  mutable std::map<std::string, std::vector<std::set<std::string>>> keys_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rill

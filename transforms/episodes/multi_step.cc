@@ -46,9 +46,7 @@ constexpr int64_t kMaxSteps = int64_t{1} << 20;
 struct Stream {
   int64_t first_lane = 0;  // Of the state's lanes.
   int64_t lanes = 0;
-  int64_t held = 0;  // The fewest of a lane.
-  // Of each lane, the place in the state of the first of the newest `held`.
-  const int64_t* begins = nullptr;
+  int64_t held = 0;  // Of each lane.
   int64_t fresh = 0;
   int64_t capacity = 0;  // Of the state, n - 1.
   int64_t steps() const { return held + fresh; }
@@ -64,7 +62,9 @@ struct StreamLeaf {
   // The bytes of a row of the stream, in whichever of the two tensors it lies.
   const std::byte* At(int64_t lane, int64_t step) const {
     return step < stream.held
-               ? held.raw_data() + (stream.begins[lane] + step) * width
+               ? held.raw_data() +
+                     ((stream.first_lane + lane) * stream.capacity + step) *
+                         width
                : fresh.raw_data() +
                      (lane * stream.fresh + step - stream.held) * width;
   }
@@ -139,8 +139,7 @@ struct Work {
     counts = Tensor();
   }
 
-  Tensor counts;                // Of the state: rows held of each lane.
-  std::vector<int64_t> begins;  // See Stream.
+  Tensor counts;  // Of the state: rows held of each lane.
   std::vector<StreamLeaf> leaves;
   std::vector<uint8_t> ends;   // Of each lane's steps: see FindEnds.
   std::vector<int64_t> lasts;  // See FindLasts.
@@ -365,19 +364,21 @@ class MultiStepTransform final : public LaneTransform {
     }
     RILL_ASSIGN_OR_RETURN(work->counts, ReadCounts(kInverse, state));
     const int64_t* const counts = work->counts.data<int64_t>() + first_lane;
-    const int64_t held = *std::min_element(counts, counts + lanes);
-    const int64_t capacity = options_.n_steps - 1;
-    work->begins.clear();
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      work->begins.push_back((first_lane + lane) * capacity + counts[lane] -
-                             held);
+    // Lanes of a batch are written equally far: more rows of one lane than of
+    // another could be neither written nor held.
+    const auto [least, most] = std::minmax_element(counts, counts + lanes);
+    if (*least != *most) {
+      return InvalidArgument(
+          kInverse, ": got lanes [", first_lane, ", ", first_lane + lanes,
+          ") in one batch, which hold ", *least, " to ", *most,
+          " rows, want equally many; write lanes one by one that were so "
+          "written before");
     }
     return Stream{.first_lane = first_lane,
                   .lanes = lanes,
-                  .held = held,
-                  .begins = work->begins.data(),
+                  .held = *least,
                   .fresh = shape[shape.rank() - 1],
-                  .capacity = capacity};
+                  .capacity = options_.n_steps - 1};
   }
 
   absl::StatusOr<Tensor> ReadCounts(absl::string_view caller,

@@ -26,9 +26,9 @@ namespace rill {
 // A row is written when its window is whole. Until then it is held back in the
 // state, at most n - 1 rows a lane. A batch of several lanes stays [lanes,
 // time], so they are written equally far: a batch may come out longer, shorter
-// or empty. Rows that are held when a run ends are never written. Nor are, where
-// lanes of a batch hold unequally many, the oldest of those that hold more: let
-// the same lanes come together each time.
+// or empty. Rows that are held when a run ends are never written. Let the same
+// lanes come together each time: a batch of lanes that hold unequally many rows
+// is refused.
 //
 // In a ReplayBuffer (lane_transform.h):
 // - Rows are held by lane of the storage, WriteInfo::first_lane counted in. So

@@ -189,14 +189,14 @@ TEST(MultiStepTest, BatchesOfAnySizeGiveTheSameRows) {
   RILL_EXPECT_OK(state.CheckEqual(last));
 }
 
-TEST(MultiStepTest, LanesThatHoldUnequallyManyGoOnFromTheirNewest) {
+TEST(MultiStepTest, LanesThatHoldUnequallyManyAreRefusedTogether) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto multi_step,
       MultiStep::Create(
           {.n_steps = 4, .gamma = 1, .rows = RowSpec(), .lanes = 2}));
   const auto& lanes = dynamic_cast<const LaneTransform&>(*multi_step);
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, multi_step->InitialState());
-  // Lane 0 holds rewards 4 and 5, lane 1 only 5; both go on with 4 and 5.
+  // Lane 0 holds rewards 4 and 5, lane 1 only 5.
   for (const int64_t lane : {0, 1}) {
     RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
                               FiveSteps().Slice(0, 3 + lane, 5));
@@ -209,10 +209,21 @@ TEST(MultiStepTest, LanesThatHoldUnequallyManyGoOnFromTheirNewest) {
   EXPECT_THAT(state.Flat<int64_t>("held"), IsOkAndHolds(ElementsAre(2, 1)));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, FiveSteps().Slice(0, 3, 5));
   RILL_ASSERT_OK_AND_ASSIGN(batch, Stack({batch, batch}, 0));
-  RILL_ASSERT_OK(multi_step->Inverse(&batch, &state));
-  EXPECT_THAT(batch.Flat<float>("next/reward"),
-              IsOkAndHolds(ElementsAre(14, 9, 5, 14, 9, 5)));
-  EXPECT_THAT(state.Flat<int64_t>("held"), IsOkAndHolds(ElementsAre(0, 0)));
+  const TensorDict before = state;
+  EXPECT_THAT(multi_step->Inverse(&batch, &state),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("lanes [0, 2) in one batch, which hold 1 to "
+                                 "2 rows")));
+  RILL_EXPECT_OK(state.CheckEqual(before));
+  // One by one they go on, and nothing is lost.
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict one, batch.Slice(0, 0, 1));
+  RILL_ASSERT_OK(lanes.InverseAt(0, &one, &state));
+  EXPECT_THAT(one.Flat<float>("next/reward"),
+              IsOkAndHolds(ElementsAre(18, 14, 9, 5)));
+  RILL_ASSERT_OK_AND_ASSIGN(one, batch.Slice(0, 1, 2));
+  RILL_ASSERT_OK(lanes.InverseAt(1, &one, &state));
+  EXPECT_THAT(one.Flat<float>("next/reward"),
+              IsOkAndHolds(ElementsAre(14, 9, 5)));
 }
 
 TEST(MultiStepTest, NamesAndValuesOfTheBatchStay) {

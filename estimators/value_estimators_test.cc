@@ -291,9 +291,9 @@ TEST(RewardToGoTest, Reward2GoSumsBeforeWritesOnly) {
 }
 
 TEST(RewardToGoTest, AnOutKeyMayBeAnotherInKey) {
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto to_go, Reward2Go::Create({.in_keys = {"next/reward", "b"},
-                                     .out_keys = {"b", "c"}}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto to_go,
+                            Reward2Go::Create({.in_keys = {"next/reward", "b"},
+                                               .out_keys = {"b", "c"}}));
   TensorDict batch = FiveRewards({1, 1, 1, 1, 1}, std::vector<bool>(5));
   RILL_ASSERT_OK(
       batch.Set("b", *Tensor::From<float>({10, 0, 0, 10, 10}, {5, 1})));

@@ -77,7 +77,8 @@ absl::StatusOr<FusedGather> FusedGather::Create(const GatherPlan& plan,
     const LeafSpec& from = rows.leaves()[numbers.back()].spec;
     std::optional<RowPipeline>& pipeline = pipelines.emplace_back();
     if (!leaf.maps.empty()) {
-      absl::StatusOr<RowPipeline> made = RowPipeline::Create(from, leaf.maps, leaf.places);
+      absl::StatusOr<RowPipeline> made =
+          RowPipeline::Create(from, leaf.maps, leaf.places);
       if (!made.ok()) return Named(leaf.key, made.status());
       pipeline = *std::move(made);
     }

@@ -462,11 +462,11 @@ TEST(FusedGatherTest, ChainsInsideChainsAreParts) {
 TEST(FusedGatherTest, AnErrorNamesTheTransformAndItsPlace) {
   for (const bool is_fused : {true, false}) {
     Transforms inner, outer;
-    inner.push_back(*Unary::Create(
-        {.in_keys = {"observation"},
-         .fn = [](const BoundLeaf&, const BoundLeaf&) {
-           return absl::InternalError("no");
-         }}));
+    inner.push_back(
+        *Unary::Create({.in_keys = {"observation"},
+                        .fn = [](const BoundLeaf&, const BoundLeaf&) {
+                          return absl::InternalError("no");
+                        }}));
     outer.push_back(std::make_unique<OneStep>(RowStep{.scale = {2}},
                                               "observation", "observation"));
     outer.push_back(*Compose::Create(std::move(inner)));

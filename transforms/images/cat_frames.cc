@@ -217,9 +217,8 @@ absl::StatusOr<TensorDictSpec> CatFrames::ForwardSpec(
       transforms_internal::CheckIsFlag(kCaller, options_.done_key, spec));
   TensorDictSpec after = spec;
   for (size_t i = 0; i < options_.in_keys.size(); ++i) {
-    RILL_ASSIGN_OR_RETURN(
-        const LeafSpec stack,
-        StackSpec(kCaller, options_.in_keys[i], spec));
+    RILL_ASSIGN_OR_RETURN(const LeafSpec stack,
+                          StackSpec(kCaller, options_.in_keys[i], spec));
     RILL_RETURN_IF_ERROR(after.Set(OutKey(i), stack));
   }
   return after;

@@ -74,8 +74,7 @@ class GrayScaleMap final : public RowMap {
       return value;
     };
     if (rank < 3 || leaf.shape[rank - 3] != 3 || leaf.shape[rank - 2] == 0 ||
-        leaf.shape[rank - 1] == 0 ||
-        !WithPixel(leaf.dtype, [](auto) {})) {
+        leaf.shape[rank - 1] == 0 || !WithPixel(leaf.dtype, [](auto) {})) {
       return transforms_internal::Misfit(
           leaf,
           "uint8, float32 or float64 [..., 3, height, width], both > 0; "

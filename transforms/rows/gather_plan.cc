@@ -18,8 +18,8 @@
 namespace rill {
 namespace {
 
-// Extends `plan` and `spec` by `transforms`, a chain at `outer`. False where one of them cannot be
-// part of a gather; both are then useless.
+// Extends `plan` and `spec` by `transforms`, a chain at `outer`. False where
+// one of them cannot be part of a gather; both are then useless.
 absl::StatusOr<bool> ExtendAll(
     absl::Span<const std::unique_ptr<BatchTransform>> transforms,
     absl::string_view outer, TensorDictSpec* spec, GatherPlan* plan) {

@@ -51,9 +51,9 @@ absl::StatusOr<RowPipeline> RowPipeline::Create(
   for (size_t i = 0; i < maps.size(); ++i) {
     RILL_ASSIGN_OR_RETURN(LeafSpec after, maps[i]->MapSpec(leaf));
     // A flat map is handed elements: their shape is [].
-    pipeline.stages_.push_back(
-        {std::move(maps[i]), leaf.dtype, is_flat ? Shape() : leaf.shape,
-         std::move(places[i])});
+    pipeline.stages_.push_back({std::move(maps[i]), leaf.dtype,
+                                is_flat ? Shape() : leaf.shape,
+                                std::move(places[i])});
     leaf = std::move(after);
     widest = std::max(widest, PieceBytes(leaf, is_flat));
   }

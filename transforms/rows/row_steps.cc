@@ -256,9 +256,8 @@ class ClipMap final : public StepMap {
     if (leaf.domain != LeafSpec::Domain::kBounded) {
       return LeafSpec::Bounded(leaf.dtype, leaf.shape, low, high);
     }
-    return leaf.MapBounds([&](double bound) {
-      return std::min(std::max(bound, low), high);
-    });
+    return leaf.MapBounds(
+        [&](double bound) { return std::min(std::max(bound, low), high); });
   }
 
   absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,

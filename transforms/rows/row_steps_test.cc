@@ -237,9 +237,8 @@ TEST(RowStepsTest, DomainsFollowTheValues) {
               IsOkAndHolds(LeafSpec::Bounded(DType::kFloat32, {4}, -1, 3)));
   EXPECT_THAT(Make({.kind = Kind::kClip, .low = 0, .high = 5})->MapSpec(unit),
               IsOkAndHolds(LeafSpec::Bounded(DType::kFloat32, {4}, 0, 1)));
-  for (const LeafSpec& leaf :
-       {LeafSpec::Bounded(DType::kInt64, {4}, -5, 5),
-        LeafSpec::Unbounded(DType::kInt64, {4})}) {
+  for (const LeafSpec& leaf : {LeafSpec::Bounded(DType::kInt64, {4}, -5, 5),
+                               LeafSpec::Unbounded(DType::kInt64, {4})}) {
     EXPECT_THAT(
         Make({.kind = Kind::kClip, .low = 0.5, .high = 2.5})->MapSpec(leaf),
         IsOkAndHolds(LeafSpec::Bounded(DType::kInt64, {4}, 1, 2)));

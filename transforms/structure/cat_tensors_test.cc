@@ -105,10 +105,9 @@ TEST(CatTensorsTest, DictionariesThatAreEmptyThenGo) {
     for (const char* key : {"a", "b"}) {
       RILL_ASSERT_OK(batch.Rename(key, std::string("in/deep/") + key));
     }
-    RILL_ASSERT_OK(
-        (*CatTensors::Create(
-             {.in_keys = {"in/deep/a", "in/deep/b"}, .out_key = out}))
-            ->Forward(&batch, nullptr));
+    RILL_ASSERT_OK((*CatTensors::Create({.in_keys = {"in/deep/a", "in/deep/b"},
+                                         .out_key = out}))
+                       ->Forward(&batch, nullptr));
     EXPECT_THAT(batch.LeafKeys(), ElementsAre(out));
     EXPECT_FALSE(batch.Contains("in/deep"));
     EXPECT_EQ(batch.Contains("in"), batch.Contains("in/both"));
@@ -122,8 +121,8 @@ TEST(CatTensorsTest, AnOutKeyOfADictionaryWithOtherEntriesIsRefused) {
       RILL_ASSERT_OK(batch.Set("in/other", *batch.Get("a")));
     }
     RILL_ASSERT_OK(batch.Rename("a", "in/deep/a"));
-    auto cat = *CatTensors::Create({.in_keys = {"in/deep/a", "b"},
-                                    .out_key = "in"});
+    auto cat =
+        *CatTensors::Create({.in_keys = {"in/deep/a", "b"}, .out_key = "in"});
     const absl::Status status = cat->Forward(&batch, nullptr);
     if (has_other) {
       EXPECT_THAT(status, StatusIs(kInvalidArgument,

@@ -160,9 +160,9 @@ TEST(ExcludeTest, DropsOnOneSideAndIgnoresWhatIsMissing) {
 
 TEST(ExcludeTest, DictionariesThatAreEmptyThenGoToo) {
   for (const bool inverse : {false, true}) {
-    auto exclude = *Exclude::Create(
-        {.excluded_keys = {"next/info/a", "info/a", "info/b"},
-         .inverse = inverse});
+    auto exclude =
+        *Exclude::Create({.excluded_keys = {"next/info/a", "info/a", "info/b"},
+                          .inverse = inverse});
     TensorDict batch = Batch();
     RILL_ASSERT_OK(inverse ? exclude->Inverse(&batch, nullptr)
                            : exclude->Forward(&batch, nullptr));

@@ -156,8 +156,7 @@ TEST(ObservationNormTest, AMissingKeyLeavesTheBatchAsItWas) {
 TEST(ObservationNormTest, AnOutKeyOfADictionaryIsRefused) {
   auto norm = *ObservationNorm::Create(
       {.loc = {1}, .scale = {2}, .out_keys = {"next"}});
-  const TensorDict before =
-      *TedSpec().Random({3}, Rng(1, RngStream::kUser), 0);
+  const TensorDict before = *TedSpec().Random({3}, Rng(1, RngStream::kUser), 0);
   TensorDict batch = before;
   EXPECT_THAT(norm->ForwardSpec(TedSpec()), StatusIs(kInvalidArgument));
   EXPECT_THAT(norm->Forward(&batch, nullptr),

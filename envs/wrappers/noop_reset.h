@@ -35,7 +35,8 @@ namespace rill {
 //                         MakeNoopReset(std::move(cart_pole), {.noops = 5}));
 struct NoopResetOptions {
   int64_t noops = 30;  // >= 0: the most actions.
-  // The number is uniform in [0, noops]; false: always noops.
+  // The number is uniform in [0, noops], TorchRL's in [0, noops - 1]; false:
+  // always noops.
   bool random = true;
   // A row of the action spec. None: a random action each time, as TorchRL's.
   std::optional<Tensor> noop_action = std::nullopt;

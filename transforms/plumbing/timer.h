@@ -16,7 +16,8 @@ namespace rill {
 // action to the end of the step. next/time_policy: from the end of the step or
 // reset before to the choice. next/time_reset: 0. At the root after a reset:
 // from the end of the step before it to its end (0 for the first); the other
-// two are 0 there.
+// two are 0 there. TorchRL's time_reset is the time of the reset alone; this
+// one also holds what the caller did between the step and the reset.
 // All lanes of a call have one time. It ends where this transform has its turn:
 // as the last transform it times those before it too.
 //

@@ -148,7 +148,7 @@ TEST(ReplayBufferMultiStepTest, LanesThatItDoesNotKnowAreRefused) {
   EXPECT_EQ(buffer->size(), 1);
 }
 
-// What a lane was given since the last clear, and which of it is a last step.
+// The steps of a lane since the last clear, and which of them are last ones.
 struct Lane {
   std::vector<float> rewards;
   std::vector<bool> ends;

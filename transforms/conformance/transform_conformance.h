@@ -40,7 +40,7 @@ class TransformConformanceTest
     return under_test_.make();
   }
   const TensorDictSpec& batch_spec() const { return under_test_.batch_spec; }
-  // Of the batches for Inverse.
+  // The spec of batches for Inverse.
   TensorDictSpec inverse_batch_spec() const;
   const TransformUnderTest& under_test() const { return under_test_; }
   const std::vector<Shape>& shapes() const { return under_test_.shapes; }

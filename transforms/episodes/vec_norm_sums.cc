@@ -207,7 +207,7 @@ struct Pair {
   double low = 0;
 };
 
-// Of a + b, and its rounding error.
+// a + b, and its rounding error.
 Pair SumOf(double a, double b) {
   const double sum = a + b;
   const double of_b = sum - a;
@@ -228,7 +228,7 @@ Pair Split(double a) {
   return {head, a - head};
 }
 
-// Of a * b, and its rounding error.
+// a * b, and its rounding error.
 Pair ProductOf(double a, double b) {
   const Pair x = Split(a);
   const Pair y = Split(b);

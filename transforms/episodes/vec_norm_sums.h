@@ -12,8 +12,8 @@
 namespace rill::transforms_internal {
 
 // Sums of numbers and of their squares that depend on the numbers alone, to the
-// bit: not on their order, nor on how they are parted among sums that are then
-// merged. A VecNorm with decay 1 has such sums for each element of a row.
+// bit. Neither their order counts, nor how they are parted among sums that are
+// merged later. A VecNorm with decay 1 has such sums for each element of a row.
 //
 // Each number is divided into digits of 26 bits, whose places are fixed powers
 // of 2, and each place is summed apart as an integer, which does not round. The
@@ -79,7 +79,7 @@ struct VecNormSumsView {
     }
     return is_sound;
   }
-  // Of no rows: zeros.
+  // Zeros before the first row.
   VecNormElement At(int64_t i) const {
     return *rows == 0 ? VecNormElement() : StatisticsOf(sums[i], *rows);
   }

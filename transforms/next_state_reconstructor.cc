@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
+#include "rill/tensors/element.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/fill_value.h"
 #include "rill/transforms/leaves.h"
@@ -118,8 +119,8 @@ class NextStateReconstructorTransform final : public BatchTransform {
       if (is_flag && marker.dtype != DType::kBool) {
         return transforms_internal::Misfit(kForwardSpec, key, marker, "bool");
       }
-      // The dtypes up to float64 have arithmetic.
-      if (key == options_.step_count_key && marker.dtype > DType::kFloat64) {
+      if (key == options_.step_count_key &&
+          !tensor_internal::HasArithmetic(marker.dtype)) {
         return transforms_internal::Misfit(kForwardSpec, key, marker,
                                            "a dtype with arithmetic");
       }

@@ -79,7 +79,9 @@ struct VecNorm {
 // rows. Else it is so to rounding, and swapped arguments give the same bits.
 // States that have a start in common count it twice, so let each start from
 // InitialState.
-// FAILED_PRECONDITION names the leaf in which they differ in layout.
+// FAILED_PRECONDITION names the leaf in which they differ in layout, or which
+// would have more than 2^36 rows with decay 1; INVALID_ARGUMENT one that is no
+// VecNorm's, or has numbers that no rows have.
 absl::StatusOr<TensorDict> MergeVecNorm(const TensorDict& a,
                                         const TensorDict& b);
 
@@ -89,7 +91,7 @@ struct VecNormMoments {
   Tensor loc = {};    // float64 [n], means.
   Tensor scale = {};  // float64 [n], standard deviations.
 };
-// NOT_FOUND lists the keys there are.
+// NOT_FOUND lists the keys there are; INVALID_ARGUMENT as MergeVecNorm.
 absl::StatusOr<VecNormMoments> ReadVecNorm(const TensorDict& state,
                                            absl::string_view key);
 

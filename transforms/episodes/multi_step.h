@@ -45,10 +45,11 @@ namespace rill {
 //   [lanes, n - 1, ...], of which the first "held" count. One that was saved
 //   with one count for all lanes opens in a ReplayBuffer.
 // Numerics: those of NStepReturns, bit for bit.
-// Errors: INVALID_ARGUMENT where the batch has other leaves than `rows`, other
-//   lanes, or a value a row that is no tensor.
-// Differs from TorchRL: flags follow the window, so that a target never
-//   bootstraps through a terminal state. n - 1 rows are held, not n, and ends
+// Errors: INVALID_ARGUMENT where the batch has other leaves than `rows`, lanes
+//   that are not below `lanes` or hold unequally many rows, or a value a row that
+//   is no tensor.
+// Differs from TorchRL: flags follow the window. A target so never bootstraps
+//   through a terminal state. n - 1 rows are held, not n, and ends
 //   let rows go at once. "original_reward" and "nonterminal" are not kept.
 // Thread-safety: immutable.
 // Cost: copies each row once, and held ones twice; O(rows x n) sums. A batch of

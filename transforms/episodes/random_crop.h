@@ -21,9 +21,9 @@ namespace rill {
 // State: "batches" int64 [], the number of batches so far: a crop is a function
 //   of seed, batch number and line.
 // Errors: INVALID_ARGUMENT where a line, or its part under the mask, is shorter
-//   than sub_seq_len, or there is no such dimension; also of a spec where the
-//   mask is not one bool a row. Values a row that are no
-//   tensors go along; ragged tensors are refused.
+//   than sub_seq_len, or there is no such dimension. So too of a spec whose mask
+//   is not one bool a row. Values a row that are no tensors go along; ragged
+//   tensors are refused.
 // Differs from TorchRL: the last start is drawn too, and a line of just
 //   sub_seq_len steps is taken whole.
 // Thread-safety: immutable.

@@ -80,8 +80,8 @@ struct VecNorm {
 // States that have a start in common count it twice, so let each start from
 // InitialState.
 // FAILED_PRECONDITION names the leaf in which they differ in layout, or which
-// would have more than 2^36 rows with decay 1; INVALID_ARGUMENT one that is no
-// VecNorm's, or has numbers that no rows have.
+// would have more than 2^36 rows with decay 1. INVALID_ARGUMENT names one that
+// is no VecNorm's, or has numbers that no rows have.
 absl::StatusOr<TensorDict> MergeVecNorm(const TensorDict& a,
                                         const TensorDict& b);
 

@@ -12,12 +12,13 @@
 namespace rill {
 
 // How long an environment and its policy take, in seconds, as leaves of steps.
-// TorchRL's Timer. With time_key "time". next/time_step: from the choice of the
-// action to the end of the step. next/time_policy: from the end of the step or
-// reset before to the choice. next/time_reset: 0. At the root after a reset:
-// from the end of the step before it to its end (0 for the first); the other
-// two are 0 there. TorchRL's time_reset is the time of the reset alone; this
-// one also holds what the caller did between the step and the reset.
+// TorchRL's Timer. With time_key "time":
+// - next/time_step: from the choice of the action to the end of the step.
+// - next/time_policy: from the end of the step or reset before to the choice.
+// - next/time_reset: 0.
+// - time_reset after a reset: from the end of the step before it to its end,
+//   and 0 for the first. The other two are 0 there. TorchRL's is the time of the
+//   reset alone; this one also holds what the caller did since the step.
 // All lanes of a call have one time. It ends where this transform has its turn:
 // as the last transform it times those before it too.
 //

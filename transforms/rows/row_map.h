@@ -19,7 +19,7 @@ namespace rill {
 // (row_steps.h), for a gather that does it on the way, for kernels of devices.
 //
 // Numerics: numbers of the step are rounded to float32 for float32 elements.
-// x * scale + loc is then rounded once, as std::fma does; (x - loc) / scale is
+// x * scale + loc is then rounded once, as std::fma does. (x - loc) / scale is
 // computed in double and then rounded. Results are the same on every machine.
 struct RowStep {
   enum class Kind : uint8_t {

@@ -40,8 +40,8 @@ namespace rill {
 // Shapes: as the maps say, with any batch shape.
 // Thread-safety: immutable.
 // Cost: that of the maps. After a read in place where the map allows it, else
-//   into tensors that are used again once nobody else holds them: of each key,
-//   or leaf where a key names a dictionary or none is named, two are kept.
+//   into tensors that are used again once nobody else holds them. Two are kept
+//   of each key, or of each leaf where keys name dictionaries or none is named.
 class RowwiseTransform : public BatchTransform,
                          public StepTransform,
                          public GatherLink {

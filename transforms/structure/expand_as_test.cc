@@ -63,6 +63,18 @@ TEST(ExpandAsTest, SizesOfOneAndNewLastDimensionsRepeat) {
                                        3, 3, 4, 4, 3, 3, 4, 4)));
 }
 
+TEST(ExpandAsTest, ADictionaryIsNotReplaced) {
+  auto expand = *ExpandAs::Create(
+      {.in_key = "value", .ref_key = "ref", .out_key = "info"});
+  TensorDict batch = BatchOf(*Tensor::Zeros(DType::kFloat32, {2, 1}), {2, 3});
+  RILL_ASSERT_OK(batch.Set("info/a", *Tensor::Zeros(DType::kFloat32, {2})));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, batch.Clone());
+  EXPECT_THAT(
+      expand->Forward(&batch, nullptr),
+      StatusIs(kInvalidArgument, HasSubstr("\"info\": got a dictionary")));
+  RILL_EXPECT_OK(batch.CheckEqual(before));
+}
+
 TEST(ExpandAsTest, ShapesThatDoNotFitAreNamed) {
   auto expand = *ExpandAs::Create({.in_key = "value", .ref_key = "ref"});
   for (const Shape& ref : {Shape({2, 4, 1}), Shape({2, 3})}) {

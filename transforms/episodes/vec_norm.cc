@@ -234,13 +234,7 @@ class VecNormTransform final : public StepTransform {
                                   " in host memory, the layout for decay ",
                                   options_.decay, "; start with InitialState");
       }
-      if (!(is_exact_ ? VecNormSumsView(*before).IsSound()
-                      : VecNormStatistics(*before).IsSound())) {
-        return FailedPrecondition(
-            "VecNorm: state: \"", key,
-            "\": got numbers that no rows have, want the counts and finite "
-            "statistics of some; start with InitialState");
-      }
+      if (!LooksSound(*before)) return Unsound(key);
       if (is_exact_) {
         RILL_RETURN_IF_ERROR(MapExactly(leaf, lanes, from, to, *before, state));
         continue;
@@ -253,25 +247,45 @@ class VecNormTransform final : public StepTransform {
       if (options_.frozen || (n <= kVecNormRoom &&
                               MayOverwrite(*before, /*is_passed_in=*/false))) {
         RILL_RETURN_IF_ERROR(
-            MapLeaf(leaf.in, n, lanes, from, to, statistics, statistics));
+            MapLeaf(leaf, n, lanes, from, to, *before, statistics));
         continue;
       }
       RILL_ASSIGN_OR_RETURN(Tensor after, spare_.Take(DType::kFloat64, shape));
-      RILL_RETURN_IF_ERROR(MapLeaf(leaf.in, n, lanes, from, to, statistics,
-                                   after.data<double>()));
+      RILL_RETURN_IF_ERROR(
+          MapLeaf(leaf, n, lanes, from, to, *before, after.data<double>()));
       RILL_RETURN_IF_ERROR(state->Set(key, std::move(after)));
     }
     return absl::OkStatus();
   }
 
-  absl::Status MapLeaf(absl::string_view key, int64_t n, const Lanes& lanes,
+  // The kernel that learns finds what else is wrong with the statistics of some
+  // rows, and then has changed none of a single block of elements. So it takes
+  // no look at each number beforehand.
+  bool LooksSound(const Tensor& state) const {
+    if (is_exact_) return VecNormSumsView(state).IsSound();
+    const VecNormStatistics statistics(state);
+    const bool is_found_later = !options_.frozen && statistics.weight() > 0 &&
+                                statistics.n <= kVecNormRoom;
+    return is_found_later || statistics.IsSound();
+  }
+  static absl::Status Unsound(absl::string_view key) {
+    return FailedPrecondition(
+        "VecNorm: state: \"", key,
+        "\": got numbers that no rows have, want the counts and finite "
+        "statistics of some; start with InitialState");
+  }
+
+  absl::Status MapLeaf(const StepLeaf& leaf, int64_t n, const Lanes& lanes,
                        const BoundLeaf& from, const BoundLeaf& to,
-                       const double* before, double* after) const {
-    if (Normalise(CallOf(n, lanes, before, after), from, to)) {
+                       const Tensor& before, double* after) const {
+    if (Normalise(CallOf(n, lanes, before.data<double>(), after), from, to)) {
       return absl::OkStatus();
     }
+    if (!VecNormStatistics(before).IsSound()) {
+      return Unsound(options_.in_keys[leaf.key]);
+    }
     return InvalidArgument(
-        "VecNorm: \"", key,
+        "VecNorm: \"", leaf.in,
         "\": got a value that is not finite, want finite ones "
         "to learn from; the statistics stay");
   }

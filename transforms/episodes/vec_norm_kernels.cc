@@ -195,6 +195,12 @@ HWY_INLINE bool AreFinite(D d, const Moments<Vector>& moments) {
       d, hn::And(hn::IsFinite(moments.center), hn::IsFinite(moments.squares)));
 }
 
+// Sums of squares that rows may have: a state may come from a file.
+template <typename D, typename Vector = hn::Vec<D>>
+HWY_INLINE bool AreSquares(D d, Vector squares) {
+  return hn::AllTrue(d, hn::Ge(squares, hn::Zero(d)));
+}
+
 // 1 / deviation. It takes longest, so the moments are stored before.
 template <typename D, typename Vector = hn::Vec<D>>
 HWY_INLINE Vector Factor(D d, const VecNormCall& call, const Weights& weights,
@@ -217,10 +223,11 @@ bool MergeMoments(const VecNormCall& call, const Weights& weights,
       columns, [&]<typename D, bool kIsWhole>(const Access<D, kIsWhole>& access,
                                               int64_t c) HWY_ATTR {
         const D d;
-        const auto merged = Merge(
-            d, call, weights, access.Load(sum + c), access.Load(squares + c),
-            access.Load(shift + c), access.Load(squares_before + c));
-        are_finite &= AreFinite(d, merged);
+        const auto before = access.Load(squares_before + c);
+        const auto merged =
+            Merge(d, call, weights, access.Load(sum + c),
+                  access.Load(squares + c), access.Load(shift + c), before);
+        are_finite &= AreSquares(d, before) && AreFinite(d, merged);
         access.Store(merged.center, shift + c);
         access.Store(merged.center, mean + c);
         access.Store(merged.squares, squares_after + c);
@@ -401,10 +408,10 @@ bool NormaliseFour(const VecNormCall& call, const Weights& weights,
     first_a = hn::Add(first_a, a);
     second_a = hn::Add(second_a, hn::Mul(a, a));
   }
-  const auto merged =
-      Merge(Four(), call, weights, hn::Add(first_a, first_b),
-            hn::Add(second_a, second_b), shift, access.Load(call.before + 5));
-  if (!AreFinite(Four(), merged)) return false;
+  const Vector before = access.Load(call.before + 5);
+  const auto merged = Merge(Four(), call, weights, hn::Add(first_a, first_b),
+                            hn::Add(second_a, second_b), shift, before);
+  if (!AreSquares(Four(), before) || !AreFinite(Four(), merged)) return false;
   call.after[0] = weights.all;
   access.Store(merged.center, call.after + 1);
   access.Store(merged.squares, call.after + 5);
@@ -439,6 +446,7 @@ bool NormaliseBlocks(const VecNormCall& call, const Weights& weights,
       }
     } else {
       is_finite &= Learn(call, weights, columns, in, shift, factor);
+      if (!is_finite) continue;  // Rows of this block stay as they are.
     }
     // The merged mean is the new shift; both numbers are spread over a group.
     // It is smaller, since each value is scaled by itself.

@@ -34,7 +34,7 @@ struct VecNormCall {
 
 // Adds the rows to the statistics, and then sets the rows of `out` to
 // (x - mean) / max(deviation, eps), in double. `out` may be `in`. False where a
-// new mean or square is not finite.
+// new mean or square is not finite, or one of `before` is no sum of squares.
 // Thread-safety: thread-safe.
 bool NormaliseRows(const VecNormCall& call, const float* in, float* out);
 bool NormaliseRows(const VecNormCall& call, const double* in, double* out);

@@ -369,45 +369,51 @@ TEST(VecNormTest, StatesOfOtherLayoutsAreRefused) {
   }
 }
 
-// Some rows of one number in a call.
+// Some rows of `width` numbers in a call.
 absl::Status Learn(const StepTransform& norm, absl::Span<double> rows,
-                   TensorDict* state) {
-  const auto count = static_cast<int64_t>(rows.size());
+                   TensorDict* state, int64_t width = 1) {
+  const auto count = static_cast<int64_t>(rows.size()) / width;
   const BoundLeaf leaf = {.data = reinterpret_cast<std::byte*>(rows.data()),
-                          .width = sizeof(double),
+                          .width = width * static_cast<int64_t>(sizeof(double)),
                           .dtype = DType::kFloat64,
                           .rows = count,
-                          .shape = {1}};
+                          .shape = {width}};
   return norm.OnStep({leaf, leaf}, state);
 }
 
+// Rows of four have a kernel of their own.
 TEST(VecNormTest, StatisticsThatNoRowsHaveAreRefused) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double inf = std::numeric_limits<double>::infinity();
-  for (const bool is_frozen : {false, true}) {
-    RILL_ASSERT_OK_AND_ASSIGN(
-        auto norm, VecNorm::Create({.shapes = {{1}}, .frozen = is_frozen}));
-    for (const std::vector<double>& numbers :
-         std::vector<std::vector<double>>{{1, nan, 1},
-                                          {1, inf, 1},
-                                          {nan, 0, 1},
-                                          {-5, 0, 1},
-                                          {1, 0, -1},
-                                          {1, 0, nan},
-                                          {inf, 0, 1}}) {
-      TensorDict state;
-      RILL_ASSERT_OK(
-          state.Set("observation", *Tensor::From<double>(numbers, Shape({3}))));
-      std::vector<double> rows = {1, 2};
-      EXPECT_THAT(Learn(*norm, absl::MakeSpan(rows), &state),
-                  StatusIs(absl::StatusCode::kFailedPrecondition,
-                           AllOf(HasSubstr("state: \"observation\""),
-                                 HasSubstr("that no rows have"))));
-      EXPECT_THAT(rows, ElementsAre(1, 2));
-      EXPECT_THAT(ReadVecNorm(state, "observation"),
-                  StatusIs(kInvalidArgument, HasSubstr("that no rows have")));
-      EXPECT_THAT(MergeVecNorm(state, state),
-                  StatusIs(kInvalidArgument, HasSubstr("that no rows have")));
+  const std::vector<std::vector<double>> bad = {
+      {1, nan, 1}, {1, inf, 1}, {nan, 0, 1}, {-5, 0, 1},
+      {1, 0, -1},  {1, 0, nan}, {inf, 0, 1}, {0, nan, 0}};
+  for (const int64_t width : {1, 4, 7}) {
+    for (const bool is_frozen : {false, true}) {
+      RILL_ASSERT_OK_AND_ASSIGN(
+          auto norm,
+          VecNorm::Create({.shapes = {{width}}, .frozen = is_frozen}));
+      for (const std::vector<double>& numbers : bad) {
+        // The last element has them.
+        const auto n = static_cast<size_t>(width);
+        std::vector<double> statistics(1 + 2 * n);
+        statistics[0] = numbers[0];
+        statistics[n] = numbers[1];
+        statistics[2 * n] = numbers[2];
+        TensorDict state;
+        RILL_ASSERT_OK(state.Set(
+            "observation", *Tensor::From<double>(statistics, {1 + 2 * width})));
+        std::vector<double> rows(2 * n, 1);
+        EXPECT_THAT(Learn(*norm, absl::MakeSpan(rows), &state, width),
+                    StatusIs(absl::StatusCode::kFailedPrecondition,
+                             AllOf(HasSubstr("state: \"observation\""),
+                                   HasSubstr("that no rows have"))));
+        EXPECT_THAT(rows, ::testing::Each(1));
+        EXPECT_THAT(ReadVecNorm(state, "observation"),
+                    StatusIs(kInvalidArgument, HasSubstr("that no rows have")));
+        EXPECT_THAT(MergeVecNorm(state, state),
+                    StatusIs(kInvalidArgument, HasSubstr("that no rows have")));
+      }
     }
   }
 }

@@ -7,7 +7,6 @@
 #include "rill/base/rng.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/ted_spec.h"
-#include "rill/transforms/conformance/transform_conformance.h"
 
 namespace rill {
 namespace {
@@ -32,21 +31,6 @@ const DeviceCast::Options kThereAndBack = {.device = Device::Fake(0),
 TEST(DeviceCastTest, Example) {
   RILL_ASSERT_OK_AND_ASSIGN(auto cast, DeviceCast::Create(kThereAndBack));
   EXPECT_EQ(cast->name(), "DeviceCast");
-}
-
-TEST(DeviceCastTest, LeavesGoThereAndBack) {
-  auto cast = *DeviceCast::Create(kThereAndBack);
-  TensorDict batch = Batch();
-  RILL_ASSERT_OK(cast->Forward(&batch, nullptr));
-  EXPECT_EQ(batch.device(), Device::Fake(0));
-  batch.ForEachLeaf([](absl::string_view key, const Tensor& leaf) {
-    EXPECT_EQ(leaf.device(), Device::Fake(0)) << key;
-  });
-  EXPECT_TRUE(batch.Contains("note"));
-  EXPECT_EQ(batch.dim_names().size(), 1u);
-  RILL_ASSERT_OK(cast->Inverse(&batch, nullptr));
-  EXPECT_EQ(batch.device(), Device::Cpu());
-  RILL_EXPECT_OK(batch.CheckEqual(Batch()));
 }
 
 TEST(DeviceCastTest, WithoutAnOriginalDeviceWritesStayWhereTheyAre) {
@@ -75,26 +59,6 @@ TEST(PinMemoryTest, Example) {
   EXPECT_EQ(pin->name(), "PinMemory");
 }
 
-TEST(PinMemoryTest, EveryLeafIsPinned) {
-  auto pin = *PinMemory::Create({.pin_for = Device::Fake(0)});
-  TensorDict batch = Batch();
-  EXPECT_FALSE(batch.is_pinned());
-  RILL_ASSERT_OK(pin->Forward(&batch, nullptr));
-  EXPECT_TRUE(batch.is_pinned());
-  RILL_EXPECT_OK(batch.CheckEqual(Batch()));
-  const std::byte* const pinned = batch.Find("action")->raw_data();
-  RILL_ASSERT_OK(pin->Forward(&batch, nullptr));
-  EXPECT_EQ(batch.Find("action")->raw_data(), pinned);
-}
-
-TEST(PinMemoryTest, LeavesOnADeviceStayThere) {
-  auto pin = *PinMemory::Create({.pin_for = Device::Fake(0)});
-  TensorDict batch = *Batch().To(Device::Fake(0));
-  const std::byte* const before = batch.Find("action")->raw_data();
-  RILL_ASSERT_OK(pin->Forward(&batch, nullptr));
-  EXPECT_EQ(batch.Find("action")->raw_data(), before);
-}
-
 TEST(PinMemoryTest, DevicesThatCannotBeMeantAreRefusedAtOnce) {
   EXPECT_THAT(PinMemory::Create({.pin_for = Device::Cpu()}),
               StatusIs(kInvalidArgument, HasSubstr("pin_for: got cpu")));
@@ -104,13 +68,4 @@ TEST(PinMemoryTest, DevicesThatCannotBeMeantAreRefusedAtOnce) {
 }
 
 }  // namespace
-
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    DeviceCast, {.make = [] { return *DeviceCast::Create(kThereAndBack); },
-                 .batch_spec = TedSpec()});
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    PinMemory,
-    {.make = [] { return *PinMemory::Create({.pin_for = Device::Fake(0)}); },
-     .batch_spec = TedSpec()});
-
 }  // namespace rill

@@ -177,8 +177,8 @@ class ReplayBuffer : public Sink {
   absl::StatusOr<TensorDict> Sample(int64_t batch_size);
   // Reuses the tensors of `out`, where they fit: no allocation then, unless a
   // transform makes one. Without a unit's arithmetic, rows of stored leaves may
-  // lie at any distance, as for Storage::Read. With an error the values in
-  // `out` are unspecified.
+  // lie at any distance, as for Storage::Read. With an error the leaves
+  // of `out` and their values are unspecified.
   absl::Status SampleInto(TensorDict* out);
   absl::Status SampleInto(int64_t batch_size, TensorDict* out);
 

@@ -171,6 +171,7 @@ absl::StatusOr<TensorDictSpec> TensorDictSpec::Nested(
     absl::string_view key) const {
   const std::string start = absl::StrCat(key, "/");
   TensorDictSpec nested;
+  nested.device_ = device_;
   for (const Leaf& leaf : leaves_) {
     if (!absl::StartsWith(leaf.key, start)) continue;
     nested.leaves_.push_back({leaf.key.substr(start.size()), leaf.spec});

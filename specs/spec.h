@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/rng.h"
+#include "rill/device/device.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -28,6 +29,8 @@ namespace rill {
 // Entries that are no tensors are in a list of their own: leaves() has tensors
 // only. Values of that kind that the spec does not name are allowed everywhere.
 //
+// Device/Stream: device() is for the checks of pipelines. Dictionaries that are
+//   made here lie in host memory, and no check of a dictionary looks at it.
 // Thread-safety: thread-compatible.
 //
 // Example (TensorDictSpecTest.Example runs it):
@@ -79,6 +82,11 @@ class TensorDictSpec {
   std::vector<std::string> LeafKeys() const;
   const std::vector<NonTensorLeaf>& non_tensors() const { return non_tensors_; }
   bool empty() const { return leaves_.empty() && non_tensors_.empty(); }
+
+  // The place of all leaves; none where nobody has said. Specs that are derived
+  // from this one keep it.
+  std::optional<Device> device() const { return device_; }
+  void set_device(std::optional<Device> device) { device_ = device; }
 
   // Same keys, dtypes and trailing shapes: INVALID_ARGUMENT names the keys that
   // are missing, those that are too many, and the first leaf that differs with
@@ -137,6 +145,7 @@ class TensorDictSpec {
 
   std::vector<Leaf> leaves_;
   std::vector<NonTensorLeaf> non_tensors_;
+  std::optional<Device> device_;
 };
 
 }  // namespace rill

@@ -213,6 +213,18 @@ TEST(TensorDictSpecTest, NestedSpecsGoInAndOut) {
   EXPECT_EQ(clash, whole);  // Not even the leaves before the clash.
 }
 
+TEST(TensorDictSpecTest, WhatIsDerivedKeepsTheDevice) {
+  TensorDictSpec spec;
+  RILL_ASSERT_OK(spec.Set("next/x", LeafSpec::Unbounded(DType::kInt64, {2})));
+  EXPECT_EQ(spec.device(), std::nullopt);
+  const TensorDictSpec unset = spec;
+  spec.set_device(Device::Fake(1));
+  EXPECT_EQ(spec.device(), Device::Fake(1));
+  EXPECT_FALSE(spec == unset);
+  EXPECT_EQ(spec.Nested("next")->device(), Device::Fake(1));
+  EXPECT_EQ(spec.Nested("next")->Index(0)->device(), Device::Fake(1));
+}
+
 TEST(TensorDictSpecTest, NonTensorsAreWantedAndMade) {
   TensorDictSpec spec = StepSpec();
   RILL_ASSERT_OK(spec.SetNonTensor("next/info", {"[1,2]"}));

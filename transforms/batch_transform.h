@@ -23,9 +23,10 @@ namespace rill {
 // for what it changes and never writes into those that it finds. So a call
 // gives the whole new state or leaves the old one, and nothing else is copied.
 //
-// With an error the batch may be half changed and is to be dropped: leaves that
-// were mapped before the one that failed stay mapped. A missing leaf changes
-// nothing in a transform by rows (RowwiseTransform) of listed keys.
+// Errors name the transform. A batch that does not fit, by its keys, dtypes,
+// shapes or devices, stays as it is, and its spec is refused by ForwardSpec or
+// InverseSpec: a chain that cannot work fails when it is built. An error of the
+// values or of the memory may leave some leaves mapped.
 //
 // Shapes: any batch shape.
 // Thread-safety: immutable. A caller serialises calls that share a state.

@@ -5,16 +5,19 @@
 #include "rill/transforms/compose.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {
@@ -25,6 +28,19 @@ using Transforms = std::vector<std::unique_ptr<BatchTransform>>;
 std::string Place(const Transforms& transforms, size_t index) {
   return absl::StrCat("in transform ", index, " (", transforms[index]->name(),
                       ") of Compose");
+}
+
+// A hash of the leaves' keys, dtypes, shapes of rows and devices.
+size_t LayoutOf(const TensorDict& batch) {
+  const int rank = batch.batch_shape().rank();
+  size_t layout = absl::HashOf(rank, batch.num_entries());
+  batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    layout = absl::HashOf(layout, key, leaf.dtype(), leaf.device().type,
+                          leaf.device().index,
+                          leaf.shape().sizes().subspan(
+                              static_cast<size_t>(rank)));
+  });
+  return layout;
 }
 
 using Work = absl::FunctionRef<absl::Status(const BatchTransform&,
@@ -58,6 +74,16 @@ absl::Status RunOne(const Transforms& transforms, size_t index, Work work,
   // A transform without a state adds no key, so that the whole state stays
   // equal to InitialState in layout.
   return own.empty() ? absl::OkStatus() : state->Set(key, std::move(own));
+}
+
+// `*spec` becomes what a transform makes of it. A new spec without a device has
+// that of the one before, as a new dictionary has the batch's.
+absl::Status Become(absl::StatusOr<TensorDictSpec> after,
+                    TensorDictSpec* spec) {
+  RILL_RETURN_IF_ERROR(after.status());
+  if (!after->device().has_value()) after->set_device(spec->device());
+  *spec = *std::move(after);
+  return absl::OkStatus();
 }
 
 // The states of those transforms that know lanes.
@@ -101,6 +127,7 @@ absl::Status Compose::Insert(int64_t place,
                            count, "]");
   }
   transforms_.insert(transforms_.begin() + place, std::move(transform));
+  Forget();
   return absl::OkStatus();
 }
 
@@ -112,6 +139,7 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> Compose::Remove(int64_t place) {
   }
   std::unique_ptr<BatchTransform> transform = std::move(transforms_[place]);
   transforms_.erase(transforms_.begin() + place);
+  Forget();
   return transform;
 }
 
@@ -144,16 +172,38 @@ absl::StatusOr<TensorDict> Compose::InitialState() const {
   return all;
 }
 
-absl::Status Compose::Forward(TensorDict* batch, TensorDict* state) const {
-  for (size_t i = 0; i < transforms_.size(); ++i) {
-    RILL_RETURN_IF_ERROR(RunOne(
-        transforms_, i,
-        [](const BatchTransform& transform, TensorDict* rows, TensorDict* own) {
-          return transform.Forward(rows, own);
-        },
-        batch, state));
+absl::Status Compose::RunAll(bool clones, Run run, std::atomic<size_t>* seen,
+                             TensorDict* batch, TensorDict* state) const {
+  if (transforms_.size() < 2 || batch->is_locked()) return run(batch, state);
+  const size_t layout = LayoutOf(*batch);
+  if (layout == seen->load(std::memory_order_relaxed)) return run(batch, state);
+  // Before writes bytes are only read, so that they may be shared.
+  TensorDict rows = *batch;
+  if (clones) {
+    RILL_ASSIGN_OR_RETURN(rows, batch->Clone());
   }
+  TensorDict own = *state;
+  RILL_RETURN_IF_ERROR(run(&rows, &own));
+  *batch = std::move(rows);
+  *state = std::move(own);
+  seen->store(layout, std::memory_order_relaxed);
   return absl::OkStatus();
+}
+
+absl::Status Compose::Forward(TensorDict* batch, TensorDict* state) const {
+  const auto forward = [](const BatchTransform& transform, TensorDict* rows,
+                          TensorDict* own) {
+    return transform.Forward(rows, own);
+  };
+  return RunAll(
+      /*clones=*/true,
+      [&](TensorDict* rows, TensorDict* states) -> absl::Status {
+        for (size_t i = 0; i < transforms_.size(); ++i) {
+          RILL_RETURN_IF_ERROR(RunOne(transforms_, i, forward, rows, states));
+        }
+        return absl::OkStatus();
+      },
+      &seen_forward_, batch, state);
 }
 
 absl::Status Compose::InverseAt(int64_t first_lane, TensorDict* batch,
@@ -166,10 +216,15 @@ absl::Status Compose::InverseAt(int64_t first_lane, TensorDict* batch,
   };
   // From the last to the first: what is written passes them in the reverse
   // order of what is read.
-  for (size_t i = transforms_.size(); i-- > 0;) {
-    RILL_RETURN_IF_ERROR(RunOne(transforms_, i, inverse, batch, state));
-  }
-  return absl::OkStatus();
+  return RunAll(
+      /*clones=*/false,
+      [&](TensorDict* rows, TensorDict* states) -> absl::Status {
+        for (size_t i = transforms_.size(); i-- > 0;) {
+          RILL_RETURN_IF_ERROR(RunOne(transforms_, i, inverse, rows, states));
+        }
+        return absl::OkStatus();
+      },
+      &seen_inverse_, batch, state);
 }
 
 absl::Status Compose::CutLanes(int64_t first, int64_t count,
@@ -198,9 +253,8 @@ absl::StatusOr<TensorDictSpec> Compose::ForwardSpec(
     const TensorDictSpec& spec) const {
   TensorDictSpec result = spec;
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    auto after = transforms_[i]->ForwardSpec(result);
-    RILL_RETURN_IF_ERROR(after.status()) << Place(transforms_, i);
-    result = *std::move(after);
+    RILL_RETURN_IF_ERROR(Become(transforms_[i]->ForwardSpec(result), &result))
+        << Place(transforms_, i);
   }
   return result;
 }
@@ -209,9 +263,8 @@ absl::StatusOr<TensorDictSpec> Compose::InverseSpec(
     const TensorDictSpec& spec) const {
   TensorDictSpec result = spec;
   for (size_t i = transforms_.size(); i-- > 0;) {
-    auto after = transforms_[i]->InverseSpec(result);
-    RILL_RETURN_IF_ERROR(after.status()) << Place(transforms_, i);
-    result = *std::move(after);
+    RILL_RETURN_IF_ERROR(Become(transforms_[i]->InverseSpec(result), &result))
+        << Place(transforms_, i);
   }
   return result;
 }

@@ -2,13 +2,18 @@
 #ifndef RILL_TRANSFORMS_COMPOSE_H_
 #define RILL_TRANSFORMS_COMPOSE_H_
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/lane_transform.h"
@@ -24,8 +29,14 @@ namespace rill {
 // State: a dictionary with the state of transform i under "i", for those that
 // have one.
 //
+// Errors: batch and state are unchanged if the batch has another layout (keys,
+//   dtypes, shapes of rows) than the one before: its transforms work on a copy.
+//   In a batch of the same layout, an error by values leaves the leaves as the
+//   transforms before it have made them.
+//
 // Thread-safety: thread-compatible; immutable but for Insert and Remove.
-// Cost: that of the transforms.
+// Cost: that of the transforms; with two or more a pass over the keys, and a
+//   copy of the batch where its layout is new.
 //
 // Example (ComposeTest.Example runs it):
 //   std::vector<std::unique_ptr<BatchTransform>> transforms;
@@ -70,7 +81,21 @@ class Compose final : public LaneTransform {
   explicit Compose(std::vector<std::unique_ptr<BatchTransform>> transforms)
       : transforms_(std::move(transforms)) {}
 
+  using Run = absl::FunctionRef<absl::Status(TensorDict*, TensorDict*)>;
+
+  // All or nothing where `seen` does not have the layout of the batch.
+  // `clones`: `run` changes bytes.
+  absl::Status RunAll(bool clones, Run run, std::atomic<size_t>* seen,
+                      TensorDict* batch, TensorDict* state) const;
+  void Forget() {
+    seen_forward_ = 0;
+    seen_inverse_ = 0;
+  }
+
   std::vector<std::unique_ptr<BatchTransform>> transforms_;
+  // The layouts that have passed last, as hashes.
+  mutable std::atomic<size_t> seen_forward_ = 0;
+  mutable std::atomic<size_t> seen_inverse_ = 0;
 };
 
 }  // namespace rill

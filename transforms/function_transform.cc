@@ -42,11 +42,13 @@ class FunctionTransformImpl final : public BatchTransform {
 
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
-    return Call(options_.forward, batch);
+    RILL_RETURN_IF_ERROR(Call(options_.forward, batch)) << "in " << name();
+    return absl::OkStatus();
   }
   absl::Status Inverse(TensorDict* batch,
                        TensorDict* /*state*/) const override {
-    return Call(options_.inverse, batch);
+    RILL_RETURN_IF_ERROR(Call(options_.inverse, batch)) << "in " << name();
+    return absl::OkStatus();
   }
   absl::StatusOr<TensorDictSpec> ForwardSpec(
       const TensorDictSpec& spec) const override {

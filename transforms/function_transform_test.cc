@@ -16,14 +16,18 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
+constexpr char kNext[] = "next/observation";
+
 absl::Status DropNextObservation(TensorDict* batch) {
-  return batch->Delete("next/observation");
+  const absl::Status found = batch->Get(kNext).status();
+  return found.ok() ? batch->Delete(kNext) : found;
 }
 
 absl::StatusOr<TensorDictSpec> WithoutNextObservation(
     const TensorDictSpec& spec) {
+  if (spec.Find(kNext) == nullptr) return absl::NotFoundError(kNext);
   TensorDictSpec after = spec;
-  after.Erase("next/observation");
+  after.Erase(kNext);
   return after;
 }
 
@@ -86,7 +90,7 @@ TEST(FunctionTransformTest, PassesTheFunctionsErrorOn) {
       }}));
   TensorDict batch({1});
   EXPECT_THAT(transform->Inverse(&batch, nullptr),
-              StatusIs(absl::StatusCode::kOutOfRange, "too hot"));
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("too hot; in FunctionTransform")));
 }
 
 TEST(FunctionTransformTest, SpecWithoutAFunctionStays) {

@@ -8,10 +8,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/tensordict/key.h"
 
 namespace rill::transforms_internal {
 namespace {
+
+absl::Status OnDevice(absl::string_view caller, absl::string_view key,
+                      Device device) {
+  return FailedPrecondition(
+      caller, ": \"", key, "\" lies on ", device.ToString(),
+      ", want host memory; put ToDevice behind this transform");
+}
 
 // The leaf under `key`, in host memory, of any layout. The tensor is the
 // dictionary's own and is valid until that changes.
@@ -27,9 +35,7 @@ absl::StatusOr<const Tensor*> FindOnHost(absl::string_view caller,
                         absl::StrCat(caller, ": ", status.message()));
   }
   if (leaf->is_host()) return leaf;
-  return FailedPrecondition(
-      caller, ": \"", key, "\" lies on ", leaf->device().ToString(),
-      ", want host memory; put ToDevice behind this transform");
+  return OnDevice(caller, key, leaf->device());
 }
 
 // The same, of this dtype and shape.
@@ -139,9 +145,16 @@ absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
   return absl::OkStatus();
 }
 
+absl::Status CheckOnHost(absl::string_view caller, absl::string_view key,
+                         const TensorDictSpec& spec) {
+  const Device device = spec.device().value_or(Device::Cpu());
+  return device.is_cpu() ? absl::OkStatus() : OnDevice(caller, key, device);
+}
+
 absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
                                   absl::string_view key,
                                   const TensorDictSpec& spec) {
+  RILL_RETURN_IF_ERROR(CheckOnHost(caller, key, spec));
   const LeafSpec* leaf = spec.Find(key);
   if (leaf != nullptr) return *leaf;
   return NotFound(caller, ": no leaf \"", key, "\", there are [",
@@ -186,8 +199,9 @@ absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
 absl::Status CheckIsFlagIfAny(absl::string_view caller, absl::string_view key,
                               const TensorDictSpec& spec) {
   const LeafSpec* flag = key.empty() ? nullptr : spec.Find(key);
-  if (flag == nullptr ||
-      (flag->dtype == DType::kBool && flag->shape.num_elements() == 1)) {
+  if (flag == nullptr) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(CheckOnHost(caller, key, spec));
+  if (flag->dtype == DType::kBool && flag->shape.num_elements() == 1) {
     return absl::OkStatus();
   }
   return Misfit(caller, key, *flag, "one bool a row");

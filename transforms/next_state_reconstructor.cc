@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
@@ -22,6 +23,7 @@
 #include "rill/transforms/fill_value.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/structure/key_paths.h"
 
 namespace rill {
 namespace {
@@ -87,8 +89,13 @@ class NextStateReconstructorTransform final : public BatchTransform {
     const Flags has_next(flags.data<uint8_t>(),
                          static_cast<size_t>(lines.rows()));
     RILL_RETURN_IF_ERROR(FindNext(lines, *batch, has_next));
+    // All are found before the first one changes.
+    absl::InlinedVector<Rows, 8> rows;
     for (size_t i = 0; i < options_.keys.size(); ++i) {
-      RILL_RETURN_IF_ERROR(Shift(i, lines, has_next, batch));
+      RILL_ASSIGN_OR_RETURN(rows.emplace_back(), FindRows(i, *batch));
+    }
+    for (size_t i = 0; i < options_.keys.size(); ++i) {
+      RILL_RETURN_IF_ERROR(Shift(rows[i], next_keys_[i], lines, has_next, batch));
     }
     return absl::OkStatus();
   }
@@ -227,19 +234,31 @@ class NextStateReconstructorTransform final : public BatchTransform {
     return absl::OkStatus();
   }
 
+  struct Rows {
+    Tensor leaf;
+    Tensor fill;
+  };
+  absl::StatusOr<Rows> FindRows(size_t at, const TensorDict& batch) const {
+    Rows rows;
+    RILL_ASSIGN_OR_RETURN(
+        rows.leaf,
+        transforms_internal::ReadLeaf(kForward, options_.keys[at], batch));
+    RILL_ASSIGN_OR_RETURN(
+        rows.fill, Fill(at, rows.leaf.dtype(),
+                        rows.leaf.shape().Suffix(batch.batch_shape().rank())));
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckMaySet(kForward, next_keys_[at], batch));
+    return rows;
+  }
+
   // Writes "next/<key>": each row is the row behind it, or the fill value.
-  absl::Status Shift(size_t at, const Lines& lines, Flags has_next,
+  absl::Status Shift(const Rows& rows, const std::string& next_key,
+                     const Lines& lines, Flags has_next,
                      TensorDict* batch) const {
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor leaf,
-        transforms_internal::ReadLeaf(kForward, options_.keys[at], *batch));
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor fill,
-        Fill(at, leaf.dtype(),
-             leaf.shape().Suffix(batch->batch_shape().rank())));
+    const auto& [leaf, fill] = rows;
     RILL_ASSIGN_OR_RETURN(const Tensor next,
                           spare_.Take(leaf.dtype(), leaf.shape()));
-    RILL_RETURN_IF_ERROR(batch->Set(next_keys_[at], next));
+    RILL_RETURN_IF_ERROR(batch->Set(next_key, next));
     const int64_t width = WidthOf(leaf, lines);
     if (width == 0) return absl::OkStatus();
     // All but the last row of a line move by one row. The last one is filled

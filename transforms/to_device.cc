@@ -22,6 +22,13 @@ class ToDeviceTransform final : public BatchTransform {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    TensorDictSpec after = spec;
+    after.set_device(device_);
+    return after;
+  }
+
  private:
   const Device device_;
 };

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
 #include "rill/device/device.h"
@@ -18,6 +20,7 @@
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/testing/fake_prioritized_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/tiered/tiered_storage.h"
@@ -25,10 +28,14 @@
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/function_transform.h"
+#include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/to_device.h"
 
 namespace rill {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 void ExpectAllOn(Device device, const TensorDict& batch) {
   batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
@@ -103,6 +110,54 @@ TEST(ReplayBufferDeviceTest, OriginsFollowABatchThatATransformMoved) {
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host, batch.To(Device::Cpu()));
     ExpectWholeSteps(host, 10);
   }
+}
+
+TEST(ReplayBufferDeviceTest, ATransformOfTheHostBehindADeviceIsNoChain) {
+  const auto create = [](Device storage_device,
+                         std::vector<absl::string_view> names) {
+    std::vector<std::unique_ptr<BatchTransform>> transforms;
+    for (const absl::string_view name : names) {
+      transforms.push_back(name == "ToDevice"
+                               ? *ToDevice::Create(DeviceUnderTest())
+                               : *RewardScaling::Create({.scale = 2}));
+    }
+    return ReplayBuffer::Create(
+               {.storage = *DenseStorage::Create(
+                    {.capacity = 10,
+                     .device = storage_device,
+                     .spec = TensorDictSpec::Of(NumberedSteps(1, 1))}),
+                .sampler = MakeUniformSampler(),
+                .transforms = std::move(transforms),
+                .batch_size = 4})
+        .status();
+  };
+  RILL_EXPECT_OK(create(Device::Cpu(), {"RewardScaling", "ToDevice"}));
+  EXPECT_THAT(
+      create(Device::Cpu(), {"RewardScaling", "ToDevice", "RewardScaling"}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("transform 2 (RewardScaling)"),
+                     HasSubstr("\"next/reward\" lies on " +
+                               DeviceUnderTest().ToString()),
+                     HasSubstr("put ToDevice behind this transform"))));
+  EXPECT_THAT(create(DeviceUnderTest(), {"RewardScaling"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("transform 0 (RewardScaling)")));
+}
+
+// The rows of a storage without a spec are known at the first write.
+TEST(ReplayBufferDeviceTest, TheFirstWriteRefusesWhatIsNoChain) {
+  std::vector<std::unique_ptr<BatchTransform>> transforms;
+  transforms.push_back(*ToDevice::Create(DeviceUnderTest()));
+  transforms.push_back(*RewardScaling::Create({.scale = 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto buffer, ReplayBuffer::Create({.storage = MakeStorage(10),
+                                         .sampler = MakeUniformSampler(),
+                                         .transforms = std::move(transforms),
+                                         .batch_size = 4}));
+  EXPECT_THAT(buffer->Extend(NumberedSteps(1, 10)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("transform 1 (RewardScaling)")));
+  EXPECT_EQ(buffer->size(), 0);
 }
 
 TEST(ReplayBufferDeviceTest, PendingBatchesAreWholeOnceTheirEventsAre) {

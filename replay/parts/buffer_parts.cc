@@ -53,8 +53,13 @@ absl::Status BufferParts::Make(BufferOptions* options) {
       ReaderOptions(*sampler, unit_transform.get(), placement->gather_memory());
   TransformStage::Options stage;
   stage.transforms = std::move(options->transforms);
-  stage.sample_spec = [reader](const TensorDictSpec& rows) {
-    return SampleReader(reader).SampleSpec(rows);
+  stage.sample_spec =
+      [reader, device = storage->device()](
+          const TensorDictSpec& rows) -> absl::StatusOr<TensorDictSpec> {
+    RILL_ASSIGN_OR_RETURN(TensorDictSpec sample,
+                          SampleReader(reader).SampleSpec(rows));
+    sample.set_device(device);
+    return sample;
   };
   stage.can_fuse = [this] {
     return SampleReader::CanFuse(*storage, unit_transform.get());

@@ -9,9 +9,12 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "rill/base/rng.h"
 #include "rill/device/device.h"
@@ -74,6 +77,15 @@ void ExpectEqual(const std::vector<TensorDict>& a,
   }
 }
 
+// Keys, dtypes, shapes, and the place where the spec names one.
+void ExpectPredicted(const TensorDictSpec& spec, const TensorDict& batch) {
+  RILL_EXPECT_OK(spec.CheckLayout("ExpectPredicted", batch));
+  if (!spec.device().has_value()) return;
+  batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    EXPECT_EQ(leaf.device(), *spec.device()) << key;
+  });
+}
+
 TEST_P(TransformConformanceTest, SpecsPredictWhatForwardAndInverseMake) {
   const auto transform = MakeTransform();
   TensorDict state = InitialStateOf(*transform);
@@ -82,13 +94,13 @@ TEST_P(TransformConformanceTest, SpecsPredictWhatForwardAndInverseMake) {
                               transform->ForwardSpec(batch_spec()));
     TensorDict batch = RandomBatch(batch_spec(), shape, 0);
     RILL_ASSERT_OK(transform->Forward(&batch, &state));
-    RILL_EXPECT_OK(forward.CheckLayout("Forward", batch));
+    ExpectPredicted(forward, batch);
 
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec inverse,
                               transform->InverseSpec(inverse_batch_spec()));
     batch = RandomBatch(inverse_batch_spec(), shape, 0);
     RILL_ASSERT_OK(transform->Inverse(&batch, &state));
-    RILL_EXPECT_OK(inverse.CheckLayout("Inverse", batch));
+    ExpectPredicted(inverse, batch);
   }
 }
 
@@ -154,6 +166,78 @@ TEST_P(TransformConformanceTest, KeepsNamesOfDimensionsAndNonTensorValues) {
     RILL_EXPECT_OK(batch.GetNonTensor("note of the test"));
     if (batch.batch_shape().rank() == 1) {
       EXPECT_EQ(batch.dim_names(), std::vector<std::string>({"time"}));
+    }
+  }
+}
+
+// --- Batches that do not fit -------------------------------------------------
+
+// A batch that differs from the wanted ones in one thing, and its spec.
+struct Misfit {
+  std::string text;
+  std::optional<TensorDictSpec> spec;  // None where no spec can say it.
+  TensorDict batch;
+};
+
+std::vector<Misfit> Misfits(const TensorDictSpec& spec, const Shape& shape) {
+  std::vector<Misfit> all;
+  const auto add = [&](std::string text, const TensorDictSpec& wrong) {
+    all.push_back({std::move(text), wrong, RandomBatch(wrong, shape, 0)});
+  };
+  for (const auto& [key, leaf] : spec.leaves()) {
+    TensorDictSpec wrong = spec;
+    wrong.Erase(key);
+    add(key + " is missing", wrong);
+    const DType dtype =
+        leaf.dtype == DType::kInt16 ? DType::kUInt8 : DType::kInt16;
+    RILL_EXPECT_OK(wrong.Set(key, LeafSpec::Unbounded(dtype, leaf.shape)));
+    add(key + " has another dtype", wrong);
+    RILL_EXPECT_OK(wrong.Set(
+        key, LeafSpec::Unbounded(leaf.dtype, leaf.shape.Concat({2, 3}))));
+    add(key + " has another shape", wrong);
+    wrong = spec;
+    wrong.Erase(key);
+    RILL_EXPECT_OK(wrong.Set(key + "/leaf", leaf));
+    add(key + " is a dictionary", wrong);
+    TensorDict batch = RandomBatch(spec, shape, 0);
+    absl::StatusOr<Tensor> there = batch.Find(key)->To(Device::Fake(0));
+    RILL_EXPECT_OK(there);
+    RILL_EXPECT_OK(batch.Set(key, *there));
+    all.push_back({key + " is on a device", std::nullopt, std::move(batch)});
+  }
+  TensorDictSpec there = spec;
+  there.set_device(Device::Fake(0));
+  all.push_back({"all is on a device", there,
+                 *RandomBatch(spec, shape, 0).To(Device::Fake(0))});
+  return all;
+}
+
+TEST_P(TransformConformanceTest, BatchesThatDoNotFitStayAsTheyAre) {
+  const auto transform = MakeTransform();
+  for (const bool is_forward : {true, false}) {
+    const TensorDictSpec fits =
+        is_forward ? batch_spec() : inverse_batch_spec();
+    for (Misfit& misfit : Misfits(fits, shapes()[1])) {
+      SCOPED_TRACE(absl::StrCat(is_forward ? "Forward: " : "Inverse: ",
+                                misfit.text));
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, misfit.batch.Clone());
+      TensorDict state = InitialStateOf(*transform);
+      const TensorDict initial = state;
+      const absl::Status status =
+          is_forward ? transform->Forward(&misfit.batch, &state)
+                     : transform->Inverse(&misfit.batch, &state);
+      // What cannot work fails when a chain is built, and nothing else does.
+      if (misfit.spec.has_value()) {
+        const auto after = is_forward ? transform->ForwardSpec(*misfit.spec)
+                                      : transform->InverseSpec(*misfit.spec);
+        EXPECT_EQ(after.ok(), status.ok())
+            << "spec: " << after.status() << "\nbatch: " << status;
+      }
+      if (status.ok()) continue;
+      RILL_EXPECT_OK(misfit.batch.CheckEqual(before)) << status;
+      RILL_EXPECT_OK(state.CheckEqual(initial)) << status;
+      EXPECT_THAT(status.message(),
+                  ::testing::HasSubstr(std::string(transform->name())));
     }
   }
 }

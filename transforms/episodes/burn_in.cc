@@ -49,9 +49,13 @@ class BurnInTransform final : public BatchTransform {
 
   absl::StatusOr<TensorDictSpec> ForwardSpec(
       const TensorDictSpec& spec) const override {
+    constexpr absl::string_view kCaller = "BurnIn::ForwardSpec";
+    // A mask that is not there is made, in host memory.
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckOnHost(
+        kCaller, options_.mask_key, spec));
     if (spec.Find(options_.mask_key) != nullptr) {
       RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
-          "BurnIn::ForwardSpec", options_.mask_key, spec));
+          kCaller, options_.mask_key, spec));
     }
     TensorDictSpec after = spec;
     RILL_RETURN_IF_ERROR(after.Set(options_.mask_key, LeafSpec::Binary({1})));
@@ -68,7 +72,8 @@ class BurnInTransform final : public BatchTransform {
     }
     RILL_ASSIGN_OR_RETURN(Tensor mask, spare_.Take(DType::kBool, shape));
     std::fill_n(mask.data<bool>(), mask.num_elements(), true);
-    RILL_RETURN_IF_ERROR(batch->Set(options_.mask_key, mask));
+    RILL_RETURN_IF_ERROR(batch->Set(options_.mask_key, mask))
+        << "in BurnIn::Forward";
     return mask;
   }
 

@@ -202,6 +202,8 @@ class MultiStepTransform final : public LaneTransform {
       return InvalidArgument("MultiStep::InverseSpec: ", difference,
                              ", as Options::rows says");
     }
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckOnHost(
+        "MultiStep::InverseSpec", spec.leaves().front().key, spec));
     TensorDictSpec after = spec;
     for (const std::string& key : options_.reward_keys) {
       const LeafSpec& reward = *spec.Find(key);

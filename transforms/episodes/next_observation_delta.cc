@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -28,9 +29,11 @@
 namespace rill {
 namespace {
 
+using transforms_internal::CheckMaySet;
 using transforms_internal::DeleteEntry;
 using transforms_internal::FindFloat;
 using transforms_internal::IsFloat32Or64;
+using transforms_internal::ReadLeaf;
 
 constexpr absl::string_view kForward = "NextObservationDelta::Forward";
 constexpr absl::string_view kInverse = "NextObservationDelta::Inverse";
@@ -90,13 +93,10 @@ class Delta final : public BatchTransform {
 
   absl::Status Inverse(TensorDict* batch,
                        TensorDict* /*state*/) const override {
-    for (const Keys& key : keys_) {
-      RILL_ASSIGN_OR_RETURN(const Tensor now,
-                            Observation(kInverse, key.now, batch));
-      RILL_ASSIGN_OR_RETURN(
-          const Tensor next,
-          transforms_internal::ReadLeaf(kInverse, key.next, now.dtype(),
-                                        now.shape(), *batch));
+    RILL_ASSIGN_OR_RETURN(const auto found,
+                          FindAll(kInverse, &Keys::next, &Keys::delta, *batch));
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      const auto& [now, next] = found[i];
       // Before a write the batch's bytes are the writer's.
       RILL_ASSIGN_OR_RETURN(const Tensor wide,
                             spare_.Take(now.dtype(), now.shape()));
@@ -104,27 +104,24 @@ class Delta final : public BatchTransform {
       RILL_ASSIGN_OR_RETURN(Tensor delta,
                             spare_.Take(options_.delta_dtype, now.shape()));
       CastInto(wide, delta);
-      RILL_RETURN_IF_ERROR(DeleteEntry(key.next, batch));
-      RILL_RETURN_IF_ERROR(batch->Set(key.delta, std::move(delta)));
+      RILL_RETURN_IF_ERROR(DeleteEntry(keys_[i].next, batch));
+      RILL_RETURN_IF_ERROR(batch->Set(keys_[i].delta, std::move(delta)));
     }
     return absl::OkStatus();
   }
 
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
-    for (const Keys& key : keys_) {
-      RILL_ASSIGN_OR_RETURN(const Tensor now,
-                            Observation(kForward, key.now, batch));
-      RILL_ASSIGN_OR_RETURN(
-          const Tensor delta,
-          transforms_internal::ReadLeaf(
-              kForward, key.delta, options_.delta_dtype, now.shape(), *batch));
+    RILL_ASSIGN_OR_RETURN(const auto found,
+                          FindAll(kForward, &Keys::delta, &Keys::next, *batch));
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      const auto& [now, delta] = found[i];
       RILL_ASSIGN_OR_RETURN(Tensor next, spare_.Take(now.dtype(), now.shape()));
       CastInto(delta, next);
       Sum(now, 1, next, next);
-      RILL_RETURN_IF_ERROR(batch->Set(key.next, std::move(next)));
+      RILL_RETURN_IF_ERROR(batch->Set(keys_[i].next, std::move(next)));
       if (!options_.drop_delta) continue;
-      RILL_RETURN_IF_ERROR(DeleteEntry(key.delta, batch));
+      RILL_RETURN_IF_ERROR(DeleteEntry(keys_[i].delta, batch));
     }
     return absl::OkStatus();
   }
@@ -161,15 +158,33 @@ class Delta final : public BatchTransform {
   }
 
  private:
-  // The leaf, contiguous; INVALID_ARGUMENT unless it is float32 or float64.
-  static absl::StatusOr<Tensor> Observation(absl::string_view caller,
-                                            const std::string& key,
-                                            TensorDict* batch) {
-    RILL_ASSIGN_OR_RETURN(Tensor now,
-                          transforms_internal::ReadLeaf(caller, key, *batch));
-    if (IsFloat32Or64(now.dtype())) return now;
-    return InvalidArgument(caller, ": \"", key, "\": got ",
-                           DTypeName(now.dtype()), ", want float32 or float64");
+  // The observation, and the leaf that is read beside it.
+  struct Pair {
+    Tensor now;
+    Tensor other;
+  };
+  // All pairs, before the first result is set: with an error the batch is as it
+  // was.
+  absl::StatusOr<absl::InlinedVector<Pair, 8>> FindAll(
+      absl::string_view caller, std::string Keys::*read,
+      std::string Keys::*written, const TensorDict& batch) const {
+    absl::InlinedVector<Pair, 8> found;
+    for (const Keys& key : keys_) {
+      Pair& pair = found.emplace_back();
+      RILL_ASSIGN_OR_RETURN(pair.now, ReadLeaf(caller, key.now, batch));
+      const DType dtype = pair.now.dtype();
+      if (!IsFloat32Or64(dtype)) {
+        return InvalidArgument(caller, ": \"", key.now, "\": got ",
+                               DTypeName(dtype), ", want float32 or float64");
+      }
+      RILL_ASSIGN_OR_RETURN(
+          pair.other,
+          ReadLeaf(caller, key.*read,
+                   read == &Keys::delta ? options_.delta_dtype : dtype,
+                   pair.now.shape(), batch));
+      RILL_RETURN_IF_ERROR(CheckMaySet(caller, key.*written, batch));
+    }
+    return found;
   }
 
   static absl::Status CheckSpec(absl::string_view caller,

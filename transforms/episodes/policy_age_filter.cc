@@ -62,7 +62,7 @@ class PolicyAgeFilterTransform final : public BatchTransform {
     // Nothing to drop; the state stays, as no version was seen.
     const bool has_rows = batch->batch_shape().rank() > 0 &&
                           batch->batch_shape().num_elements() > 0;
-    if (!has_rows || (!options_.strict && !batch->Contains(key))) {
+    if (!has_rows || (!options_.strict && batch->Find(key) == nullptr)) {
       return absl::OkStatus();
     }
     RILL_ASSIGN_OR_RETURN(

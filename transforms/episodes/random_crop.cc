@@ -69,8 +69,13 @@ class RandomCrop final : public BatchTransform {
   // Sizes of batches are in no spec.
   absl::StatusOr<TensorDictSpec> ForwardSpec(
       const TensorDictSpec& spec) const override {
+    constexpr absl::string_view kCaller = "RandomCropTensorDict::ForwardSpec";
+    for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::CheckOnHost(kCaller, leaf.key, spec));
+    }
     RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlagIfAny(
-        "RandomCropTensorDict::ForwardSpec", options_.mask_key, spec));
+        kCaller, options_.mask_key, spec));
     return spec;
   }
 

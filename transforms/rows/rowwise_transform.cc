@@ -19,8 +19,8 @@ namespace rill {
 namespace {
 
 using transforms_internal::AddLeaf;
+using transforms_internal::CheckMaySet;
 using transforms_internal::CheckKeys;
-using transforms_internal::CheckLeaves;
 using transforms_internal::FindSpec;
 using transforms_internal::ReadLeaf;
 using transforms_internal::UpdateLeaf;
@@ -88,32 +88,65 @@ absl::Status RowwiseTransform::CheckRows(absl::string_view caller,
 
 // --- Batches -----------------------------------------------------------------
 
-absl::Status RowwiseTransform::MapLeaf(const RowMap& map, absl::string_view in,
-                                       absl::string_view out, bool is_in_place,
-                                       TensorDict* batch) const {
-  RILL_ASSIGN_OR_RETURN(Tensor from, ReadLeaf(name(), in, *batch));
-  const int batch_rank = batch->batch_shape().rank();
-  const Shape row = from.shape().Suffix(batch_rank);
-  const LeafSpec before = LeafSpec::Unbounded(from.dtype(), row);
-  const absl::StatusOr<LeafSpec> after = map.MapSpec(before);
+absl::StatusOr<RowwiseTransform::Mapping> RowwiseTransform::Plan(
+    const RowMap& map, absl::string_view in, const TensorDict& batch) const {
+  Mapping leaf;
+  RILL_ASSIGN_OR_RETURN(leaf.from, ReadLeaf(name(), in, batch));
+  leaf.row = leaf.from.shape().Suffix(batch.batch_shape().rank());
+  const absl::StatusOr<LeafSpec> after =
+      map.MapSpec(LeafSpec::Unbounded(leaf.from.dtype(), leaf.row));
   if (!after.ok()) return Named(name(), in, after.status());
+  leaf.dtype = after->dtype;
+  RILL_ASSIGN_OR_RETURN(leaf.shape, after->FullShape(batch.batch_shape()));
+  return leaf;
+}
+
+absl::Status RowwiseTransform::MapLeaf(const RowMap& map, absl::string_view in,
+                                       absl::string_view out,
+                                       TensorDict* batch) const {
+  RILL_ASSIGN_OR_RETURN(const Mapping leaf, Plan(map, in, *batch));
+  return MapPlanned(map, in, out, /*is_in_place=*/false, leaf, batch);
+}
+
+absl::Status RowwiseTransform::MapPlanned(
+    const RowMap& map, absl::string_view in, absl::string_view out,
+    bool is_in_place, const Mapping& leaf, TensorDict* batch) const {
+  Tensor from = leaf.from;
+  const DType dtype = from.dtype();
   const int64_t count = batch->batch_shape().num_elements();
   if (is_in_place && in == out && map.is_in_place()) {
     // A copy where the leaf may not be written; that replaces it in the batch.
     RILL_ASSIGN_OR_RETURN(from, UpdateLeaf(name(), in, batch));
     const absl::Status status =
-        map.MapRows(before.dtype, row, count, from.raw_data(), from.raw_data());
+        map.MapRows(dtype, leaf.row, count, from.raw_data(), from.raw_data());
     return status.ok() ? status : Named(name(), in, status);
   }
-  RILL_ASSIGN_OR_RETURN(const Shape shape,
-                        after->FullShape(batch->batch_shape()));
   // Not the batch's old tensor of `out`: others may hold it. Two a key are
   // kept, one of the batch at hand and one of the batch before.
-  RILL_ASSIGN_OR_RETURN(const Tensor to, spare_.Take(after->dtype, shape));
+  RILL_ASSIGN_OR_RETURN(const Tensor to, spare_.Take(leaf.dtype, leaf.shape));
   const absl::Status status =
-      map.MapRows(before.dtype, row, count, from.raw_data(), to.raw_data());
+      map.MapRows(dtype, leaf.row, count, from.raw_data(), to.raw_data());
   if (!status.ok()) return Named(name(), in, status);
   return batch->Set(out, to);
+}
+
+absl::Status RowwiseTransform::MapEach(
+    const RowMap& map, size_t count,
+    absl::FunctionRef<Keys(size_t)> keys, bool is_in_place,
+    TensorDict* batch) const {
+  absl::InlinedVector<Mapping, 32> leaves;
+  for (size_t i = 0; i < count; ++i) {
+    const auto [in, out] = keys(i);
+    RILL_ASSIGN_OR_RETURN(leaves.emplace_back(), Plan(map, in, *batch));
+    if (in == out) continue;
+    RILL_RETURN_IF_ERROR(CheckMaySet(name(), out, *batch));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const auto [in, out] = keys(i);
+    RILL_RETURN_IF_ERROR(
+        MapPlanned(map, in, out, is_in_place, leaves[i], batch));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RowwiseTransform::MapLeaves(
@@ -122,7 +155,7 @@ absl::Status RowwiseTransform::MapLeaves(
     TensorDict* batch) const {
   // Keys come first, one behind the other, since the batch changes below.
   absl::InlinedVector<char, 2048> text;
-  absl::InlinedVector<size_t, 64> ends;
+  absl::InlinedVector<size_t, 65> ends = {0};
   const auto add = [&](absl::string_view part) {
     text.insert(text.end(), part.begin(), part.end());
   };
@@ -134,39 +167,35 @@ absl::Status RowwiseTransform::MapLeaves(
     add(key.substr(in.size()));
     ends.push_back(text.size());
   });
+  const size_t count = ends.size() / 2;
   // Two a leaf, as of keys that are listed.
-  spare_.KeepUpTo(std::max<size_t>(1, rows_.in_keys.size()) * ends.size());
-  size_t begin = 0;
-  for (size_t i = 0; i < ends.size(); i += 2) {
-    const absl::string_view keys(text.data(), ends[i + 1]);
-    RILL_RETURN_IF_ERROR(MapLeaf(map, keys.substr(begin, ends[i] - begin),
-                                 keys.substr(ends[i]), /*is_in_place=*/false,
-                                 batch));
-    begin = ends[i + 1];
-  }
-  return absl::OkStatus();
+  spare_.KeepUpTo(2 * std::max<size_t>(1, rows_.in_keys.size()) * count);
+  const auto part = [&](size_t i) {
+    return absl::string_view(text.data() + ends[i], ends[i + 1] - ends[i]);
+  };
+  return MapEach(
+      map, count,
+      [&](size_t i) { return Keys(part(2 * i), part(2 * i + 1)); },
+      /*is_in_place=*/false, batch);
 }
 
 absl::Status RowwiseTransform::Forward(TensorDict* batch,
                                        TensorDict* /*state*/) const {
-  RILL_RETURN_IF_ERROR(
-      CheckLeaves(name(), rows_.in_keys, rows_.out_keys, *batch));
-  for (size_t i = 0; i < rows_.in_keys.size(); ++i) {
-    RILL_RETURN_IF_ERROR(MapLeaf(*rows_.map, rows_.in_keys[i], OutKey(i),
-                                 /*is_in_place=*/true, batch));
-  }
-  return absl::OkStatus();
+  return MapEach(
+      *rows_.map, rows_.in_keys.size(),
+      [this](size_t i) { return Keys(rows_.in_keys[i], OutKey(i)); },
+      /*is_in_place=*/true, batch);
 }
 
 absl::Status RowwiseTransform::Inverse(TensorDict* batch,
                                        TensorDict* /*state*/) const {
-  RILL_RETURN_IF_ERROR(CheckLeaves(name(), rows_.in_keys_inv, {}, *batch));
-  for (const std::string& key : rows_.in_keys_inv) {
-    // Never in place: bytes before a write are the writer's.
-    RILL_RETURN_IF_ERROR(
-        MapLeaf(*rows_.inverse, key, key, /*is_in_place=*/false, batch));
-  }
-  return absl::OkStatus();
+  if (rows_.inverse == nullptr) return absl::OkStatus();
+  const std::vector<std::string>& keys = rows_.in_keys_inv;
+  // Never in place: bytes before a write are the writer's.
+  return MapEach(
+      *rows_.inverse, keys.size(),
+      [&](size_t i) { return Keys(keys[i], keys[i]); },
+      /*is_in_place=*/false, batch);
 }
 
 absl::StatusOr<TensorDictSpec> RowwiseTransform::MapKeys(

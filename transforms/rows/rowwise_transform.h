@@ -101,12 +101,31 @@ class RowwiseTransform : public BatchTransform,
       const RowMap& map, absl::string_view in, absl::string_view out,
       absl::FunctionRef<bool(absl::string_view key, const Tensor& leaf)> takes,
       TensorDict* batch) const;
-  // One leaf of a batch, in place or into a tensor of its own.
+  // One leaf of a batch, into a tensor of its own.
   absl::Status MapLeaf(const RowMap& map, absl::string_view in,
-                       absl::string_view out, bool is_in_place,
-                       TensorDict* batch) const;
+                       absl::string_view out, TensorDict* batch) const;
 
  private:
+  using Keys = std::pair<absl::string_view, absl::string_view>;  // In, out.
+
+  // One leaf of a batch that a map fits, and what it becomes.
+  struct Mapping {
+    Tensor from;
+    Shape row;  // Of `from`.
+    DType dtype = DType::kFloat32;
+    Shape shape;
+  };
+  absl::StatusOr<Mapping> Plan(const RowMap& map, absl::string_view in,
+                               const TensorDict& batch) const;
+  // In place or into a tensor of its own.
+  absl::Status MapPlanned(const RowMap& map, absl::string_view in,
+                          absl::string_view out, bool is_in_place,
+                          const Mapping& leaf, TensorDict* batch) const;
+  // All are planned before the first one changes. With up to 32 no allocation.
+  absl::Status MapEach(const RowMap& map, size_t count,
+                       absl::FunctionRef<Keys(size_t)> keys, bool is_in_place,
+                       TensorDict* batch) const;
+
   const std::string& OutKey(size_t i) const {
     return rows_.out_keys.empty() ? rows_.in_keys[i] : rows_.out_keys[i];
   }

@@ -183,7 +183,7 @@ absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
     RILL_RETURN_IF_ERROR(drop_empty());
   }
   RILL_RETURN_IF_ERROR(
-      transforms_internal::CheckNoDict(name(), keys_.out_key, *batch));
+      transforms_internal::CheckMaySet(name(), keys_.out_key, *batch));
   RILL_RETURN_IF_ERROR(batch->Set(keys_.out_key, std::move(out)))
       << "in " << name();
   return drop_empty();

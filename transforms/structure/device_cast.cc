@@ -44,6 +44,21 @@ class DeviceCastTransform final : public BatchTransform {
     return Replace(name(), batch->To(*options_.orig_device), batch);
   }
 
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    TensorDictSpec after = spec;
+    after.set_device(options_.device);
+    return after;
+  }
+  absl::StatusOr<TensorDictSpec> InverseSpec(
+      const TensorDictSpec& spec) const override {
+    TensorDictSpec after = spec;
+    if (options_.orig_device.has_value()) {
+      after.set_device(*options_.orig_device);
+    }
+    return after;
+  }
+
  private:
   const DeviceCast::Options options_;
 };

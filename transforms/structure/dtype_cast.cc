@@ -53,8 +53,13 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeCast(DType from, DType to,
   return std::make_shared<CastFrom>(from, std::move(cast), keeps_others);
 }
 
-absl::StatusOr<TensorDictSpec> MapAll(const RowMap& map,
+absl::StatusOr<TensorDictSpec> MapAll(absl::string_view caller,
+                                      const RowMap& map, DType from,
                                       const TensorDictSpec& spec) {
+  for (const auto& [key, leaf] : spec.leaves()) {
+    if (leaf.dtype != from) continue;
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckOnHost(caller, key, spec));
+  }
   return spec.MapLeaves([&](absl::string_view, const LeafSpec& leaf) {
     return map.MapSpec(leaf);
   });
@@ -179,13 +184,19 @@ absl::Status DTypeCast::Inverse(TensorDict* batch, TensorDict* state) const {
 
 absl::StatusOr<TensorDictSpec> DTypeCast::ForwardSpec(
     const TensorDictSpec& spec) const {
-  if (casts_all()) return MapAll(*rows().map, spec);
+  if (casts_all()) {
+    return MapAll(absl::StrCat(name(), "::ForwardSpec"), *rows().map, dtype_in_,
+                  spec);
+  }
   return RowwiseTransform::ForwardSpec(spec);
 }
 
 absl::StatusOr<TensorDictSpec> DTypeCast::InverseSpec(
     const TensorDictSpec& spec) const {
-  if (casts_all()) return MapAll(*rows().inverse, spec);
+  if (casts_all()) {
+    return MapAll(absl::StrCat(name(), "::InverseSpec"), *rows().inverse,
+                  dtype_out_, spec);
+  }
   return RowwiseTransform::InverseSpec(spec);
 }
 
@@ -199,10 +210,12 @@ void DTypeCast::Extend(GatherPlan* plan) const {
 absl::StatusOr<StepPlan> DTypeCast::PlanSteps(
     const TensorDictSpec& step) const {
   if (!casts_all()) return RowwiseTransform::PlanSteps(step);
+  const std::string caller = absl::StrCat(name(), "::PlanSteps");
   StepPlan plan;
-  RILL_ASSIGN_OR_RETURN(plan.spec, MapAll(*rows().map, step));
-  RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
-      absl::StrCat(name(), "::PlanSteps"), kBoundary, step));
+  RILL_ASSIGN_OR_RETURN(plan.spec,
+                        MapAll(caller, *rows().map, dtype_in_, step));
+  RILL_RETURN_IF_ERROR(
+      transforms_internal::CheckIsFlag(caller, kBoundary, step));
   const auto add_pairs = [&](bool is_next) {
     for (const auto& [key, leaf] : step.leaves()) {
       if (leaf.dtype != dtype_in_ || key == "action" ||

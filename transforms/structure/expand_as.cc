@@ -89,7 +89,7 @@ absl::StatusOr<LeafSpec> ExpandAs::Expanded(absl::string_view caller,
 
 absl::Status ExpandAs::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   RILL_RETURN_IF_ERROR(
-      transforms_internal::CheckNoDict(name(), options_.out_key, *batch));
+      transforms_internal::CheckMaySet(name(), options_.out_key, *batch));
   RILL_ASSIGN_OR_RETURN(const Tensor from,
                         ReadLeaf(name(), options_.in_key, *batch));
   // The reference gives its shape alone; it may lie on a device.

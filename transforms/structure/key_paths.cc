@@ -65,29 +65,30 @@ absl::Status CheckHas(absl::string_view caller, absl::string_view top,
                   absl::StrJoin(keys, ", "), "]");
 }
 
-absl::Status CheckNoDict(absl::string_view caller, absl::string_view key,
-                         const TensorDict& batch) {
-  const TensorDict* const dict = batch.FindDict(key);
-  if (dict == nullptr || dict->empty()) return absl::OkStatus();
-  return InvalidArgument(caller, ": \"", key,
-                         "\": got a dictionary, want a leaf or no entry");
+absl::Status CheckHas(absl::string_view caller,
+                      absl::Span<const std::string> keys,
+                      const TensorDict& batch) {
+  for (const std::string& key : keys) {
+    if (batch.Contains(key)) continue;
+    return NotFound(caller, ": no entry \"", key, "\", there are [",
+                    absl::StrJoin(batch.LeafKeys(), ", "), "]");
+  }
+  return absl::OkStatus();
 }
 
-absl::Status CheckLeaves(absl::string_view caller,
-                         absl::Span<const std::string> in_keys,
-                         absl::Span<const std::string> out_keys,
+absl::Status CheckMaySet(absl::string_view caller, absl::string_view key,
                          const TensorDict& batch) {
-  for (const std::string& key : in_keys) {
-    if (batch.Find(key) != nullptr) continue;
-    // Get makes the message, and finds what is in a LazyStack.
-    const absl::Status status = batch.Get(key).status();
-    if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat(caller, ": ", status.message()));
-    }
+  const TensorDict* const dict = batch.FindDict(key);
+  if (dict != nullptr && !dict->empty()) {
+    return InvalidArgument(caller, ": \"", key,
+                           "\": got a dictionary, want a leaf or no entry");
   }
-  for (const std::string& key : out_keys) {
-    RILL_RETURN_IF_ERROR(CheckNoDict(caller, key, batch));
+  for (size_t slash = key.find('/'); slash != absl::string_view::npos;
+       slash = key.find('/', slash + 1)) {
+    const absl::string_view above = key.substr(0, slash);
+    if (batch.Find(above) == nullptr) continue;
+    return InvalidArgument(caller, ": \"", key, "\": got a leaf \"", above,
+                           "\", want a dictionary or no entry there");
   }
   return absl::OkStatus();
 }

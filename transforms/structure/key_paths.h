@@ -38,15 +38,14 @@ TensorDictSpec KeptPart(const TensorDictSpec& spec,
 absl::Status CheckHas(absl::string_view caller, absl::string_view top,
                       const TensorDictSpec& spec);
 
+// NOT_FOUND unless the batch has all of the entries, leaves or others.
+absl::Status CheckHas(absl::string_view caller,
+                      absl::Span<const std::string> keys,
+                      const TensorDict& batch);
+
 // OK where a leaf may be set at `key`; INVALID_ARGUMENT where a dictionary with
-// entries is there, which it would replace.
-absl::Status CheckNoDict(absl::string_view caller, absl::string_view key,
-                         const TensorDict& batch);
-// Before the first leaf changes: NOT_FOUND unless the batch has all in_keys,
-// and CheckNoDict of each of out_keys.
-absl::Status CheckLeaves(absl::string_view caller,
-                         absl::Span<const std::string> in_keys,
-                         absl::Span<const std::string> out_keys,
+// entries is there, which it would replace, or a leaf is above.
+absl::Status CheckMaySet(absl::string_view caller, absl::string_view key,
                          const TensorDict& batch);
 
 // Drops the dictionaries around `key` that hold nothing, from the inside out,

@@ -138,7 +138,7 @@ absl::Status Rename::RenameOne(absl::string_view from, const std::string& to,
   }
   if (const Tensor* const leaf = batch->Find(from);
       is_own && leaf != nullptr && leaf->is_host()) {
-    return MapLeaf(*rows().map, from, to, /*is_in_place=*/false, batch);
+    return MapLeaf(*rows().map, from, to, batch);
   }
   // Leaf by leaf, where no copy replaces what is still to be copied.
   if (const TensorDict* const dict = batch->FindDict(from);
@@ -169,6 +169,7 @@ absl::Status Rename::RenameOne(absl::string_view from, const std::string& to,
 }
 
 absl::Status Rename::Forward(TensorDict* batch, TensorDict* /*state*/) const {
+  RILL_RETURN_IF_ERROR(CheckHas("Rename", rows().in_keys, *batch));
   for (size_t i = 0; i < rows().in_keys.size(); ++i) {
     RILL_RETURN_IF_ERROR(RenameOne(rows().in_keys[i], rows().out_keys[i],
                                    /*is_own=*/true, batch))
@@ -178,6 +179,7 @@ absl::Status Rename::Forward(TensorDict* batch, TensorDict* /*state*/) const {
 }
 
 absl::Status Rename::Inverse(TensorDict* batch, TensorDict* /*state*/) const {
+  RILL_RETURN_IF_ERROR(CheckHas("Rename", out_keys_inv_, *batch));
   for (size_t i = 0; i < in_keys_inv_.size(); ++i) {
     RILL_RETURN_IF_ERROR(RenameOne(out_keys_inv_[i], in_keys_inv_[i],
                                    /*is_own=*/false, batch))

@@ -5,11 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/rows/row_steps.h"
 #include "rill/transforms/structure/key_paths.h"
@@ -132,26 +135,26 @@ class PermuteMap final : public RowMap {
   const std::vector<int> dims_;
 };
 
-// Reshapes a leaf, by a view where strides allow it. Leaves of two keys do not
-// share bytes, as later transforms work in place: the new key gets a clone.
-absl::Status ReshapeLeaf(const RowMap& map, const std::string& in,
-                         const std::string& out, TensorDict* batch) {
-  RILL_ASSIGN_OR_RETURN(Tensor leaf, batch->Get(in));
-  const Shape row = leaf.shape().Suffix(batch->batch_shape().rank());
+// A leaf as `map` shapes it: a view where strides allow it.
+absl::StatusOr<Tensor> Reshaped(absl::string_view caller, const RowMap& map,
+                                absl::string_view in, absl::string_view out,
+                                const TensorDict& batch) {
+  absl::StatusOr<Tensor> leaf = batch.Get(in);
+  RILL_RETURN_IF_ERROR(leaf.status()) << "in " << caller;
+  const Shape row = leaf->shape().Suffix(batch.batch_shape().rank());
   const absl::StatusOr<LeafSpec> after =
-      map.MapSpec(LeafSpec::Unbounded(leaf.dtype(), row));
+      map.MapSpec(LeafSpec::Unbounded(leaf->dtype(), row));
   if (!after.ok()) {
-    return absl::Status(
-        after.status().code(),
-        absl::StrCat("\"", in, "\": ", after.status().message()));
+    return absl::Status(after.status().code(),
+                        absl::StrCat(caller, ": \"", in,
+                                     "\": ", after.status().message()));
+  }
+  if (in != out) {
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckMaySet(caller, out, batch));
   }
   RILL_ASSIGN_OR_RETURN(const Shape shape,
-                        after->FullShape(batch->batch_shape()));
-  if (in != out) {
-    RILL_ASSIGN_OR_RETURN(leaf, leaf.Clone());
-  }
-  RILL_ASSIGN_OR_RETURN(Tensor view, leaf.Reshape(shape));
-  return batch->Set(out, std::move(view));
+                        after->FullShape(batch.batch_shape()));
+  return leaf->Reshape(shape);
 }
 
 // Unsqueeze's map, and the inverse of Squeeze.
@@ -172,31 +175,60 @@ class ReshapeRows final : public RowwiseTransform {
 
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
-    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaves(
-        name(), rows().in_keys, rows().out_keys, *batch));
-    for (size_t i = 0; i < rows().in_keys.size(); ++i) {
-      const std::string& in = rows().in_keys[i];
-      const std::string& out =
-          rows().out_keys.empty() ? in : rows().out_keys[i];
-      const Tensor* const leaf = batch->Find(in);
-      if (in != out && leaf != nullptr && leaf->is_host()) {
-        RILL_RETURN_IF_ERROR(
-            MapLeaf(*rows().map, in, out, /*is_in_place=*/false, batch));
-        continue;
-      }
-      RILL_RETURN_IF_ERROR(ReshapeLeaf(*rows().map, in, out, batch))
-          << "in " << name();
-    }
-    return absl::OkStatus();
+    return ReshapeAll(*rows().map, rows().in_keys,
+                      rows().out_keys.empty() ? rows().in_keys
+                                              : rows().out_keys,
+                      batch);
   }
-
   absl::Status Inverse(TensorDict* batch,
                        TensorDict* /*state*/) const override {
-    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaves(
-        name(), rows().in_keys_inv, {}, *batch));
-    for (const std::string& key : rows().in_keys_inv) {
-      RILL_RETURN_IF_ERROR(ReshapeLeaf(*rows().inverse, key, key, batch))
-          << "in " << name();
+    return ReshapeAll(*rows().inverse, rows().in_keys_inv, rows().in_keys_inv,
+                      batch);
+  }
+
+  // Views work on any device.
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    return WithDevice(
+        RowwiseTransform::ForwardSpec(*WithDevice(spec, std::nullopt)),
+        spec.device());
+  }
+  absl::StatusOr<TensorDictSpec> InverseSpec(
+      const TensorDictSpec& spec) const override {
+    return WithDevice(
+        RowwiseTransform::InverseSpec(*WithDevice(spec, std::nullopt)),
+        spec.device());
+  }
+
+ private:
+  static absl::StatusOr<TensorDictSpec> WithDevice(
+      absl::StatusOr<TensorDictSpec> spec, std::optional<Device> device) {
+    if (spec.ok()) spec->set_device(device);
+    return spec;
+  }
+
+  // Leaves of two keys do not share bytes, as later transforms work in place:
+  // the new key gets a copy.
+  absl::Status ReshapeAll(const RowMap& map,
+                          const std::vector<std::string>& in_keys,
+                          const std::vector<std::string>& out_keys,
+                          TensorDict* batch) const {
+    absl::InlinedVector<Tensor, 16> views;
+    for (size_t i = 0; i < in_keys.size(); ++i) {
+      RILL_ASSIGN_OR_RETURN(
+          views.emplace_back(),
+          Reshaped(name(), map, in_keys[i], out_keys[i], *batch));
+    }
+    for (size_t i = 0; i < in_keys.size(); ++i) {
+      const bool is_own = in_keys[i] != out_keys[i];
+      if (is_own && views[i].is_host()) {
+        RILL_RETURN_IF_ERROR(MapLeaf(map, in_keys[i], out_keys[i], batch));
+        continue;
+      }
+      if (is_own) {
+        RILL_ASSIGN_OR_RETURN(views[i], views[i].Clone());
+      }
+      RILL_RETURN_IF_ERROR(batch->Set(out_keys[i], std::move(views[i])));
     }
     return absl::OkStatus();
   }

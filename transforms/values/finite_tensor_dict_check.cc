@@ -120,6 +120,16 @@ absl::Status FiniteTensorDictCheck::Forward(TensorDict* batch,
   return status;
 }
 
+absl::StatusOr<TensorDictSpec> FiniteTensorDictCheck::ForwardSpec(
+    const TensorDictSpec& spec) const {
+  for (const auto& [key, leaf] : spec.leaves()) {
+    if (!IsFloatingPoint(leaf.dtype)) continue;
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckOnHost(
+        "FiniteTensorDictCheck::ForwardSpec", key, spec));
+  }
+  return spec;
+}
+
 absl::StatusOr<StepPlan> FiniteTensorDictCheck::PlanSteps(
     const TensorDictSpec& step) const {
   // The flag marks the boundary, so steps have to have it.

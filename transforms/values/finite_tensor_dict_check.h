@@ -44,6 +44,8 @@ class FiniteTensorDictCheck final : public BatchTransform,
   absl::string_view name() const override { return "FiniteTensorDictCheck"; }
   OptionValues option_values() const override { return {}; }
   absl::Status Forward(TensorDict* batch, TensorDict* state) const override;
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override;
   absl::StatusOr<StepPlan> PlanSteps(const TensorDictSpec& step) const override;
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* state) const override;

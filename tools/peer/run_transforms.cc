@@ -53,6 +53,7 @@
 #include "rill/transforms/structure/dtype_cast.h"
 #include "rill/transforms/structure/expand_as.h"
 #include "rill/transforms/structure/flatten_tensor_dict.h"
+#include "rill/transforms/structure/remove_empty_specs.h"
 #include "rill/transforms/structure/rename.h"
 #include "rill/transforms/structure/row_shapes.h"
 #include "rill/transforms/structure/select.h"
@@ -217,6 +218,8 @@ constexpr Case kStructure[] = {
        return ExpandAs::Create(
            {.in_key = "next/done", .ref_key = "action", .out_key = "ends"});
      }},
+    {"RemoveEmptySpecs",
+     [](const TensorDict&) -> Made { return RemoveEmptySpecs::Create(); }},
     {"FlattenTensorDict",
      [](const TensorDict&) -> Made { return FlattenTensorDict::Create({}); },
      true},
@@ -276,6 +279,24 @@ constexpr Case kValues[] = {
                                        .standard_normal = true});
      },
      true},
+    {"ObservationNorm/init_stats",
+     [](const TensorDict& batch) -> Made {
+       RILL_ASSIGN_OR_RETURN(
+           const auto stats,
+           ObservationNorm::InitStats([&] { return batch; }, {}));
+       return ObservationNorm::Create({.loc = stats.loc, .scale = stats.scale});
+     }},
+    {"ObservationNorm/init_stats_standard_normal",
+     [](const TensorDict& batch) -> Made {
+       RILL_ASSIGN_OR_RETURN(
+           const auto stats,
+           ObservationNorm::InitStats(
+               [&] { return batch; },
+               {.reduce_dim = {-1}, .standard_normal = true}));
+       return ObservationNorm::Create({.loc = stats.loc,
+                                       .scale = stats.scale,
+                                       .standard_normal = true});
+     }},
     {"RewardScaling",
      [](const TensorDict&) -> Made {
        return RewardScaling::Create({.scale = 0.1, .loc = 0.7});

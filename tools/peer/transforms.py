@@ -145,6 +145,24 @@ moves("Stack/before", lambda: rl.Stack(["velocity", "observation"], "both", dim=
 moves("ExpandAs", lambda: rl.ExpandAs(("next", "done"), "action", "ends"))
 moves("DeviceCast", lambda: rl.DeviceCastTransform("cpu"))
 moves("FiniteTensorDictCheck", lambda: rl.FiniteTensorDictCheck())
+
+
+def with_empty(*shape):
+    """Steps with dictionaries that hold nothing, or only such ones."""
+    td = steps(*shape)
+    td.create_nested("empty")
+    td.create_nested(("outer", "inner"))
+    td["next"].create_nested("nothing")
+    return td
+
+
+def entries(td):
+    """The keys of dictionaries too, each with a leaf."""
+    return TensorDict({"/".join((key,) if isinstance(key, str) else key): torch.ones(td.shape)
+                       for key in td.keys(True)}, td.shape)
+
+
+moves("RemoveEmptySpecs", lambda: rl.RemoveEmptySpecs(), make=with_empty, reduce=entries)
 moves_back("FlattenTensorDict", lambda: FlattenTensorDict())
 moves("NextStateReconstructor", lambda: rl.NextStateReconstructor(traj_key="traj_ids"), make=numbered, shapes=((12,),))
 
@@ -155,6 +173,26 @@ computes("ObservationNorm/standard_normal",
                                     out_keys=["normal"], standard_normal=True))
 Case("ObservationNorm/inverse",
      lambda td: rl.ObservationNorm(0.5, 0.3, in_keys=[], in_keys_inv=["observation"], standard_normal=True).inv(td),
+     is_exact=False)
+
+
+def normalised_by_stats(dims, standard_normal):
+    """By numbers that TorchRL's init_stats takes of the same steps, played by an environment."""
+    def peer(td):
+        from beside import Played  # That takes from here too.
+        # Without ends, behind which an environment would begin anew.
+        played = td.clone().set(("next", "terminated"), torch.zeros(*td.shape, 1, dtype=torch.bool))
+        played["next", "observation"][:, :-1] = td["observation"][:, 1:]
+        norm = rl.ObservationNorm(in_keys=["observation"], standard_normal=standard_normal)
+        env = rl.TransformedEnv(Played(played), norm)
+        env.transform.init_stats(td.shape[1], reduce_dim=dims, cat_dim=1)
+        return rl.ObservationNorm(norm.loc, norm.scale, in_keys=["observation"],
+                                  standard_normal=standard_normal).forward(td)
+    return peer
+
+
+Case("ObservationNorm/init_stats", normalised_by_stats((0, 1), False), shapes=((3, 9),), is_exact=False)
+Case("ObservationNorm/init_stats_standard_normal", normalised_by_stats((0, 1, 2), True), shapes=((3, 9),),
      is_exact=False)
 computes("RewardScaling", lambda: rl.RewardScaling(0.7, 0.1, in_keys=[REWARD]))
 computes("RewardScaling/standard_normal", lambda: rl.RewardScaling(0.7, 0.1, in_keys=[REWARD], standard_normal=True))

@@ -236,7 +236,7 @@ void ExpectSteadyWith(std::unique_ptr<BatchTransform> transform) {
   }
   RILL_ASSERT_OK(buffer->Extend(steps));
   TensorDict batch;
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch, /*before=*/4), 0);
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch, /*before=*/5), 0);
   EXPECT_FALSE(buffer->GetStats().is_fused);
 }
 
@@ -300,11 +300,13 @@ TEST(ReplayBufferAllocationTest, EntriesThatAreDroppedAllocateNothing) {
 TEST(ReplayBufferAllocationTest, EntriesThatAreRenamedAllocateNothing) {
   for (const char* from : {"twin", "info", "info/a_dictionary"}) {
     for (const std::string to : {"other", kLong, "next/other"}) {
+      SCOPED_TRACE(std::string(from) + " " + to);
       ExpectSteadyWith(*Rename::Create({.in_keys = {from}, .out_keys = {to}}));
     }
   }
   for (const char* from : {"twin", "info", "info/a_dictionary", "next"}) {
     for (const char* to : {"other", kLong, "new/other"}) {
+      SCOPED_TRACE(std::string(from) + " copied to " + to);
       ExpectSteadyWith(*Rename::Create(
           {.in_keys = {from}, .out_keys = {to}, .create_copy = true}));
     }

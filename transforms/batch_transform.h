@@ -24,9 +24,9 @@ namespace rill {
 // gives the whole new state or leaves the old one, and nothing else is copied.
 //
 // Errors name the transform. A batch that does not fit, by its keys, dtypes,
-// shapes or devices, stays as it is, and its spec is refused by ForwardSpec or
-// InverseSpec: a chain that cannot work fails when it is built. An error of the
-// values or of the memory may leave some leaves mapped.
+// shapes or devices, stays as it is. ForwardSpec and InverseSpec refuse its
+// spec, so that a chain that cannot work fails when it is built. An error of
+// values or of memory may leave some leaves mapped.
 //
 // Shapes: any batch shape.
 // Thread-safety: immutable. A caller serialises calls that share a state.

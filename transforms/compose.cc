@@ -35,10 +35,9 @@ size_t LayoutOf(const TensorDict& batch) {
   const int rank = batch.batch_shape().rank();
   size_t layout = absl::HashOf(rank, batch.num_entries());
   batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-    layout = absl::HashOf(layout, key, leaf.dtype(), leaf.device().type,
-                          leaf.device().index,
-                          leaf.shape().sizes().subspan(
-                              static_cast<size_t>(rank)));
+    layout = absl::HashOf(
+        layout, key, leaf.dtype(), leaf.device().type, leaf.device().index,
+        leaf.shape().sizes().subspan(static_cast<size_t>(rank)));
   });
   return layout;
 }

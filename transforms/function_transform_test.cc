@@ -90,7 +90,8 @@ TEST(FunctionTransformTest, PassesTheFunctionsErrorOn) {
       }}));
   TensorDict batch({1});
   EXPECT_THAT(transform->Inverse(&batch, nullptr),
-              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("too hot; in FunctionTransform")));
+              StatusIs(absl::StatusCode::kOutOfRange,
+                       HasSubstr("too hot; in FunctionTransform")));
 }
 
 TEST(FunctionTransformTest, SpecWithoutAFunctionStays) {

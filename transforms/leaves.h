@@ -69,7 +69,8 @@ absl::Status CheckSomeKeys(absl::string_view caller, absl::string_view option,
 absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
                            absl::Span<const std::string> keys);
 
-// FAILED_PRECONDITION, naming `key`, where the leaves of `spec` lie on a device.
+// FAILED_PRECONDITION, naming `key`, where the leaves of `spec` lie on a
+// device.
 absl::Status CheckOnHost(absl::string_view caller, absl::string_view key,
                          const TensorDictSpec& spec);
 

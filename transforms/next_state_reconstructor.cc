@@ -95,7 +95,8 @@ class NextStateReconstructorTransform final : public BatchTransform {
       RILL_ASSIGN_OR_RETURN(rows.emplace_back(), FindRows(i, *batch));
     }
     for (size_t i = 0; i < options_.keys.size(); ++i) {
-      RILL_RETURN_IF_ERROR(Shift(rows[i], next_keys_[i], lines, has_next, batch));
+      RILL_RETURN_IF_ERROR(
+          Shift(rows[i], next_keys_[i], lines, has_next, batch));
     }
     return absl::OkStatus();
   }
@@ -240,9 +241,8 @@ class NextStateReconstructorTransform final : public BatchTransform {
   };
   absl::StatusOr<Rows> FindRows(size_t at, const TensorDict& batch) const {
     Rows rows;
-    RILL_ASSIGN_OR_RETURN(
-        rows.leaf,
-        transforms_internal::ReadLeaf(kForward, options_.keys[at], batch));
+    RILL_ASSIGN_OR_RETURN(rows.leaf, transforms_internal::ReadLeaf(
+                                         kForward, options_.keys[at], batch));
     RILL_ASSIGN_OR_RETURN(
         rows.fill, Fill(at, rows.leaf.dtype(),
                         rows.leaf.shape().Suffix(batch.batch_shape().rank())));

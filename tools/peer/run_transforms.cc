@@ -281,21 +281,18 @@ constexpr Case kValues[] = {
      true},
     {"ObservationNorm/init_stats",
      [](const TensorDict& batch) -> Made {
-       RILL_ASSIGN_OR_RETURN(
-           const auto stats,
-           ObservationNorm::InitStats([&] { return batch; }, {}));
+       RILL_ASSIGN_OR_RETURN(const auto stats, ObservationNorm::InitStats(
+                                                   [&] { return batch; }, {}));
        return ObservationNorm::Create({.loc = stats.loc, .scale = stats.scale});
      }},
     {"ObservationNorm/init_stats_standard_normal",
      [](const TensorDict& batch) -> Made {
-       RILL_ASSIGN_OR_RETURN(
-           const auto stats,
-           ObservationNorm::InitStats(
-               [&] { return batch; },
-               {.reduce_dim = {-1}, .standard_normal = true}));
-       return ObservationNorm::Create({.loc = stats.loc,
-                                       .scale = stats.scale,
-                                       .standard_normal = true});
+       RILL_ASSIGN_OR_RETURN(const auto stats, ObservationNorm::InitStats(
+                                                   [&] { return batch; },
+                                                   {.reduce_dim = {-1},
+                                                    .standard_normal = true}));
+       return ObservationNorm::Create(
+           {.loc = stats.loc, .scale = stats.scale, .standard_normal = true});
      }},
     {"RewardScaling",
      [](const TensorDict&) -> Made {

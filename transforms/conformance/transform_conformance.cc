@@ -218,15 +218,15 @@ TEST_P(TransformConformanceTest, BatchesThatDoNotFitStayAsTheyAre) {
     const TensorDictSpec fits =
         is_forward ? batch_spec() : inverse_batch_spec();
     for (Misfit& misfit : Misfits(fits, shapes()[1])) {
-      SCOPED_TRACE(absl::StrCat(is_forward ? "Forward: " : "Inverse: ",
-                                misfit.text));
+      SCOPED_TRACE(
+          absl::StrCat(is_forward ? "Forward: " : "Inverse: ", misfit.text));
       RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, misfit.batch.Clone());
       TensorDict state = InitialStateOf(*transform);
       const TensorDict initial = state;
       const absl::Status status =
           is_forward ? transform->Forward(&misfit.batch, &state)
                      : transform->Inverse(&misfit.batch, &state);
-      // What cannot work fails when a chain is built, and nothing else does.
+      // A chain that cannot work fails when it is built, and no other does.
       if (misfit.spec.has_value()) {
         const auto after = is_forward ? transform->ForwardSpec(*misfit.spec)
                                       : transform->InverseSpec(*misfit.spec);

@@ -51,11 +51,11 @@ class BurnInTransform final : public BatchTransform {
       const TensorDictSpec& spec) const override {
     constexpr absl::string_view kCaller = "BurnIn::ForwardSpec";
     // A mask that is not there is made, in host memory.
-    RILL_RETURN_IF_ERROR(transforms_internal::CheckOnHost(
-        kCaller, options_.mask_key, spec));
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckOnHost(kCaller, options_.mask_key, spec));
     if (spec.Find(options_.mask_key) != nullptr) {
-      RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
-          kCaller, options_.mask_key, spec));
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::CheckIsFlag(kCaller, options_.mask_key, spec));
     }
     TensorDictSpec after = spec;
     RILL_RETURN_IF_ERROR(after.Set(options_.mask_key, LeafSpec::Binary({1})));

@@ -19,8 +19,8 @@ namespace rill {
 namespace {
 
 using transforms_internal::AddLeaf;
-using transforms_internal::CheckMaySet;
 using transforms_internal::CheckKeys;
+using transforms_internal::CheckMaySet;
 using transforms_internal::FindSpec;
 using transforms_internal::ReadLeaf;
 using transforms_internal::UpdateLeaf;
@@ -108,9 +108,11 @@ absl::Status RowwiseTransform::MapLeaf(const RowMap& map, absl::string_view in,
   return MapPlanned(map, in, out, /*is_in_place=*/false, leaf, batch);
 }
 
-absl::Status RowwiseTransform::MapPlanned(
-    const RowMap& map, absl::string_view in, absl::string_view out,
-    bool is_in_place, const Mapping& leaf, TensorDict* batch) const {
+absl::Status RowwiseTransform::MapPlanned(const RowMap& map,
+                                          absl::string_view in,
+                                          absl::string_view out,
+                                          bool is_in_place, const Mapping& leaf,
+                                          TensorDict* batch) const {
   Tensor from = leaf.from;
   const DType dtype = from.dtype();
   const int64_t count = batch->batch_shape().num_elements();
@@ -130,10 +132,10 @@ absl::Status RowwiseTransform::MapPlanned(
   return batch->Set(out, to);
 }
 
-absl::Status RowwiseTransform::MapEach(
-    const RowMap& map, size_t count,
-    absl::FunctionRef<Keys(size_t)> keys, bool is_in_place,
-    TensorDict* batch) const {
+absl::Status RowwiseTransform::MapEach(const RowMap& map, size_t count,
+                                       absl::FunctionRef<Keys(size_t)> keys,
+                                       bool is_in_place,
+                                       TensorDict* batch) const {
   absl::InlinedVector<Mapping, 32> leaves;
   for (size_t i = 0; i < count; ++i) {
     const auto [in, out] = keys(i);
@@ -174,8 +176,7 @@ absl::Status RowwiseTransform::MapLeaves(
     return absl::string_view(text.data() + ends[i], ends[i + 1] - ends[i]);
   };
   return MapEach(
-      map, count,
-      [&](size_t i) { return Keys(part(2 * i), part(2 * i + 1)); },
+      map, count, [&](size_t i) { return Keys(part(2 * i), part(2 * i + 1)); },
       /*is_in_place=*/false, batch);
 }
 

@@ -29,7 +29,8 @@ DeviceCast::Options ThereAndBack() {
 }
 
 TEST(ToDeviceTest, ForwardMovesEveryLeafAndKeepsTheValues) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto to_device, ToDevice::Create(DeviceUnderTest()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto to_device,
+                            ToDevice::Create(DeviceUnderTest()));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
                             TedSpec().Random({4}, Rng(1, RngStream::kUser), 0));
   const TensorDict before = batch;

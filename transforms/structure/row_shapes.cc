@@ -145,9 +145,9 @@ absl::StatusOr<Tensor> Reshaped(absl::string_view caller, const RowMap& map,
   const absl::StatusOr<LeafSpec> after =
       map.MapSpec(LeafSpec::Unbounded(leaf->dtype(), row));
   if (!after.ok()) {
-    return absl::Status(after.status().code(),
-                        absl::StrCat(caller, ": \"", in,
-                                     "\": ", after.status().message()));
+    return absl::Status(
+        after.status().code(),
+        absl::StrCat(caller, ": \"", in, "\": ", after.status().message()));
   }
   if (in != out) {
     RILL_RETURN_IF_ERROR(transforms_internal::CheckMaySet(caller, out, batch));
@@ -175,10 +175,9 @@ class ReshapeRows final : public RowwiseTransform {
 
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
-    return ReshapeAll(*rows().map, rows().in_keys,
-                      rows().out_keys.empty() ? rows().in_keys
-                                              : rows().out_keys,
-                      batch);
+    return ReshapeAll(
+        *rows().map, rows().in_keys,
+        rows().out_keys.empty() ? rows().in_keys : rows().out_keys, batch);
   }
   absl::Status Inverse(TensorDict* batch,
                        TensorDict* /*state*/) const override {

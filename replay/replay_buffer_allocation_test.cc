@@ -236,7 +236,7 @@ void ExpectSteadyWith(std::unique_ptr<BatchTransform> transform) {
   }
   RILL_ASSERT_OK(buffer->Extend(steps));
   TensorDict batch;
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch, /*before=*/5), 0);
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch, /*before=*/4), 0);
   EXPECT_FALSE(buffer->GetStats().is_fused);
 }
 

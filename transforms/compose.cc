@@ -190,19 +190,33 @@ absl::Status Compose::RunAll(bool clones, Run run, std::atomic<size_t>* seen,
 }
 
 absl::Status Compose::Forward(TensorDict* batch, TensorDict* state) const {
-  const auto forward = [](const BatchTransform& transform, TensorDict* rows,
-                          TensorDict* own) {
-    return transform.Forward(rows, own);
-  };
   return RunAll(
       /*clones=*/true,
-      [&](TensorDict* rows, TensorDict* states) -> absl::Status {
-        for (size_t i = 0; i < transforms_.size(); ++i) {
-          RILL_RETURN_IF_ERROR(RunOne(transforms_, i, forward, rows, states));
-        }
-        return absl::OkStatus();
+      [this](TensorDict* rows, TensorDict* states) {
+        return ForwardOwned(rows, states);
       },
       &seen_forward_, batch, state);
+}
+
+absl::Status Compose::Inverse(TensorDict* batch, TensorDict* state) const {
+  return RunAll(
+      /*clones=*/false,
+      [this](TensorDict* rows, TensorDict* states) {
+        return InverseAt(0, rows, states);
+      },
+      &seen_inverse_, batch, state);
+}
+
+absl::Status Compose::ForwardOwned(TensorDict* batch, TensorDict* state) const {
+  for (size_t i = 0; i < transforms_.size(); ++i) {
+    RILL_RETURN_IF_ERROR(RunOne(
+        transforms_, i,
+        [](const BatchTransform& transform, TensorDict* rows, TensorDict* own) {
+          return transform.Forward(rows, own);
+        },
+        batch, state));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Compose::InverseAt(int64_t first_lane, TensorDict* batch,
@@ -215,15 +229,10 @@ absl::Status Compose::InverseAt(int64_t first_lane, TensorDict* batch,
   };
   // From the last to the first: what is written passes them in the reverse
   // order of what is read.
-  return RunAll(
-      /*clones=*/false,
-      [&](TensorDict* rows, TensorDict* states) -> absl::Status {
-        for (size_t i = transforms_.size(); i-- > 0;) {
-          RILL_RETURN_IF_ERROR(RunOne(transforms_, i, inverse, rows, states));
-        }
-        return absl::OkStatus();
-      },
-      &seen_inverse_, batch, state);
+  for (size_t i = transforms_.size(); i-- > 0;) {
+    RILL_RETURN_IF_ERROR(RunOne(transforms_, i, inverse, batch, state));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Compose::CutLanes(int64_t first, int64_t count,

@@ -66,6 +66,10 @@ class Compose final : public LaneTransform {
   bool is_stateful() const override;
   absl::StatusOr<TensorDict> InitialState() const override;
   absl::Status Forward(TensorDict* batch, TensorDict* state) const override;
+  absl::Status Inverse(TensorDict* batch, TensorDict* state) const override;
+  // Both, for an owner that drops a batch which fails: they do not look at its
+  // layout and copy nothing.
+  absl::Status ForwardOwned(TensorDict* batch, TensorDict* state) const;
   absl::Status InverseAt(int64_t first_lane, TensorDict* batch,
                          TensorDict* state) const override;
   absl::Status CutLanes(int64_t first, int64_t count,

@@ -22,7 +22,7 @@ class LaneTransform : public BatchTransform {
   // Inverse, where lane 0 of the batch is lane `first_lane` of the storage.
   virtual absl::Status InverseAt(int64_t first_lane, TensorDict* batch,
                                  TensorDict* state) const = 0;
-  absl::Status Inverse(TensorDict* batch, TensorDict* state) const final {
+  absl::Status Inverse(TensorDict* batch, TensorDict* state) const override {
     return InverseAt(0, batch, state);
   }
 

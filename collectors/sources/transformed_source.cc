@@ -37,7 +37,7 @@ absl::StatusOr<TensorDict> TransformedSource::Transform(
     const TensorDict& batch, TensorDict* state) const {
   // The source may write its batch's memory again, or offer it again.
   RILL_ASSIGN_OR_RETURN(TensorDict own, batch.Clone());
-  RILL_RETURN_IF_ERROR(transforms_->Forward(&own, state));
+  RILL_RETURN_IF_ERROR(transforms_->ForwardOwned(&own, state));
   return own;
 }
 

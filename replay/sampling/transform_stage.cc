@@ -149,7 +149,7 @@ absl::Status TransformStage::Run(
     if ((stored_origins_ >> i & 1) == 0) keys[count++] = kOrigins[i];
   }
   const Origins origins(absl::MakeConstSpan(keys.data(), count), *batch);
-  RILL_RETURN_IF_ERROR(transforms_->Forward(batch, state));
+  RILL_RETURN_IF_ERROR(transforms_->ForwardOwned(batch, state));
   RILL_RETURN_IF_ERROR(origins.PutBack(batch));
   return finish();
 }

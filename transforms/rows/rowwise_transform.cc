@@ -88,23 +88,24 @@ absl::Status RowwiseTransform::CheckRows(absl::string_view caller,
 
 // --- Batches -----------------------------------------------------------------
 
-absl::StatusOr<RowwiseTransform::Mapping> RowwiseTransform::Plan(
-    const RowMap& map, absl::string_view in, const TensorDict& batch) const {
-  Mapping leaf;
-  RILL_ASSIGN_OR_RETURN(leaf.from, ReadLeaf(name(), in, batch));
-  leaf.row = leaf.from.shape().Suffix(batch.batch_shape().rank());
-  const absl::StatusOr<LeafSpec> after =
-      map.MapSpec(LeafSpec::Unbounded(leaf.from.dtype(), leaf.row));
+absl::Status RowwiseTransform::Plan(const RowMap& map, absl::string_view in,
+                                    const TensorDict& batch,
+                                    Mapping* leaf) const {
+  RILL_ASSIGN_OR_RETURN(leaf->from, ReadLeaf(name(), in, batch));
+  const absl::StatusOr<LeafSpec> after = map.MapSpec(LeafSpec::Unbounded(
+      leaf->from.dtype(),
+      leaf->from.shape().Suffix(batch.batch_shape().rank())));
   if (!after.ok()) return Named(name(), in, after.status());
-  leaf.dtype = after->dtype;
-  RILL_ASSIGN_OR_RETURN(leaf.shape, after->FullShape(batch.batch_shape()));
-  return leaf;
+  leaf->dtype = after->dtype;
+  RILL_ASSIGN_OR_RETURN(leaf->shape, after->FullShape(batch.batch_shape()));
+  return absl::OkStatus();
 }
 
 absl::Status RowwiseTransform::MapLeaf(const RowMap& map, absl::string_view in,
                                        absl::string_view out,
                                        TensorDict* batch) const {
-  RILL_ASSIGN_OR_RETURN(const Mapping leaf, Plan(map, in, *batch));
+  Mapping leaf;
+  RILL_RETURN_IF_ERROR(Plan(map, in, *batch, &leaf));
   return MapPlanned(map, in, out, /*is_in_place=*/false, leaf, batch);
 }
 
@@ -113,21 +114,21 @@ absl::Status RowwiseTransform::MapPlanned(const RowMap& map,
                                           absl::string_view out,
                                           bool is_in_place, const Mapping& leaf,
                                           TensorDict* batch) const {
-  Tensor from = leaf.from;
-  const DType dtype = from.dtype();
+  const DType dtype = leaf.from.dtype();
+  const Shape row = leaf.from.shape().Suffix(batch->batch_shape().rank());
   const int64_t count = batch->batch_shape().num_elements();
   if (is_in_place && in == out && map.is_in_place()) {
     // A copy where the leaf may not be written; that replaces it in the batch.
-    RILL_ASSIGN_OR_RETURN(from, UpdateLeaf(name(), in, batch));
+    RILL_ASSIGN_OR_RETURN(const Tensor own, UpdateLeaf(name(), in, batch));
     const absl::Status status =
-        map.MapRows(dtype, leaf.row, count, from.raw_data(), from.raw_data());
+        map.MapRows(dtype, row, count, own.raw_data(), own.raw_data());
     return status.ok() ? status : Named(name(), in, status);
   }
   // Not the batch's old tensor of `out`: others may hold it. Two a key are
   // kept, one of the batch at hand and one of the batch before.
   RILL_ASSIGN_OR_RETURN(const Tensor to, spare_.Take(leaf.dtype, leaf.shape));
   const absl::Status status =
-      map.MapRows(dtype, leaf.row, count, from.raw_data(), to.raw_data());
+      map.MapRows(dtype, row, count, leaf.from.raw_data(), to.raw_data());
   if (!status.ok()) return Named(name(), in, status);
   return batch->Set(out, to);
 }
@@ -139,7 +140,7 @@ absl::Status RowwiseTransform::MapEach(const RowMap& map, size_t count,
   absl::InlinedVector<Mapping, 32> leaves;
   for (size_t i = 0; i < count; ++i) {
     const auto [in, out] = keys(i);
-    RILL_ASSIGN_OR_RETURN(leaves.emplace_back(), Plan(map, in, *batch));
+    RILL_RETURN_IF_ERROR(Plan(map, in, *batch, &leaves.emplace_back()));
     if (in == out) continue;
     RILL_RETURN_IF_ERROR(CheckMaySet(name(), out, *batch));
   }

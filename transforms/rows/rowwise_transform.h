@@ -111,12 +111,11 @@ class RowwiseTransform : public BatchTransform,
   // One leaf of a batch that a map fits, and what it becomes.
   struct Mapping {
     Tensor from;
-    Shape row;  // Of `from`.
     DType dtype = DType::kFloat32;
     Shape shape;
   };
-  absl::StatusOr<Mapping> Plan(const RowMap& map, absl::string_view in,
-                               const TensorDict& batch) const;
+  absl::Status Plan(const RowMap& map, absl::string_view in,
+                    const TensorDict& batch, Mapping* leaf) const;
   // In place or into a tensor of its own.
   absl::Status MapPlanned(const RowMap& map, absl::string_view in,
                           absl::string_view out, bool is_in_place,

@@ -416,10 +416,17 @@ bool NormaliseFour(const VecNormCall& call, const Weights& weights,
   access.Store(merged.center, call.after + 1);
   access.Store(merged.squares, call.after + 5);
   const Vector factor = Factor(Four(), call, weights, merged);
-  for (row = 0; row < call.rows; ++row) {
-    const Vector d = hn::Sub(access.Load(in + at(row)), merged.center);
-    access.Store(hn::Mul(d, factor), out + at(row));
+  const auto scale = [&](int64_t i) HWY_ATTR {
+    const Vector d = hn::Sub(access.Load(in + at(i)), merged.center);
+    access.Store(hn::Mul(d, factor), out + at(i));
+  };
+  for (row = 0; row + 4 <= call.rows; row += 4) {
+    scale(row);
+    scale(row + 1);
+    scale(row + 2);
+    scale(row + 3);
   }
+  for (; row < call.rows; ++row) scale(row);
   return true;
 }
 

@@ -134,7 +134,9 @@ absl::Status SyncCollector::MakeLoop() {
   loop.step_spec = spec_;
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kVersionKey, {1}, &spec_));
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kTrajectoryKey, {}, &spec_));
-  spec_.set_device(options_.storing_device);
+  if (!options_.storing_device.is_cpu()) {
+    spec_.set_device(options_.storing_device);
+  }
   RILL_RETURN_IF_ERROR(MakeBatch());
   RILL_RETURN_IF_ERROR(RecordInto(loop.own_batch, /*is_lent=*/false));
   // Whatever seed the environment was made with.

@@ -18,6 +18,7 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/structure/key_paths.h"
 
 namespace rill {
 namespace {
@@ -88,6 +89,10 @@ class RewardsToGo final : public BatchTransform {
           << parts_.name << ": \"" << key << "\"";
     }
     for (size_t i = 0; i < all.size(); ++i) {
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::CheckMaySet(parts_.name, OutKey(i), *batch));
+    }
+    for (size_t i = 0; i < all.size(); ++i) {
       RILL_RETURN_IF_ERROR(batch->Set(OutKey(i), std::move(all[i])));
     }
     return absl::OkStatus();
@@ -138,6 +143,8 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> Reward2Go::Create(
     keys.push_back(options.done_key);
     RILL_RETURN_IF_ERROR(
         transforms_internal::CheckKeys(kCreate, "keys and done_key", keys));
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckCanBeLeaves(
+        kCreate, "keys and done_key", keys));
   }
   return std::make_unique<RewardsToGo>(
       RewardsToGo::Parts{.name = "Reward2Go",

@@ -21,6 +21,7 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/structure/key_paths.h"
 
 namespace rill {
 namespace {
@@ -93,6 +94,8 @@ class ValueEstimator final : public BatchTransform {
     }
     // A key twice would be read after it was written, or written twice.
     RILL_RETURN_IF_ERROR(transforms_internal::CheckKeys(caller, "keys", keys));
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckCanBeLeaves(caller, "keys", keys));
     // Bad numbers are found by a call with nothing.
     EstimatorSteps none;
     RILL_ASSIGN_OR_RETURN(none.reward, Tensor::Zeros(DType::kFloat32, {0, 1}));
@@ -175,6 +178,10 @@ class ValueEstimator final : public BatchTransform {
     std::vector<Tensor> more;
     for (const std::string& key : parts_.more_keys) {
       RILL_ASSIGN_OR_RETURN(more.emplace_back(), read(key, dtype));
+    }
+    for (const std::string* key : {&keys.advantage, &keys.value_target}) {
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::CheckMaySet(caller, *key, *batch));
     }
     // Written in place where the batch has them from an earlier call.
     const auto write = [&](const std::string& key) {

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/option_values.h"
+#include "rill/base/rng.h"
 #include "rill/estimators/reward_to_go.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -27,6 +28,7 @@
 namespace rill {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
@@ -255,6 +257,38 @@ TensorDict FiveRewards(std::vector<float> rewards, std::vector<bool> done) {
             {"next/done", *Tensor::From<bool>(done, {5, 1})}});
   RILL_EXPECT_OK(steps);
   return *std::move(steps);
+}
+
+// A dictionary would be lost.
+TEST(ValueEstimatorsTest, ResultsReplaceNoDictionary) {
+  TensorDictSpec spec = ValuedSpec();
+  RILL_ASSERT_OK(spec.Set("info/x", LeafSpec::Binary({1})));
+  std::vector<std::unique_ptr<BatchTransform>> transforms;
+  transforms.push_back(*GAE::Create({.keys = {.advantage = "info"}}));
+  transforms.push_back(*GAE::Create({.keys = {.value_target = "info"}}));
+  transforms.push_back(*DensifyReward::Create({.reward_key_out = "info"}));
+  transforms.push_back(*Reward2Go::Create({.out_keys = {"info"}}));
+  for (const auto& transform : transforms) {
+    TensorDict batch = *spec.Random({2, 3}, Rng(1, RngStream::kUser), 0);
+    const TensorDict before = *batch.Clone();
+    TensorDict state;
+    for (const auto call :
+         {&BatchTransform::Forward, &BatchTransform::Inverse}) {
+      const absl::Status status = ((*transform).*call)(&batch, &state);
+      if (status.ok()) continue;
+      EXPECT_THAT(status,
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           AllOf(HasSubstr(std::string(transform->name())),
+                                 HasSubstr("\"info\""))));
+    }
+    RILL_EXPECT_OK(batch.CheckEqual(before)) << transform->name();
+  }
+}
+
+TEST(ValueEstimatorsTest, AResultBelowAnotherIsRefused) {
+  EXPECT_THAT(
+      GAE::Create({.keys = {.advantage = "a", .value_target = "a/b"}}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"a/b\"")));
 }
 
 TEST(RewardToGoTest, Example) {

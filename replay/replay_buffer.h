@@ -182,6 +182,10 @@ class ReplayBuffer : public Sink {
   absl::Status SampleInto(TensorDict* out);
   absl::Status SampleInto(int64_t batch_size, TensorDict* out);
 
+  // The leaves of a sample, behind the transforms, and where they lie. Empty
+  // until the storage has a spec.
+  absl::StatusOr<TensorDictSpec> SampleSpec() const;
+
   // A batch whose copy to Options::device may be under way.
   struct PendingBatch {
     TensorDict batch;

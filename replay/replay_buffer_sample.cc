@@ -57,6 +57,17 @@ absl::Status ReplayBuffer::State::SampleAndWait(int64_t items,
                                   : placed.copied->Synchronize();
 }
 
+absl::StatusOr<TensorDictSpec> ReplayBuffer::SampleSpec() const {
+  const replay_internal::BufferParts& parts = *state_->parts;
+  absl::ReaderMutexLock pause(&state_->pause_mutex);
+  RILL_ASSIGN_OR_RETURN(TensorDictSpec spec,
+                        parts.transforms->SampleSpec(parts.storage->spec()));
+  if (parts.placement->device().has_value()) {
+    spec.set_device(parts.placement->device());
+  }
+  return spec;
+}
+
 absl::StatusOr<TensorDict> ReplayBuffer::Sample(int64_t batch_size) {
   TensorDict batch;
   RILL_RETURN_IF_ERROR(state_->SampleAndWait(batch_size, &batch));

@@ -137,6 +137,20 @@ TEST(ReplayBufferTransformsTest, SampleIntoStartsFromTheStoredRowsEachTime) {
   }
 }
 
+TEST(ReplayBufferTransformsTest, TheCallersTensorsAreFilledFromTheFirstOn) {
+  auto buffer =
+      *MakeBuffer(Listed(OnRead([](TensorDict*) { return absl::OkStatus(); }),
+                         *RewardScaling::Create({.scale = 2})));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
+  const Tensor callers = *Tensor::Zeros(DType::kFloat32, {4, 3});
+  TensorDict batch({4});
+  RILL_ASSERT_OK(batch.Set("observation", callers));
+  for (int i = 0; i < 3; ++i) {
+    RILL_ASSERT_OK(buffer->SampleInto(&batch));
+    EXPECT_EQ(batch.Find("observation")->raw_data(), callers.raw_data());
+  }
+}
+
 TEST(ReplayBufferTransformsTest, TransformsSeeWhereRowsLie) {
   std::vector<std::string> keys;
   RILL_ASSERT_OK_AND_ASSIGN(auto buffer,

@@ -223,7 +223,10 @@ std::string TensorDictSpec::ToString() const {
   for (const NonTensorLeaf& leaf : non_tensors_) {
     texts.push_back(absl::StrCat(leaf.key, ": not a tensor"));
   }
-  return absl::StrCat("{", absl::StrJoin(texts, ", "), "}");
+  const std::string where = device_.has_value() && !device_->is_cpu()
+                                ? absl::StrCat(" on ", device_->ToString())
+                                : "";
+  return absl::StrCat("{", absl::StrJoin(texts, ", "), "}", where);
 }
 
 absl::StatusOr<TensorDictSpec> TensorDictSpec::MapLeaves(

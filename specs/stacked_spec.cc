@@ -2,6 +2,7 @@
 #include "rill/specs/stacked_spec.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -97,8 +98,15 @@ absl::StatusOr<TensorDictSpec> StackedSpec::Uniform() const {
                            ", want equal keys, dtypes and "
                            "shapes");
   }
+  TensorDictSpec one = specs_[0];
+  if (std::any_of(specs_.begin(), specs_.end(),
+                  [&](const TensorDictSpec& spec) {
+                    return spec.device() != one.device();
+                  })) {
+    one.set_device(std::nullopt);
+  }
   // Each leaf's specs of all places, stacked.
-  return specs_[0].MapLeaves([&](absl::string_view key, const LeafSpec&) {
+  return one.MapLeaves([&](absl::string_view key, const LeafSpec&) {
     std::vector<LeafSpec> leaves;
     for (int64_t i = 0; i < size_; ++i) leaves.push_back(*At(i).Find(key));
     return LeafSpec::Stack(leaves, dim_);

@@ -75,6 +75,18 @@ TEST(StackedSpecTest, EqualSpecsAreOneOfALargerShape) {
   RILL_EXPECT_OK(team.CheckValues("Test", dict));
 }
 
+TEST(StackedSpecTest, ThePlaceIsThatOfAll) {
+  TensorDictSpec here = Agent(LeafSpec::OneHot(3));
+  TensorDictSpec there = here;
+  there.set_device(Device::Fake(0));
+  const auto uniform = [](std::vector<TensorDictSpec> specs) {
+    return *StackedSpec::Create(std::move(specs))->Uniform();
+  };
+  EXPECT_EQ(uniform({there, there}).device(), Device::Fake(0));
+  EXPECT_EQ(uniform({there, here}).device(), std::nullopt);
+  EXPECT_THAT(there.ToString(), testing::EndsWith("} on fake:0"));
+}
+
 TEST(StackedSpecTest, BoundsAndMasksThatDifferStillStack) {
   const LeafSpec move = LeafSpec::Categorical(3);
   const TensorDictSpec free = Agent(move);

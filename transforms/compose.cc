@@ -11,12 +11,14 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/functional/function_ref.h"
 #include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 
 namespace rill {
@@ -30,16 +32,34 @@ std::string Place(const Transforms& transforms, size_t index) {
                       ") of Compose");
 }
 
-// A hash of the leaves' keys, dtypes, shapes of rows and devices.
-size_t LayoutOf(const TensorDict& batch) {
-  const int rank = batch.batch_shape().rank();
-  size_t layout = absl::HashOf(rank, batch.num_entries());
-  batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-    layout = absl::HashOf(
-        layout, key, leaf.dtype(), leaf.device().type, leaf.device().index,
-        leaf.shape().sizes().subspan(static_cast<size_t>(rank)));
+// A hash of shape, keys and kinds of entries, dtypes, shapes and devices.
+size_t LayoutOf(const TensorDict& dict) {
+  const auto hash = [](const Shape& shape) {
+    return absl::HashOf(shape.sizes());
+  };
+  size_t layout = hash(dict.batch_shape());
+  dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
+    layout = absl::HashOf(layout, key, kind);
+    if (kind == EntryKind::kTensor) {
+      const Tensor& leaf = *dict.Find(key);
+      layout = absl::HashOf(layout, leaf.dtype(), hash(leaf.shape()),
+                            leaf.device().type, leaf.device().index);
+    } else if (kind == EntryKind::kDict) {
+      layout = absl::HashOf(layout, LayoutOf(*dict.FindDict(key)));
+    }
   });
   return layout;
+}
+
+// Undoes what a chain has done to a batch: `before` has its entries, `bytes` a
+// copy of them.
+void Restore(const TensorDict& before, const TensorDict& bytes,
+             TensorDict* batch) {
+  if (!batch->is_locked()) *batch = before;
+  before.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    // Those that are not writable were not written.
+    if (leaf.is_writable()) leaf.CopyFrom(*bytes.Find(key)).IgnoreError();
+  });
 }
 
 using Work = absl::FunctionRef<absl::Status(const BatchTransform&,
@@ -126,7 +146,7 @@ absl::Status Compose::Insert(int64_t place,
                            count, "]");
   }
   transforms_.insert(transforms_.begin() + place, std::move(transform));
-  Forget();
+  for (std::atomic<size_t>& one : seen_) one = 0;
   return absl::OkStatus();
 }
 
@@ -138,7 +158,7 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> Compose::Remove(int64_t place) {
   }
   std::unique_ptr<BatchTransform> transform = std::move(transforms_[place]);
   transforms_.erase(transforms_.begin() + place);
-  Forget();
+  for (std::atomic<size_t>& one : seen_) one = 0;
   return transform;
 }
 
@@ -171,40 +191,42 @@ absl::StatusOr<TensorDict> Compose::InitialState() const {
   return all;
 }
 
-absl::Status Compose::RunAll(bool clones, Run run, std::atomic<size_t>* seen,
-                             TensorDict* batch, TensorDict* state) const {
-  if (transforms_.size() < 2 || batch->is_locked()) return run(batch, state);
-  const size_t layout = LayoutOf(*batch);
-  if (layout == seen->load(std::memory_order_relaxed)) return run(batch, state);
-  // Before writes bytes are only read, so that they may be shared.
-  TensorDict rows = *batch;
-  if (clones) {
-    RILL_ASSIGN_OR_RETURN(rows, batch->Clone());
-  }
-  TensorDict own = *state;
-  RILL_RETURN_IF_ERROR(run(&rows, &own));
-  *batch = std::move(rows);
-  *state = std::move(own);
-  seen->store(layout, std::memory_order_relaxed);
-  return absl::OkStatus();
+bool Compose::HasSeen(size_t layout) const {
+  return absl::c_any_of(seen_, [layout](const std::atomic<size_t>& one) {
+    return one.load(std::memory_order_relaxed) == layout;
+  });
 }
 
 absl::Status Compose::Forward(TensorDict* batch, TensorDict* state) const {
-  return RunAll(
-      /*clones=*/true,
-      [this](TensorDict* rows, TensorDict* states) {
-        return ForwardOwned(rows, states);
-      },
-      &seen_forward_, batch, state);
+  TensorDict after = *state;
+  const size_t layout = transforms_.size() < 2 ? 0 : LayoutOf(*batch);
+  if (layout == 0 || HasSeen(layout)) {
+    RILL_RETURN_IF_ERROR(ForwardOwned(batch, &after));
+    *state = std::move(after);
+    return absl::OkStatus();
+  }
+  const TensorDict before = *batch;
+  RILL_ASSIGN_OR_RETURN(const TensorDict bytes, batch->Clone());
+  if (absl::Status status = ForwardOwned(batch, &after); !status.ok()) {
+    Restore(before, bytes, batch);
+    return status;
+  }
+  *state = std::move(after);
+  const size_t at = next_seen_.fetch_add(1, std::memory_order_relaxed);
+  seen_[at % seen_.size()].store(layout, std::memory_order_relaxed);
+  return absl::OkStatus();
 }
 
 absl::Status Compose::Inverse(TensorDict* batch, TensorDict* state) const {
-  return RunAll(
-      /*clones=*/false,
-      [this](TensorDict* rows, TensorDict* states) {
-        return InverseAt(0, rows, states);
-      },
-      &seen_inverse_, batch, state);
+  // Bytes are the writer's, so that entries and state are all that changes.
+  const TensorDict before = *batch;
+  TensorDict after = *state;
+  if (absl::Status status = InverseAt(0, batch, &after); !status.ok()) {
+    if (!batch->is_locked()) *batch = before;
+    return status;
+  }
+  *state = std::move(after);
+  return absl::OkStatus();
 }
 
 absl::Status Compose::ForwardOwned(TensorDict* batch, TensorDict* state) const {

@@ -2,6 +2,7 @@
 #ifndef RILL_TRANSFORMS_COMPOSE_H_
 #define RILL_TRANSFORMS_COMPOSE_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -29,14 +29,15 @@ namespace rill {
 // State: a dictionary with the state of transform i under "i", for those that
 // have one.
 //
-// Errors: batch and state are unchanged if the batch has another layout (keys,
-//   dtypes, shapes of rows) than the one before: its transforms work on a copy.
-//   In a batch of the same layout, an error by values leaves the leaves as the
-//   transforms before it have made them.
+// Errors: the state is unchanged, and so is a batch of another layout than
+// those
+//   that have passed last (keys, kinds, dtypes, shapes, devices). In a batch of
+//   such a layout an error of values leaves the leaves as the transforms before
+//   it have made them.
 //
 // Thread-safety: thread-compatible; immutable but for Insert and Remove.
-// Cost: that of the transforms; with two or more a pass over the keys, and a
-//   copy of the batch where its layout is new.
+// Cost: that of the transforms. Forward of two or more looks at all keys, and
+//   copies a batch whose layout is none of the last eight.
 //
 // Example (ComposeTest.Example runs it):
 //   std::vector<std::unique_ptr<BatchTransform>> transforms;
@@ -85,21 +86,12 @@ class Compose final : public LaneTransform {
   explicit Compose(std::vector<std::unique_ptr<BatchTransform>> transforms)
       : transforms_(std::move(transforms)) {}
 
-  using Run = absl::FunctionRef<absl::Status(TensorDict*, TensorDict*)>;
-
-  // All or nothing where `seen` does not have the layout of the batch.
-  // `clones`: `run` changes bytes.
-  absl::Status RunAll(bool clones, Run run, std::atomic<size_t>* seen,
-                      TensorDict* batch, TensorDict* state) const;
-  void Forget() {
-    seen_forward_ = 0;
-    seen_inverse_ = 0;
-  }
+  bool HasSeen(size_t layout) const;
 
   std::vector<std::unique_ptr<BatchTransform>> transforms_;
-  // The layouts that have passed last, as hashes.
-  mutable std::atomic<size_t> seen_forward_ = 0;
-  mutable std::atomic<size_t> seen_inverse_ = 0;
+  // The layouts of the batches that have passed last, as hashes.
+  mutable std::array<std::atomic<size_t>, 8> seen_ = {};
+  mutable std::atomic<size_t> next_seen_ = 0;
 };
 
 }  // namespace rill

@@ -11,6 +11,9 @@
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/conformance/transform_conformance.h"
@@ -171,6 +174,82 @@ TEST(ComposeTest, ANewDictionaryIsWhereAndWhatTheBatchWas) {
   RILL_ASSERT_OK(compose->Forward(&batch, &state));
   EXPECT_EQ(batch.device(), Device::Cpu());
   EXPECT_THAT(batch.dim_names(), ElementsAre("time"));
+}
+
+// Fails where a batch has no "wanted", or a reward of 8.
+std::unique_ptr<BatchTransform> Picky() {
+  return *FunctionTransform::Create(
+      {.name = "Picky", .forward = [](TensorDict* batch) -> absl::Status {
+         if (!batch->Contains("wanted")) return absl::NotFoundError("wanted");
+         RILL_ASSIGN_OR_RETURN(const auto rewards,
+                               batch->Flat<float>("next/reward"));
+         return rewards[0] == 8 ? absl::InternalError("8") : absl::OkStatus();
+       }});
+}
+
+TensorDict RewardOf(float reward, int64_t rows = 1) {
+  TensorDict batch({rows});
+  RILL_EXPECT_OK(batch.Set(
+      "next/reward",
+      *Tensor::From<float>(std::vector<float>(rows, reward), {rows, 1})));
+  return batch;
+}
+
+TensorDict Wanted(float reward, int64_t rows = 1) {
+  TensorDict batch = RewardOf(reward, rows);
+  RILL_EXPECT_OK(batch.Set("wanted", NonTensor{"1"}));
+  return batch;
+}
+
+TEST(ComposeTest, ABatchOfAnotherLayoutIsUnchangedByAnError) {
+  const auto compose = ComposeOf(MakeFakeRowCounter(),
+                                 *RewardScaling::Create({.scale = 2}), Picky());
+  TensorDict state = *compose->InitialState();
+  TensorDict first = Wanted(1);
+  RILL_ASSERT_OK(compose->Forward(&first, &state));
+  // An entry that is no tensor is missing; another number of rows.
+  for (TensorDict batch : {RewardOf(1), RewardOf(1, 2), Wanted(4, 3)}) {
+    const Tensor reward = *batch.Find("next/reward");
+    const TensorDict before = *batch.Clone();
+    const TensorDict state_before = state;
+    EXPECT_FALSE(compose->Forward(&batch, &state).ok());
+    RILL_EXPECT_OK(batch.CheckEqual(before));
+    // So do others see it that hold its tensors.
+    EXPECT_EQ(batch.Find("next/reward")->raw_data(), reward.raw_data());
+    RILL_EXPECT_OK(state.CheckEqual(state_before));
+  }
+}
+
+TEST(ComposeTest, ALockedBatchIsUnchangedByAnError) {
+  const auto compose = ComposeOf(*RewardScaling::Create({.scale = 2}), Picky());
+  TensorDict state;
+  TensorDict batch = Wanted(4);
+  batch.Lock();
+  EXPECT_FALSE(compose->Forward(&batch, &state).ok());
+  EXPECT_TRUE(batch.is_locked());
+  EXPECT_EQ(batch.Find("next/reward")->data<float>()[0], 4);
+}
+
+TEST(ComposeTest, AnErrorOfValuesLeavesTheState) {
+  const auto compose = ComposeOf(MakeFakeRowCounter(),
+                                 *RewardScaling::Create({.scale = 2}), Picky());
+  TensorDict state = *compose->InitialState();
+  TensorDict batch = Wanted(1);
+  RILL_ASSERT_OK(compose->Forward(&batch, &state));
+  const TensorDict state_before = state;
+  batch = Wanted(4);
+  EXPECT_FALSE(compose->Forward(&batch, &state).ok());
+  RILL_EXPECT_OK(state.CheckEqual(state_before));
+}
+
+TEST(ComposeTest, TheFirstBatchKeepsItsTensors) {
+  const auto compose = ComposeOf(*RewardScaling::Create({.scale = 2}), Picky());
+  TensorDict state;
+  TensorDict batch = Wanted(1);
+  const Tensor reward = *batch.Find("next/reward");
+  RILL_ASSERT_OK(compose->Forward(&batch, &state));
+  EXPECT_EQ(reward.data<float>()[0], 2);
+  EXPECT_EQ(batch.Find("next/reward")->raw_data(), reward.raw_data());
 }
 
 TEST(ComposeTest, SpecErrorsNameTheTransform) {

@@ -31,8 +31,13 @@ absl::StatusOr<const Tensor*> FindOnHost(absl::string_view caller,
     // Get makes the message with the keys that there are; Find allocates
     // nothing.
     const absl::Status status = dict.Get(key).status();
-    return absl::Status(status.code(),
-                        absl::StrCat(caller, ": ", status.message()));
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat(caller, ": ", status.message()));
+    }
+    return InvalidArgument(caller, ": \"", key,
+                           "\": got tensors of a LazyStack, want one tensor; "
+                           "stack them first (LazyStack::ToDense)");
   }
   if (leaf->is_host()) return leaf;
   return OnDevice(caller, key, leaf->device());

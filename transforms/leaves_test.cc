@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/tensordict/lazy_stack.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::transforms_internal {
@@ -108,6 +109,20 @@ TEST(LeavesTest, MissingLeafListsTheKeysThereAre) {
   EXPECT_THAT(FindSpec("T::F", "y", TensorDictSpec::Of(dict)),
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr("\"y\""), HasSubstr("[x]"))));
+}
+
+TEST(LeavesTest, TensorsOfALazyStackAreNoLeaf) {
+  TensorDict member((Shape()));
+  RILL_ASSERT_OK(member.Set("x", *Tensor::Zeros(DType::kFloat32, {3})));
+  TensorDict batch({2});
+  RILL_ASSERT_OK(batch.Set("lazy", *LazyStack::Create({member, member})));
+  for (const absl::Status& status :
+       {ReadLeaf("Caller", "lazy/x", batch).status(),
+        UpdateLeaf("Caller", "lazy/x", &batch).status()}) {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                 AllOf(HasSubstr("Caller: \"lazy/x\""),
+                                       HasSubstr("ToDense"))));
+  }
 }
 
 TEST(LeavesTest, FlagsAreChecked) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -13,6 +15,9 @@
 #include "rill/replay/ensemble/replay_buffer_ensemble_state.h"
 #include "rill/replay/ensemble/share_split.h"
 #include "rill/replay/rows/sample_origins.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill {
 namespace {
@@ -101,6 +106,7 @@ ReplayBufferEnsemble::Create(Options options) {
   {
     absl::MutexLock lock(&state->mutex);
     state->shares = std::move(shares);
+    RILL_RETURN_IF_ERROR(state->CheckTransforms());
   }
   return std::unique_ptr<ReplayBufferEnsemble>(
       new ReplayBufferEnsemble(std::move(state)));
@@ -193,6 +199,7 @@ absl::Status ReplayBufferEnsemble::State::SampleInto(int64_t count,
                                                      TensorDict* out) {
   std::vector<double> owed;
   std::vector<int64_t> counts;
+  RILL_RETURN_IF_ERROR(CheckTransforms());
   RILL_RETURN_IF_ERROR(Split(count, &owed, &counts));
   RILL_RETURN_IF_ERROR(DrawParts(count, counts));
   // Every member has drawn. From here on the batch has its number, and an error
@@ -212,6 +219,36 @@ absl::Status ReplayBufferEnsemble::State::SampleInto(int64_t count,
   return ApplyTransforms(out);
 }
 
+absl::Status ReplayBufferEnsemble::State::CheckTransforms() {
+  if (is_checked || transforms->transforms().empty()) return absl::OkStatus();
+  TensorDictSpec sample;
+  for (size_t i = 0; i < members.size(); ++i) {
+    absl::StatusOr<TensorDictSpec> part = members[i].buffer->SampleSpec();
+    RILL_RETURN_IF_ERROR(part.status()) << "in " << Label(i);
+    if (part->empty()) return absl::OkStatus();
+    sample.set_device(part->device());
+    // Members without weights or masks are filled up with them.
+    for (TensorDictSpec::Leaf& leaf : std::vector(part->leaves())) {
+      if (sample.Find(leaf.key) != nullptr) continue;
+      RILL_RETURN_IF_ERROR(sample.Set(leaf.key, std::move(leaf.spec)));
+    }
+    for (const TensorDictSpec::NonTensorLeaf& value : part->non_tensors()) {
+      RILL_RETURN_IF_ERROR(sample.SetNonTensor(value.key, value.example));
+    }
+  }
+  RILL_RETURN_IF_ERROR(sample.Set(replay_internal::kBufferIdsKey,
+                                  LeafSpec::Unbounded(DType::kInt64, {})));
+  const absl::Status status = transforms->ForwardSpec(sample).status();
+  if (!status.ok()) {
+    return InvalidArgument(
+        "ReplayBufferEnsemble: transforms: got some that cannot work on the "
+        "members' samples: ",
+        status.message());
+  }
+  is_checked = true;
+  return absl::OkStatus();
+}
+
 absl::Status ReplayBufferEnsemble::State::ApplyTransforms(TensorDict* out) {
   if (transforms->transforms().empty()) return absl::OkStatus();
   static constexpr std::array<absl::string_view, 4> kOrigins = {
@@ -220,7 +257,7 @@ absl::Status ReplayBufferEnsemble::State::ApplyTransforms(TensorDict* out) {
   const replay_internal::Origins origins(kOrigins, *out);
   // A copy, so that a batch that fails teaches the transforms nothing.
   TensorDict learned = transform_state;
-  RILL_RETURN_IF_ERROR(transforms->Forward(out, &learned)) << kSample;
+  RILL_RETURN_IF_ERROR(transforms->ForwardOwned(out, &learned)) << kSample;
   RILL_RETURN_IF_ERROR(origins.PutBack(out));
   transform_state = std::move(learned);
   return absl::OkStatus();

@@ -64,6 +64,8 @@ struct ReplayBufferEnsemble::State {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   absl::Status ApplyTransforms(TensorDict* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Whether they can work on the members' samples, once all know theirs.
+  absl::Status CheckTransforms() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   const std::vector<Member> members;
   const int64_t batch_size;
@@ -73,6 +75,7 @@ struct ReplayBufferEnsemble::State {
   mutable absl::Mutex mutex;
   const std::unique_ptr<Compose> transforms;
   TensorDict transform_state ABSL_GUARDED_BY(mutex);
+  bool is_checked ABSL_GUARDED_BY(mutex) = false;  // By CheckTransforms.
   uint64_t seed ABSL_GUARDED_BY(mutex);
   std::vector<double> shares ABSL_GUARDED_BY(mutex);
   std::vector<double> carry ABSL_GUARDED_BY(mutex);

@@ -23,9 +23,12 @@
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/slice_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/specs/spec.h"
+#include "rill/storage/dense_storage.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/reward_scaling.h"
+#include "rill/transforms/to_device.h"
 
 namespace rill {
 namespace {
@@ -358,6 +361,47 @@ TEST(ReplayBufferEnsembleTest, TransformsComeAfterTheMembersAndKeepOrigins) {
                 i < 4 ? 2 * (10 * step + 1) + 1 : 2 * (1000 + step) + 1);
     }
   }
+}
+
+// The second transform wants the host.
+TEST(ReplayBufferEnsembleTest, AChainThatCannotWorkIsRefused) {
+  for (const bool is_known : {true, false}) {
+    ReplayBuffer::Options options;
+    options.storage = *DenseStorage::Create(
+        {.capacity = kRows,
+         .spec = is_known ? TensorDictSpec::Of(NumberedSteps(1, 1))
+                          : TensorDictSpec()});
+    options.sampler = MakeUniformSampler();
+    const std::shared_ptr<ReplayBuffer> member =
+        *ReplayBuffer::Create(std::move(options));
+    EXPECT_EQ(member->SampleSpec()->Find("index") != nullptr, is_known);
+    ReplayBufferEnsemble::Options all = {.members = {{.buffer = member}},
+                                         .batch_size = 4};
+    all.transforms.push_back(*ToDevice::Create(Device::Fake(0)));
+    all.transforms.push_back(*RewardScaling::Create({.scale = 2}));
+    const auto refused =
+        StatusIs(kInvalidArgument, HasSubstr("transform 1 (RewardScaling)"));
+    auto ensemble = ReplayBufferEnsemble::Create(std::move(all));
+    if (is_known) {
+      EXPECT_THAT(ensemble, refused);
+      continue;
+    }
+    RILL_ASSERT_OK(ensemble);
+    RILL_ASSERT_OK(member->Extend(NumberedSteps(1, kRows)));
+    EXPECT_THAT((*ensemble)->Sample(), refused);
+  }
+}
+
+TEST(ReplayBufferEnsembleTest, SamplesHaveTheirSpec) {
+  ReplayBuffer::Options options;
+  options.transforms.push_back(*FunctionTransform::Create(
+      {.forward = [](TensorDict* batch) { return batch->Delete("index"); }}));
+  options.transforms.push_back(*ToDevice::Create(Device::Fake(0)));
+  const auto buffer = MakeMember(0, MakePrioritized(), std::move(options));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec spec, buffer->SampleSpec());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict sample, buffer->Sample(5));
+  RILL_EXPECT_OK(spec.CheckLayout("Sample", sample));
+  EXPECT_EQ(spec.device(), sample.device());
 }
 
 TEST(ReplayBufferEnsembleTest, MembersPrefetch) {

@@ -69,6 +69,9 @@ class Placement {
   static absl::StatusOr<std::unique_ptr<Placement>> Create(
       const Options& options);
 
+  // Of all batches; none: they stay where they were gathered.
+  std::optional<Device> device() const { return options_.device; }
+
   // The memory of leaves that a gather makes of rows in host memory.
   Tensor::Options gather_memory() const;
 

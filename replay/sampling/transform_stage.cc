@@ -46,21 +46,30 @@ TransformStage::TransformStage(Options options,
       is_stateful_(transforms_->is_stateful()),
       state_(std::move(state)) {}
 
-absl::Status TransformStage::CheckForward(const TensorDictSpec& rows) const {
-  if (rows.empty()) return absl::OkStatus();
+absl::StatusOr<TensorDictSpec> TransformStage::SampleSpec(
+    const TensorDictSpec& rows) const {
+  if (rows.empty()) return rows;
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec sample, sample_spec_(rows));
-  const absl::Status status = transforms_->ForwardSpec(sample).status();
-  if (status.ok()) return status;
-  return InvalidArgument(
-      "ReplayBuffer: transforms: got some that cannot work on "
-      "samples of the storage's rows: ",
-      status.message());
+  absl::StatusOr<TensorDictSpec> after = transforms_->ForwardSpec(sample);
+  if (!after.ok()) {
+    return InvalidArgument(
+        "ReplayBuffer: transforms: got some that cannot work on "
+        "samples of the storage's rows: ",
+        after.status().message());
+  }
+  // Run puts those back that a transform has dropped.
+  for (const absl::string_view key : kOrigins) {
+    const LeafSpec* const origin = sample.Find(key);
+    if (origin == nullptr || rows.Find(key) != nullptr) continue;
+    RILL_RETURN_IF_ERROR(after->Set(key, *origin));
+  }
+  return after;
 }
 
 absl::Status TransformStage::CheckRows(const TensorDictSpec& rows,
                                        bool is_stored) {
   if (is_checked_ || rows.empty()) return absl::OkStatus();
-  RILL_RETURN_IF_ERROR(CheckForward(rows));
+  RILL_RETURN_IF_ERROR(SampleSpec(rows).status());
   if (!is_stored) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(auto chain, MakeChain(rows));
   absl::MutexLock lock(&mutex_);
@@ -209,7 +218,7 @@ absl::Status TransformStage::Insert(std::optional<int64_t> place,
   RILL_RETURN_IF_ERROR(transforms_->Insert(at, std::move(transform)))
       << "ReplayBuffer::InsertTransform";
   absl::StatusOr<TensorDict> state = transforms_->InitialState();
-  absl::Status status = state.ok() ? CheckForward(rows) : state.status();
+  absl::Status status = state.ok() ? SampleSpec(rows).status() : state.status();
   absl::StatusOr<std::shared_ptr<const GatherPlan>> chain = nullptr;
   if (status.ok()) {
     chain = MakeChain(rows);

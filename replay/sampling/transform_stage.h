@@ -65,6 +65,9 @@ class TransformStage {
   // says nothing and passes. `is_stored`: it is the storage's, which does not
   // change, and is looked at once. INVALID_ARGUMENT names the transform.
   absl::Status CheckRows(const TensorDictSpec& rows, bool is_stored);
+  // The spec of samples of rows with this spec, behind the transforms; those
+  // with an empty spec have an empty one.
+  absl::StatusOr<TensorDictSpec> SampleSpec(const TensorDictSpec& rows) const;
   // CheckRows has passed the storage's spec.
   bool is_checked() const { return is_checked_; }
 
@@ -130,7 +133,6 @@ class TransformStage {
                    absl::FunctionRef<absl::Status()> finish) const;
   // `change` of the state; with an error there is none.
   absl::Status ChangeState(absl::FunctionRef<absl::Status(TensorDict*)> change);
-  absl::Status CheckForward(const TensorDictSpec& rows) const;
   // From here on `rows` is the storage's spec, and `chain` that of samples.
   void Adopt(const TensorDictSpec& rows,
              std::shared_ptr<const GatherPlan> chain)

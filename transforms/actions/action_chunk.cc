@@ -7,8 +7,9 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
-#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"
@@ -20,6 +21,7 @@
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/structure/key_paths.h"
 
 namespace rill {
 namespace {
@@ -73,6 +75,10 @@ class ActionChunkTransform final : public BatchTransform {
         const Shape to,
         ShapeOf(kForward, options_.action_key, shape, options_.chunk_size,
                 action.shape().Suffix(shape.rank())));
+    for (const std::string* key : {&options_.chunk_key, &options_.pad_key}) {
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::CheckMaySet(kForward, *key, *batch));
+    }
     RILL_ASSIGN_OR_RETURN(const Tensor chunk, spare_.Take(action.dtype(), to));
     RILL_ASSIGN_OR_RETURN(
         const Tensor pad,
@@ -179,13 +185,15 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> ActionChunk::Create(
   if (!options.done_key.empty()) {
     RILL_RETURN_IF_ERROR(CheckKey(options.done_key)) << kCreate << ": done_key";
   }
-  const std::set<absl::string_view> keys = {
-      options.action_key, options.chunk_key, options.pad_key, options.done_key};
-  if (keys.size() == 4) return std::make_unique<ActionChunkTransform>(options);
-  return InvalidArgument(
-      kCreate,
-      ": action_key, chunk_key, pad_key, done_key: got a key "
-      "twice, want others");
+  std::vector<std::string> keys = {options.action_key, options.chunk_key,
+                                   options.pad_key};
+  if (!options.done_key.empty()) keys.push_back(options.done_key);
+  constexpr absl::string_view kKeys =
+      "action_key, chunk_key, pad_key, done_key";
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckKeys(kCreate, kKeys, keys));
+  RILL_RETURN_IF_ERROR(
+      transforms_internal::CheckCanBeLeaves(kCreate, kKeys, keys));
+  return std::make_unique<ActionChunkTransform>(options);
 }
 
 }  // namespace rill

@@ -76,8 +76,11 @@ class PolicyAgeFilterTransform final : public BatchTransform {
           "one a row");
     }
     RILL_ASSIGN_OR_RETURN(const Tensor versions, Cast(leaf, DType::kInt64));
-    RILL_ASSIGN_OR_RETURN(const int64_t current, Current(versions, state));
-    return Filter(current, versions, batch);
+    TensorDict after = *state;
+    RILL_ASSIGN_OR_RETURN(const int64_t current, Current(versions, &after));
+    RILL_RETURN_IF_ERROR(Filter(current, versions, batch));
+    *state = std::move(after);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<TensorDictSpec> ForwardSpec(

@@ -74,14 +74,14 @@ absl::StatusOr<std::unique_ptr<RowwiseTransform>> Crop::Create(
     return InvalidArgument(kCreate, ": top and left: got ", options.top,
                            " and ", options.left, ", want both >= 0");
   }
-  RILL_ASSIGN_OR_RETURN(auto map,
-                        MakeRowStep({.kind = RowStep::Kind::kCrop,
-                                     .top = options.top,
-                                     .left = options.left,
-                                     .height = options.h.value_or(options.w),
-                                     .width = options.w}));
+  auto map = MakeRowStep({.kind = RowStep::Kind::kCrop,
+                          .top = options.top,
+                          .left = options.left,
+                          .height = options.h.value_or(options.w),
+                          .width = options.w});
+  RILL_RETURN_IF_ERROR(map.status()) << "in " << kCreate;
   return RowwiseTransform::Make("Crop",
-                                {.map = std::move(map),
+                                {.map = *std::move(map),
                                  .in_keys = options.in_keys,
                                  .out_keys = options.out_keys},
                                 OptionValues()

@@ -19,6 +19,7 @@ namespace rill {
 namespace {
 
 using transforms_internal::AddLeaf;
+using transforms_internal::CheckCanBeLeaves;
 using transforms_internal::CheckKeys;
 using transforms_internal::CheckMaySet;
 using transforms_internal::FindSpec;
@@ -64,6 +65,7 @@ absl::Status RowwiseTransform::CheckRows(absl::string_view caller,
   RILL_RETURN_IF_ERROR(CheckKeys(caller, "in_keys", rows.in_keys));
   RILL_RETURN_IF_ERROR(CheckKeys(caller, "out_keys", rows.out_keys));
   RILL_RETURN_IF_ERROR(CheckKeys(caller, "in_keys_inv", rows.in_keys_inv));
+  RILL_RETURN_IF_ERROR(CheckCanBeLeaves(caller, "out_keys", rows.out_keys));
   if (rows.in_keys.empty() && rows.in_keys_inv.empty()) {
     return InvalidArgument(caller, ": in_keys: got none, want at least one");
   }
@@ -97,7 +99,9 @@ absl::Status RowwiseTransform::Plan(const RowMap& map, absl::string_view in,
       leaf->from.shape().Suffix(batch.batch_shape().rank())));
   if (!after.ok()) return Named(name(), in, after.status());
   leaf->dtype = after->dtype;
-  RILL_ASSIGN_OR_RETURN(leaf->shape, after->FullShape(batch.batch_shape()));
+  absl::StatusOr<Shape> shape = after->FullShape(batch.batch_shape());
+  if (!shape.ok()) return Named(name(), in, shape.status());
+  leaf->shape = *shape;
   return absl::OkStatus();
 }
 
@@ -130,7 +134,8 @@ absl::Status RowwiseTransform::MapPlanned(const RowMap& map,
   const absl::Status status =
       map.MapRows(dtype, row, count, leaf.from.raw_data(), to.raw_data());
   if (!status.ok()) return Named(name(), in, status);
-  return batch->Set(out, to);
+  RILL_RETURN_IF_ERROR(batch->Set(out, to)) << "in " << name();
+  return absl::OkStatus();
 }
 
 absl::Status RowwiseTransform::MapEach(const RowMap& map, size_t count,
@@ -214,7 +219,8 @@ absl::StatusOr<TensorDictSpec> RowwiseTransform::MapKeys(
     absl::StatusOr<LeafSpec> after = map.MapSpec(leaf);
     if (!after.ok()) return Named(caller, in_keys[i], after.status());
     RILL_RETURN_IF_ERROR(
-        result.Set(out_keys.empty() ? in_keys[i] : out_keys[i], *after));
+        result.Set(out_keys.empty() ? in_keys[i] : out_keys[i], *after))
+        << "in " << caller;
   }
   return result;
 }

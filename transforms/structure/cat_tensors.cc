@@ -173,7 +173,17 @@ absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
     }
     return absl::OkStatus();
   };
-  // Deleted only after the join: an error before it leaves the batch whole.
+  absl::Status may_set =
+      transforms_internal::CheckMaySet(name(), keys_.out_key, *batch);
+  if (!may_set.ok() && keys_.del_keys) {
+    // What stands at out_key may go with the keys.
+    TensorDict rest = *batch;
+    for (const std::string& key : dropped) {
+      RILL_RETURN_IF_ERROR(transforms_internal::DeleteEntry(key, &rest));
+    }
+    may_set = transforms_internal::CheckMaySet(name(), keys_.out_key, rest);
+  }
+  RILL_RETURN_IF_ERROR(may_set);
   for (const std::string& key : dropped) {
     RILL_RETURN_IF_ERROR(batch->Delete(key)) << "in " << name();
   }
@@ -182,8 +192,6 @@ absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   if (batch->FindDict(keys_.out_key) != nullptr) {
     RILL_RETURN_IF_ERROR(drop_empty());
   }
-  RILL_RETURN_IF_ERROR(
-      transforms_internal::CheckMaySet(name(), keys_.out_key, *batch));
   RILL_RETURN_IF_ERROR(batch->Set(keys_.out_key, std::move(out)))
       << "in " << name();
   return drop_empty();

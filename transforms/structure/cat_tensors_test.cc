@@ -123,8 +123,10 @@ TEST(CatTensorsTest, AnOutKeyOfADictionaryWithOtherEntriesIsRefused) {
     RILL_ASSERT_OK(batch.Rename("a", "in/deep/a"));
     auto cat =
         *CatTensors::Create({.in_keys = {"in/deep/a", "b"}, .out_key = "in"});
+    const TensorDict before = batch;
     const absl::Status status = cat->Forward(&batch, nullptr);
     if (has_other) {
+      RILL_EXPECT_OK(batch.CheckEqual(before));
       EXPECT_THAT(status, StatusIs(kInvalidArgument,
                                    HasSubstr("\"in\": got a dictionary")));
     } else {

@@ -25,7 +25,8 @@ namespace rill {
 //
 // Without any key it is about all leaves: after a read those of dtype_in,
 // before a write those of dtype_out. Beside an environment those of dtype_in;
-// an action among them is cast back on its way in.
+// an action among them is cast back on its way in. Tensors of LazyStacks and
+// ragged rows are no leaves and stay.
 //
 // Shapes: any. Errors: INVALID_ARGUMENT where a leaf that is named has another
 //   dtype.

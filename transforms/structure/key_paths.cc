@@ -86,9 +86,27 @@ absl::Status CheckMaySet(absl::string_view caller, absl::string_view key,
   for (size_t slash = key.find('/'); slash != absl::string_view::npos;
        slash = key.find('/', slash + 1)) {
     const absl::string_view above = key.substr(0, slash);
-    if (batch.Find(above) == nullptr) continue;
+    const std::optional<EntryKind> kind = batch.Kind(above);
+    if (!kind.has_value() || *kind == EntryKind::kDict ||
+        *kind == EntryKind::kLazyStack) {
+      continue;
+    }
     return InvalidArgument(caller, ": \"", key, "\": got a leaf \"", above,
                            "\", want a dictionary or no entry there");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCanBeLeaves(absl::string_view caller,
+                              absl::string_view option,
+                              absl::Span<const std::string> keys) {
+  for (const std::string& key : keys) {
+    for (const std::string& above : keys) {
+      if (&key == &above || !IsAtOrBelow(key, above)) continue;
+      return InvalidArgument(caller, ": ", option, ": got \"", key,
+                             "\" beside \"", above,
+                             "\", want each to be a leaf, none below another");
+    }
   }
   return absl::OkStatus();
 }

@@ -48,6 +48,12 @@ absl::Status CheckHas(absl::string_view caller,
 absl::Status CheckMaySet(absl::string_view caller, absl::string_view key,
                          const TensorDict& batch);
 
+// INVALID_ARGUMENT where one of `keys` is at or below another, so that the two
+// cannot be leaves of one batch.
+absl::Status CheckCanBeLeaves(absl::string_view caller,
+                              absl::string_view option,
+                              absl::Span<const std::string> keys);
+
 // Drops the dictionaries around `key` that hold nothing, from the inside out,
 // after the entry of that key has gone. No spec knows an empty dictionary.
 // DeleteEntry deletes the entry first: NOT_FOUND where there is none.

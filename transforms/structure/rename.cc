@@ -168,8 +168,29 @@ absl::Status Rename::RenameOne(absl::string_view from, const std::string& to,
   return batch->Update(copy);
 }
 
+absl::Status Rename::CheckAll(absl::Span<const std::string> from,
+                              absl::Span<const std::string> to,
+                              const TensorDict& batch) const {
+  RILL_RETURN_IF_ERROR(CheckHas("Rename", from, batch));
+  for (size_t i = 0; i < to.size(); ++i) {
+    // Dictionaries are replaced. A leaf above has to go before.
+    absl::string_view above = to[i];
+    for (size_t slash = above.rfind('/'); slash != absl::string_view::npos;
+         slash = above.rfind('/')) {
+      above = above.substr(0, slash);
+      if (batch.Find(above) == nullptr ||
+          (!create_copy_ && absl::c_linear_search(from.first(i + 1), above))) {
+        continue;
+      }
+      return InvalidArgument("Rename: \"", to[i], "\": got a leaf \"", above,
+                             "\", want a dictionary or no entry there");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Rename::Forward(TensorDict* batch, TensorDict* /*state*/) const {
-  RILL_RETURN_IF_ERROR(CheckHas("Rename", rows().in_keys, *batch));
+  RILL_RETURN_IF_ERROR(CheckAll(rows().in_keys, rows().out_keys, *batch));
   for (size_t i = 0; i < rows().in_keys.size(); ++i) {
     RILL_RETURN_IF_ERROR(RenameOne(rows().in_keys[i], rows().out_keys[i],
                                    /*is_own=*/true, batch))
@@ -179,7 +200,7 @@ absl::Status Rename::Forward(TensorDict* batch, TensorDict* /*state*/) const {
 }
 
 absl::Status Rename::Inverse(TensorDict* batch, TensorDict* /*state*/) const {
-  RILL_RETURN_IF_ERROR(CheckHas("Rename", out_keys_inv_, *batch));
+  RILL_RETURN_IF_ERROR(CheckAll(out_keys_inv_, in_keys_inv_, *batch));
   for (size_t i = 0; i < in_keys_inv_.size(); ++i) {
     RILL_RETURN_IF_ERROR(RenameOne(out_keys_inv_[i], in_keys_inv_[i],
                                    /*is_own=*/false, batch))

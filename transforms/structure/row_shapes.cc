@@ -135,7 +135,8 @@ class PermuteMap final : public RowMap {
   const std::vector<int> dims_;
 };
 
-// A leaf as `map` shapes it: a view where strides allow it.
+// A leaf as `map` shapes it: a view where strides allow it. Invalid, once it is
+// checked, where MapLeaf is to copy it to another key.
 absl::StatusOr<Tensor> Reshaped(absl::string_view caller, const RowMap& map,
                                 absl::string_view in, absl::string_view out,
                                 const TensorDict& batch) {
@@ -152,9 +153,11 @@ absl::StatusOr<Tensor> Reshaped(absl::string_view caller, const RowMap& map,
   if (in != out) {
     RILL_RETURN_IF_ERROR(transforms_internal::CheckMaySet(caller, out, batch));
   }
-  RILL_ASSIGN_OR_RETURN(const Shape shape,
-                        after->FullShape(batch.batch_shape()));
-  return leaf->Reshape(shape);
+  const absl::StatusOr<Shape> shape = after->FullShape(batch.batch_shape());
+  RILL_RETURN_IF_ERROR(shape.status()) << "in " << caller << ": " << in;
+  const Tensor* const found = batch.Find(in);
+  if (in != out && found != nullptr && found->is_host()) return Tensor();
+  return leaf->Reshape(*shape);
 }
 
 // Unsqueeze's map, and the inverse of Squeeze.
@@ -219,12 +222,11 @@ class ReshapeRows final : public RowwiseTransform {
           Reshaped(name(), map, in_keys[i], out_keys[i], *batch));
     }
     for (size_t i = 0; i < in_keys.size(); ++i) {
-      const bool is_own = in_keys[i] != out_keys[i];
-      if (is_own && views[i].is_host()) {
+      if (!views[i].is_valid()) {
         RILL_RETURN_IF_ERROR(MapLeaf(map, in_keys[i], out_keys[i], batch));
         continue;
       }
-      if (is_own) {
+      if (in_keys[i] != out_keys[i]) {
         RILL_ASSIGN_OR_RETURN(views[i], views[i].Clone());
       }
       RILL_RETURN_IF_ERROR(batch->Set(out_keys[i], std::move(views[i])));

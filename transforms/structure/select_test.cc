@@ -263,6 +263,33 @@ TEST(RenameTest, CopiesHaveBytesOfTheirOwn) {
   ExpectPlanIsForward(*rename);
 }
 
+TEST(RenameTest, ATargetBelowALeafLeavesTheBatch) {
+  for (const bool copies : {false, true}) {
+    auto rename = *Rename::Create({.in_keys = {"info/a", "info/b"},
+                                   .out_keys = {"a", "observation/b"},
+                                   .create_copy = copies});
+    TensorDict batch = Batch();
+    const TensorDict before = batch;
+    EXPECT_THAT(
+        rename->Forward(&batch, nullptr),
+        StatusIs(kInvalidArgument, AllOf(HasSubstr("Rename: \"observation/b\""),
+                                         HasSubstr("leaf \"observation\""))));
+    RILL_EXPECT_OK(batch.CheckEqual(before));
+  }
+  // That leaf may be one that has gone before.
+  auto rename = *Rename::Create({.in_keys = {"observation", "info/b"},
+                                 .out_keys = {"o", "observation/b"}});
+  TensorDict batch = Batch();
+  RILL_EXPECT_OK(rename->Forward(&batch, nullptr));
+  EXPECT_TRUE(batch.Contains("observation/b"));
+}
+
+TEST(RenameTest, AResultBelowAnotherIsRefused) {
+  EXPECT_THAT(Rename::Create(
+                  {.in_keys = {"info/a", "info/b"}, .out_keys = {"x", "x/y"}}),
+              StatusIs(kInvalidArgument, HasSubstr("\"x/y\"")));
+}
+
 // Leaf by leaf or whole, a copy is what was at the old key, and all of it.
 TEST(RenameTest, CopiesOfDictionariesReplaceWhatStoodThere) {
   TensorDict leaves = Batch();

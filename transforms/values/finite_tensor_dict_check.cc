@@ -12,7 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/specs/bound_rows.h"
+#include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 
@@ -60,9 +63,20 @@ int64_t FirstNotFinite(DType dtype, const std::byte* data, int64_t count) {
       return FirstNotFinite(reinterpret_cast<const float*>(data), count);
     case DType::kFloat64:
       return FirstNotFinite(reinterpret_cast<const double*>(data), count);
+    case DType::kComplex64:
+      return FirstNotFinite(reinterpret_cast<const float*>(data), 2 * count) /
+             2;
+    case DType::kComplex128:
+      return FirstNotFinite(reinterpret_cast<const double*>(data), 2 * count) /
+             2;
     default:
       return count;
   }
+}
+
+bool IsChecked(DType dtype) {
+  return IsFloatingPoint(dtype) || dtype == DType::kComplex64 ||
+         dtype == DType::kComplex128;
 }
 
 // The error of an element, with its index in the leaf.
@@ -96,6 +110,50 @@ size_t CountRoots(absl::Span<const BoundLeaf> leaves) {
   return end;
 }
 
+absl::Status CheckTensor(absl::string_view key, const Tensor& leaf) {
+  const int64_t found =
+      FirstNotFinite(leaf.dtype(), leaf.raw_data(), leaf.num_elements());
+  if (found == leaf.num_elements()) return absl::OkStatus();
+  return NotFinite(key, found, leaf.shape());
+}
+
+absl::Status CheckLeaves(const TensorDict& dict) {
+  absl::Status status;
+  dict.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    if (!status.ok() || !IsChecked(leaf.dtype())) return;
+    const auto found = transforms_internal::ReadLeaf(kName, key, dict);
+    status = found.ok() ? CheckTensor(key, *found) : found.status();
+  });
+  return status;
+}
+
+// The tensors that are no leaves: those of LazyStacks and ragged rows.
+absl::Status CheckOthers(const TensorDict& dict) {
+  absl::Status status;
+  dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
+    if (!status.ok()) return;
+    if (kind == EntryKind::kDict) {
+      status = CheckOthers(*dict.FindDict(key));
+    } else if (kind == EntryKind::kRagged) {
+      absl::StatusOr<Tensor> rows = dict.GetRagged(key)->values().Contiguous();
+      if (rows.ok()) rows = rows->To(Device::Cpu());
+      status = rows.ok() ? CheckTensor(key, *rows) : rows.status();
+    } else if (kind == EntryKind::kLazyStack) {
+      const LazyStack stack = *dict.GetLazyStack(key);
+      for (int64_t i = 0; i < stack.size() && status.ok(); ++i) {
+        const TensorDict& member = stack.members()[static_cast<size_t>(i)];
+        status = CheckLeaves(member);
+        if (status.ok()) status = CheckOthers(member);
+        if (status.ok()) continue;
+        status = absl::Status(status.code(),
+                              absl::StrCat(status.message(), "; in member ", i,
+                                           " of \"", key, "\""));
+      }
+    }
+  });
+  return status;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FiniteTensorDictCheck>>
@@ -105,25 +163,14 @@ FiniteTensorDictCheck::Create() {
 
 absl::Status FiniteTensorDictCheck::Forward(TensorDict* batch,
                                             TensorDict* /*state*/) const {
-  const auto check = [batch](absl::string_view key) -> absl::Status {
-    RILL_ASSIGN_OR_RETURN(const Tensor leaf,
-                          transforms_internal::ReadLeaf(kName, key, *batch));
-    const int64_t found =
-        FirstNotFinite(leaf.dtype(), leaf.raw_data(), leaf.num_elements());
-    if (found == leaf.num_elements()) return absl::OkStatus();
-    return NotFinite(key, found, leaf.shape());
-  };
-  absl::Status status;
-  batch->ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-    if (status.ok() && IsFloatingPoint(leaf.dtype())) status = check(key);
-  });
-  return status;
+  RILL_RETURN_IF_ERROR(CheckLeaves(*batch));
+  return CheckOthers(*batch);
 }
 
 absl::StatusOr<TensorDictSpec> FiniteTensorDictCheck::ForwardSpec(
     const TensorDictSpec& spec) const {
   for (const auto& [key, leaf] : spec.leaves()) {
-    if (!IsFloatingPoint(leaf.dtype)) continue;
+    if (!IsChecked(leaf.dtype)) continue;
     RILL_RETURN_IF_ERROR(transforms_internal::CheckOnHost(
         "FiniteTensorDictCheck::ForwardSpec", key, spec));
   }
@@ -136,7 +183,7 @@ absl::StatusOr<StepPlan> FiniteTensorDictCheck::PlanSteps(
   StepPlan plan = {.spec = step};
   const auto add = [&](bool is_next) {
     for (const auto& [key, leaf] : step.leaves()) {
-      if (!IsFloatingPoint(leaf.dtype) || key == "action" ||
+      if (!IsChecked(leaf.dtype) || key == "action" ||
           absl::StartsWith(key, "next/") != is_next) {
         continue;
       }

@@ -23,9 +23,10 @@
 
 namespace rill {
 
-// Changes nothing: a NaN or an infinity in any leaf of floating point is an
-// error, after a read and beside an environment (but for the action). TorchRL's
-// FiniteTensorDictCheck.
+// Changes nothing: a NaN or an infinity in any leaf of floating point or
+// complex numbers is an error, after a read and beside an environment (but for
+// the action). So too in the tensors of LazyStacks and ragged rows of a batch.
+// TorchRL's FiniteTensorDictCheck.
 //
 // Errors: INVALID_ARGUMENT names the key and the first index. Where steps that
 //   were planned have the same dtypes and shapes under other keys, it names all

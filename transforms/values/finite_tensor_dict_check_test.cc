@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/values/finite_tensor_dict_check.h"
 
+#include <complex>
 #include <cstdint>
 #include <limits>
 
@@ -12,6 +13,8 @@
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
+#include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
@@ -70,6 +73,45 @@ TEST(FiniteTensorDictCheckTest, EveryPlaceOfEveryDTypeIsLookedAt) {
       }
     }
   }
+}
+
+template <typename T>
+void ExpectBothPartsAreLookedAt() {
+  for (const std::complex<T> bad : {std::complex<T>(static_cast<T>(kNaN), 0),
+                                    std::complex<T>(0, kInfinity)}) {
+    const Tensor values = *Tensor::Zeros(DTypeOf<std::complex<T>>, {3});
+    TensorDict batch({3});
+    RILL_ASSERT_OK(batch.Set("a", values));
+    RILL_EXPECT_OK(Check(batch));
+    values.data<std::complex<T>>()[2] = bad;
+    EXPECT_THAT(Check(batch), StatusIs(kInvalidArgument, HasSubstr("at [2]")));
+  }
+}
+
+TEST(FiniteTensorDictCheckTest, BothPartsOfComplexNumbersAreLookedAt) {
+  ExpectBothPartsAreLookedAt<float>();
+  ExpectBothPartsAreLookedAt<double>();
+}
+
+TEST(FiniteTensorDictCheckTest, TensorsOfLazyStacksAndRaggedRowsAreLookedAt) {
+  const Tensor numbers = *Tensor::From<float>({1, 2, 3}, {3});
+  TensorDict member((Shape()));
+  RILL_ASSERT_OK(member.Set("x", numbers));
+  TensorDict batch({2});
+  RILL_ASSERT_OK(batch.Set("deep/lazy",
+                           *LazyStack::Create({TensorDict(Shape()), member})));
+  RILL_EXPECT_OK(Check(batch));
+  numbers.data<float>()[1] = kNaN;
+  EXPECT_THAT(
+      Check(batch),
+      StatusIs(kInvalidArgument, AllOf(HasSubstr("\"x\""), HasSubstr("at [1]"),
+                                       HasSubstr("member 1 of \"lazy\""))));
+
+  TensorDict rows({2});
+  RILL_ASSERT_OK(rows.Set(
+      "rows",
+      *RaggedTensor::Create(numbers, *Tensor::From<int64_t>({1, 2}, {2, 1}))));
+  EXPECT_THAT(Check(rows), StatusIs(kInvalidArgument, HasSubstr("\"rows\"")));
 }
 
 TEST(FiniteTensorDictCheckTest, LeavesOnADeviceAreAnError) {

@@ -69,7 +69,7 @@ class Placement {
   static absl::StatusOr<std::unique_ptr<Placement>> Create(
       const Options& options);
 
-  // Of all batches; none: they stay where they were gathered.
+  // The place of all batches; none: they stay where they were gathered.
   std::optional<Device> device() const { return options_.device; }
 
   // The memory of leaves that a gather makes of rows in host memory.

@@ -176,7 +176,7 @@ absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   absl::Status may_set =
       transforms_internal::CheckMaySet(name(), keys_.out_key, *batch);
   if (!may_set.ok() && keys_.del_keys) {
-    // What stands at out_key may go with the keys.
+    // The entry of out_key may go with the keys.
     TensorDict rest = *batch;
     for (const std::string& key : dropped) {
       RILL_RETURN_IF_ERROR(transforms_internal::DeleteEntry(key, &rest));

@@ -394,8 +394,14 @@ TEST(ReplayBufferEnsembleTest, AChainThatCannotWorkIsRefused) {
 
 TEST(ReplayBufferEnsembleTest, SamplesHaveTheirSpec) {
   ReplayBuffer::Options options;
+  // Its index is put back.
   options.transforms.push_back(*FunctionTransform::Create(
-      {.forward = [](TensorDict* batch) { return batch->Delete("index"); }}));
+      {.forward = [](TensorDict* batch) { return batch->Delete("index"); },
+       .forward_spec =
+           [](TensorDictSpec spec) -> absl::StatusOr<TensorDictSpec> {
+         spec.Erase("index");
+         return spec;
+       }}));
   options.transforms.push_back(*ToDevice::Create(Device::Fake(0)));
   const auto buffer = MakeMember(0, MakePrioritized(), std::move(options));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec spec, buffer->SampleSpec());

@@ -37,7 +37,7 @@ size_t LayoutOf(const TensorDict& dict) {
   const auto hash = [](const Shape& shape) {
     return absl::HashOf(shape.sizes());
   };
-  size_t layout = hash(dict.batch_shape());
+  size_t layout = absl::HashOf(hash(dict.batch_shape()), dict.is_locked());
   dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
     layout = absl::HashOf(layout, key, kind);
     if (kind == EntryKind::kTensor) {
@@ -234,7 +234,9 @@ absl::Status Compose::ForwardOwned(TensorDict* batch, TensorDict* state) const {
     RILL_RETURN_IF_ERROR(RunOne(
         transforms_, i,
         [](const BatchTransform& transform, TensorDict* rows, TensorDict* own) {
-          return transform.Forward(rows, own);
+          const auto* const chain = dynamic_cast<const Compose*>(&transform);
+          return chain == nullptr ? transform.Forward(rows, own)
+                                  : chain->ForwardOwned(rows, own);
         },
         batch, state));
   }

@@ -29,15 +29,15 @@ namespace rill {
 // State: a dictionary with the state of transform i under "i", for those that
 // have one.
 //
-// Errors: the state is unchanged, and so is a batch of another layout than
-// those
-//   that have passed last (keys, kinds, dtypes, shapes, devices). In a batch of
-//   such a layout an error of values leaves the leaves as the transforms before
-//   it have made them.
+// Errors of Forward and Inverse: the state is unchanged, and so is a batch of
+//   another layout than the eight that have passed last: its shape, keys, kinds
+//   of entries, and dtypes, shapes and devices of leaves. LazyStacks and ragged
+//   rows are not looked into. In a batch of such a layout an error of values
+//   leaves the leaves as the transforms before it have made them.
 //
 // Thread-safety: thread-compatible; immutable but for Insert and Remove.
 // Cost: that of the transforms. Forward of two or more looks at all keys, and
-//   copies a batch whose layout is none of the last eight.
+//   copies a batch whose layout is new, as that of another number of rows is.
 //
 // Example (ComposeTest.Example runs it):
 //   std::vector<std::unique_ptr<BatchTransform>> transforms;
@@ -68,8 +68,8 @@ class Compose final : public LaneTransform {
   absl::StatusOr<TensorDict> InitialState() const override;
   absl::Status Forward(TensorDict* batch, TensorDict* state) const override;
   absl::Status Inverse(TensorDict* batch, TensorDict* state) const override;
-  // Both, for an owner that drops a batch which fails: they do not look at its
-  // layout and copy nothing.
+  // Forward for an owner that drops batch and state where it fails, as both may
+  // be half changed then. It does not look at the layout. So too InverseAt.
   absl::Status ForwardOwned(TensorDict* batch, TensorDict* state) const;
   absl::Status InverseAt(int64_t first_lane, TensorDict* batch,
                          TensorDict* state) const override;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -142,6 +143,35 @@ TEST(ReplayBufferDeviceTest, ATransformOfTheHostBehindADeviceIsNoChain) {
   EXPECT_THAT(create(DeviceUnderTest(), {"RewardScaling"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("transform 0 (RewardScaling)")));
+}
+
+TEST(ReplayBufferDeviceTest, SamplesHaveTheirSpec) {
+  for (const bool moves_last : {true, false}) {
+    ReplayBuffer::Options options = {.storage = MakeStorage(10),
+                                     .sampler = MakeFakePrioritizedSampler(),
+                                     .batch_size = 4};
+    // Its index is put back.
+    options.transforms.push_back(*FunctionTransform::Create(
+        {.forward = [](TensorDict* batch) { return batch->Delete("index"); },
+         .forward_spec =
+             [](TensorDictSpec spec) -> absl::StatusOr<TensorDictSpec> {
+           spec.Erase("index");
+           return spec;
+         }}));
+    if (moves_last) {
+      options.device = DeviceUnderTest();
+    } else {
+      options.transforms.push_back(*ToDevice::Create(DeviceUnderTest()));
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                              ReplayBuffer::Create(std::move(options)));
+    EXPECT_TRUE(buffer->SampleSpec()->empty());
+    RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec spec, buffer->SampleSpec());
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict sample, buffer->Sample());
+    RILL_EXPECT_OK(spec.CheckLayout("Sample", sample));
+    EXPECT_EQ(spec.device(), sample.device());
+  }
 }
 
 // The rows of a storage without a spec are known at the first write.

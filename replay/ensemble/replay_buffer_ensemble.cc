@@ -221,31 +221,35 @@ absl::Status ReplayBufferEnsemble::State::SampleInto(int64_t count,
 
 absl::Status ReplayBufferEnsemble::State::CheckTransforms() {
   if (is_checked || transforms->transforms().empty()) return absl::OkStatus();
-  TensorDictSpec sample;
+  specs.resize(members.size());
   for (size_t i = 0; i < members.size(); ++i) {
-    absl::StatusOr<TensorDictSpec> part = members[i].buffer->SampleSpec();
-    RILL_RETURN_IF_ERROR(part.status()) << "in " << Label(i);
-    if (part->empty()) return absl::OkStatus();
-    sample.set_device(part->device());
-    // Members without weights or masks are filled up with them.
-    for (TensorDictSpec::Leaf& leaf : std::vector(part->leaves())) {
-      if (sample.Find(leaf.key) != nullptr) continue;
-      RILL_RETURN_IF_ERROR(sample.Set(leaf.key, std::move(leaf.spec)));
-    }
-    for (const TensorDictSpec::NonTensorLeaf& value : part->non_tensors()) {
-      RILL_RETURN_IF_ERROR(sample.SetNonTensor(value.key, value.example));
-    }
+    if (!specs[i].empty()) continue;
+    absl::StatusOr<TensorDictSpec> spec = members[i].buffer->SampleSpec();
+    RILL_RETURN_IF_ERROR(spec.status()) << "in " << Label(i);
+    if (spec->empty()) return absl::OkStatus();
+    specs[i] = *std::move(spec);
   }
-  RILL_RETURN_IF_ERROR(sample.Set(replay_internal::kBufferIdsKey,
-                                  LeafSpec::Unbounded(DType::kInt64, {})));
-  const absl::Status status = transforms->ForwardSpec(sample).status();
-  if (!status.ok()) {
+  for (size_t i = 0; i < members.size(); ++i) {
+    TensorDictSpec sample = specs[i];
+    // Parts without weights or masks are filled up where others have them.
+    for (const TensorDictSpec& other : specs) {
+      for (const absl::string_view key :
+           {replay_internal::kWeightKey, replay_internal::kMaskKey}) {
+        if (sample.Find(key) != nullptr || other.Find(key) == nullptr) continue;
+        RILL_RETURN_IF_ERROR(sample.Set(key, *other.Find(key)));
+      }
+    }
+    RILL_RETURN_IF_ERROR(sample.Set(replay_internal::kBufferIdsKey,
+                                    LeafSpec::Unbounded(DType::kInt64, {})));
+    const absl::Status status = transforms->ForwardSpec(sample).status();
+    if (status.ok()) continue;
     return InvalidArgument(
         "ReplayBufferEnsemble: transforms: got some that cannot work on the "
-        "members' samples: ",
-        status.message());
+        "samples of ",
+        Label(i), ": ", status.message());
   }
   is_checked = true;
+  specs.clear();
   return absl::OkStatus();
 }
 

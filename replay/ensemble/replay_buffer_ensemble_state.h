@@ -64,7 +64,7 @@ struct ReplayBufferEnsemble::State {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   absl::Status ApplyTransforms(TensorDict* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Whether they can work on the members' samples, once all know theirs.
+  // Whether they can work on the samples of each member, once all know theirs.
   absl::Status CheckTransforms() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   const std::vector<Member> members;
@@ -75,7 +75,10 @@ struct ReplayBufferEnsemble::State {
   mutable absl::Mutex mutex;
   const std::unique_ptr<Compose> transforms;
   TensorDict transform_state ABSL_GUARDED_BY(mutex);
-  bool is_checked ABSL_GUARDED_BY(mutex) = false;  // By CheckTransforms.
+  // By CheckTransforms; of each member its samples' spec, empty until it has
+  // one.
+  bool is_checked ABSL_GUARDED_BY(mutex) = false;
+  std::vector<TensorDictSpec> specs ABSL_GUARDED_BY(mutex);
   uint64_t seed ABSL_GUARDED_BY(mutex);
   std::vector<double> shares ABSL_GUARDED_BY(mutex);
   std::vector<double> carry ABSL_GUARDED_BY(mutex);

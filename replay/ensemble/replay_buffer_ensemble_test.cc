@@ -392,24 +392,6 @@ TEST(ReplayBufferEnsembleTest, AChainThatCannotWorkIsRefused) {
   }
 }
 
-TEST(ReplayBufferEnsembleTest, SamplesHaveTheirSpec) {
-  ReplayBuffer::Options options;
-  // Its index is put back.
-  options.transforms.push_back(*FunctionTransform::Create(
-      {.forward = [](TensorDict* batch) { return batch->Delete("index"); },
-       .forward_spec =
-           [](TensorDictSpec spec) -> absl::StatusOr<TensorDictSpec> {
-         spec.Erase("index");
-         return spec;
-       }}));
-  options.transforms.push_back(*ToDevice::Create(Device::Fake(0)));
-  const auto buffer = MakeMember(0, MakePrioritized(), std::move(options));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec spec, buffer->SampleSpec());
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict sample, buffer->Sample(5));
-  RILL_EXPECT_OK(spec.CheckLayout("Sample", sample));
-  EXPECT_EQ(spec.device(), sample.device());
-}
-
 TEST(ReplayBufferEnsembleTest, MembersPrefetch) {
   ReplayBuffer::Options ahead;
   ahead.batch_size = 12;

@@ -130,11 +130,12 @@ absl::Status RowwiseTransform::MapPlanned(const RowMap& map,
   }
   // Not the batch's old tensor of `out`: others may hold it. Two a key are
   // kept, one of the batch at hand and one of the batch before.
-  RILL_ASSIGN_OR_RETURN(const Tensor to, spare_.Take(leaf.dtype, leaf.shape));
+  const absl::StatusOr<Tensor> to = spare_.Take(leaf.dtype, leaf.shape);
+  if (!to.ok()) return Named(name(), in, to.status());
   const absl::Status status =
-      map.MapRows(dtype, row, count, leaf.from.raw_data(), to.raw_data());
+      map.MapRows(dtype, row, count, leaf.from.raw_data(), to->raw_data());
   if (!status.ok()) return Named(name(), in, status);
-  RILL_RETURN_IF_ERROR(batch->Set(out, to)) << "in " << name();
+  RILL_RETURN_IF_ERROR(batch->Set(out, *to)) << "in " << name();
   return absl::OkStatus();
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transforms of where a batch's leaves lie, on a fake device and on a GPU.
-#include "absl/status/status.h"
+#include <cstddef>
+
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/device/device.h"
 #include "rill/device/testing/device_under_test.h"
+#include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/structure/key_paths.h"
 
+#include <optional>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -76,13 +78,8 @@ absl::Status CheckHas(absl::string_view caller,
   return absl::OkStatus();
 }
 
-absl::Status CheckMaySet(absl::string_view caller, absl::string_view key,
-                         const TensorDict& batch) {
-  const TensorDict* const dict = batch.FindDict(key);
-  if (dict != nullptr && !dict->empty()) {
-    return InvalidArgument(caller, ": \"", key,
-                           "\": got a dictionary, want a leaf or no entry");
-  }
+absl::Status CheckNoLeafAbove(absl::string_view caller, absl::string_view key,
+                              const TensorDict& batch) {
   for (size_t slash = key.find('/'); slash != absl::string_view::npos;
        slash = key.find('/', slash + 1)) {
     const absl::string_view above = key.substr(0, slash);
@@ -95,6 +92,16 @@ absl::Status CheckMaySet(absl::string_view caller, absl::string_view key,
                            "\", want a dictionary or no entry there");
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckMaySet(absl::string_view caller, absl::string_view key,
+                         const TensorDict& batch) {
+  const TensorDict* const dict = batch.FindDict(key);
+  if (dict != nullptr && !dict->empty()) {
+    return InvalidArgument(caller, ": \"", key,
+                           "\": got a dictionary, want a leaf or no entry");
+  }
+  return CheckNoLeafAbove(caller, key, batch);
 }
 
 absl::Status CheckCanBeLeaves(absl::string_view caller,

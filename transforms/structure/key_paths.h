@@ -43,8 +43,12 @@ absl::Status CheckHas(absl::string_view caller,
                       absl::Span<const std::string> keys,
                       const TensorDict& batch);
 
-// OK where a leaf may be set at `key`; INVALID_ARGUMENT where a dictionary with
-// entries is there, which it would replace, or a leaf is above.
+// INVALID_ARGUMENT where an entry above `key` is neither a dictionary nor a
+// LazyStack, whose members are not looked at.
+absl::Status CheckNoLeafAbove(absl::string_view caller, absl::string_view key,
+                              const TensorDict& batch);
+// The same, and where a dictionary with entries is at `key`, which a leaf would
+// replace.
 absl::Status CheckMaySet(absl::string_view caller, absl::string_view key,
                          const TensorDict& batch);
 

@@ -79,6 +79,25 @@ bool HasOnlyLeaves(const TensorDict& dict, const Shape& batch_shape) {
   return has_only;
 }
 
+// No entry of one renaming is at, below or above one of another, so that none
+// depends on what those before it have done.
+bool AreApart(absl::Span<const std::string> from,
+              absl::Span<const std::string> to) {
+  const auto key = [&](size_t i) -> absl::string_view {
+    return i < from.size() ? from[i] : to[i - from.size()];
+  };
+  for (size_t i = 0; i < 2 * from.size(); ++i) {
+    for (size_t j = 0; j < 2 * from.size(); ++j) {
+      if (i == j || (i + from.size() == j && key(i) == key(j)) ||
+          (j + from.size() == i && key(i) == key(j))) {
+        continue;
+      }
+      if (IsAtOrBelow(key(i), key(j))) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Rename>> Rename::Create(const Options& options) {
@@ -168,45 +187,38 @@ absl::Status Rename::RenameOne(absl::string_view from, const std::string& to,
   return batch->Update(copy);
 }
 
-absl::Status Rename::CheckAll(absl::Span<const std::string> from,
-                              absl::Span<const std::string> to,
-                              const TensorDict& batch) const {
-  RILL_RETURN_IF_ERROR(CheckHas("Rename", from, batch));
-  for (size_t i = 0; i < to.size(); ++i) {
-    // Dictionaries are replaced. A leaf above has to go before.
-    absl::string_view above = to[i];
-    for (size_t slash = above.rfind('/'); slash != absl::string_view::npos;
-         slash = above.rfind('/')) {
-      above = above.substr(0, slash);
-      if (batch.Find(above) == nullptr ||
-          (!create_copy_ && absl::c_linear_search(from.first(i + 1), above))) {
-        continue;
-      }
-      return InvalidArgument("Rename: \"", to[i], "\": got a leaf \"", above,
-                             "\", want a dictionary or no entry there");
+absl::Status Rename::RenameAll(absl::Span<const std::string> from,
+                               absl::Span<const std::string> to, bool is_own,
+                               TensorDict* batch) const {
+  const auto rename = [&](TensorDict* dict) -> absl::Status {
+    for (size_t i = 0; i < from.size(); ++i) {
+      RILL_RETURN_IF_ERROR(RenameOne(from[i], to[i], is_own, dict))
+          << "in Rename";
     }
+    return absl::OkStatus();
+  };
+  if (batch->is_locked()) return rename(batch);
+  if (!AreApart(from, to)) {
+    TensorDict renamed = *batch;
+    RILL_RETURN_IF_ERROR(rename(&renamed));
+    *batch = std::move(renamed);
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] == to[i]) continue;
+    RILL_RETURN_IF_ERROR(CheckHas("Rename", from.subspan(i, 1), *batch));
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckNoLeafAbove("Rename", to[i], *batch));
+  }
+  return rename(batch);
 }
 
 absl::Status Rename::Forward(TensorDict* batch, TensorDict* /*state*/) const {
-  RILL_RETURN_IF_ERROR(CheckAll(rows().in_keys, rows().out_keys, *batch));
-  for (size_t i = 0; i < rows().in_keys.size(); ++i) {
-    RILL_RETURN_IF_ERROR(RenameOne(rows().in_keys[i], rows().out_keys[i],
-                                   /*is_own=*/true, batch))
-        << "in Rename";
-  }
-  return absl::OkStatus();
+  return RenameAll(rows().in_keys, rows().out_keys, /*is_own=*/true, batch);
 }
 
 absl::Status Rename::Inverse(TensorDict* batch, TensorDict* /*state*/) const {
-  RILL_RETURN_IF_ERROR(CheckAll(out_keys_inv_, in_keys_inv_, *batch));
-  for (size_t i = 0; i < in_keys_inv_.size(); ++i) {
-    RILL_RETURN_IF_ERROR(RenameOne(out_keys_inv_[i], in_keys_inv_[i],
-                                   /*is_own=*/false, batch))
-        << "in Rename";
-  }
-  return absl::OkStatus();
+  return RenameAll(out_keys_inv_, in_keys_inv_, /*is_own=*/false, batch);
 }
 
 absl::StatusOr<TensorDictSpec> Rename::ForwardSpec(

@@ -63,10 +63,10 @@ class Rename final : public RowwiseTransform {
   Rename(const Options& options, Rows rows);
   absl::Status RenameOne(absl::string_view from, const std::string& to,
                          bool is_own, TensorDict* batch) const;
-  // Before the first entry moves.
-  absl::Status CheckAll(absl::Span<const std::string> from,
-                        absl::Span<const std::string> to,
-                        const TensorDict& batch) const;
+  // Moves all, or none.
+  absl::Status RenameAll(absl::Span<const std::string> from,
+                         absl::Span<const std::string> to, bool is_own,
+                         TensorDict* batch) const;
 
   const std::vector<std::string> in_keys_inv_;
   const std::vector<std::string> out_keys_inv_;

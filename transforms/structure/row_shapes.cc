@@ -184,6 +184,7 @@ class ReshapeRows final : public RowwiseTransform {
   }
   absl::Status Inverse(TensorDict* batch,
                        TensorDict* /*state*/) const override {
+    if (rows().inverse == nullptr) return absl::OkStatus();
     return ReshapeAll(*rows().inverse, rows().in_keys_inv, rows().in_keys_inv,
                       batch);
   }
@@ -226,10 +227,11 @@ class ReshapeRows final : public RowwiseTransform {
         RILL_RETURN_IF_ERROR(MapLeaf(map, in_keys[i], out_keys[i], batch));
         continue;
       }
-      if (in_keys[i] != out_keys[i]) {
-        RILL_ASSIGN_OR_RETURN(views[i], views[i].Clone());
-      }
-      RILL_RETURN_IF_ERROR(batch->Set(out_keys[i], std::move(views[i])));
+      absl::StatusOr<Tensor> made = std::move(views[i]);
+      if (in_keys[i] != out_keys[i]) made = made->Clone();
+      RILL_RETURN_IF_ERROR(made.status()) << "in " << name();
+      RILL_RETURN_IF_ERROR(batch->Set(out_keys[i], *std::move(made)))
+          << "in " << name();
     }
     return absl::OkStatus();
   }

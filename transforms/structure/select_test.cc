@@ -284,6 +284,39 @@ TEST(RenameTest, ATargetBelowALeafLeavesTheBatch) {
   EXPECT_TRUE(batch.Contains("observation/b"));
 }
 
+TEST(RenameTest, AKeyMayComeFromOneBeforeIt) {
+  auto rename =
+      *Rename::Create({.in_keys = {"info", "x/b"}, .out_keys = {"x", "y"}});
+  TensorDict batch = Batch();
+  const TensorDictSpec spec = TensorDictSpec::Of(batch);
+  RILL_ASSERT_OK(rename->Forward(&batch, nullptr));
+  EXPECT_TRUE(batch.Contains("y"));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec after,
+                            rename->ForwardSpec(spec));
+  RILL_EXPECT_OK(after.CheckLayout("Rename", batch));
+}
+
+TEST(RenameTest, AKeyThatHasGoneWithOneBeforeItLeavesTheBatch) {
+  auto rename =
+      *Rename::Create({.in_keys = {"info", "info/a"}, .out_keys = {"x", "y"}});
+  TensorDict batch = Batch();
+  const TensorDict before = batch;
+  EXPECT_THAT(rename->Forward(&batch, nullptr),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("info/a")));
+  RILL_EXPECT_OK(batch.CheckEqual(before));
+}
+
+TEST(RenameTest, AValueAboveATargetLeavesTheBatch) {
+  auto rename = *Rename::Create(
+      {.in_keys = {"info/a", "info/b"}, .out_keys = {"x", "note/y"}});
+  TensorDict batch = Batch();
+  RILL_ASSERT_OK(batch.Set("note", NonTensor{"1"}));
+  const TensorDict before = batch;
+  EXPECT_THAT(rename->Forward(&batch, nullptr),
+              StatusIs(kInvalidArgument, HasSubstr("\"note\"")));
+  RILL_EXPECT_OK(batch.CheckEqual(before));
+}
+
 TEST(RenameTest, AResultBelowAnotherIsRefused) {
   EXPECT_THAT(Rename::Create(
                   {.in_keys = {"info/a", "info/b"}, .out_keys = {"x", "x/y"}}),

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/device.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/ragged_tensor.h"
@@ -127,28 +126,59 @@ absl::Status CheckLeaves(const TensorDict& dict) {
   return status;
 }
 
+// A key, from its dictionary on; a text is made for errors alone.
+struct Place {
+  const Place* parent = nullptr;
+  absl::string_view key;
+
+  std::string ToString() const {
+    return parent == nullptr ? std::string(key)
+                             : absl::StrCat(parent->ToString(), "/", key);
+  }
+};
+
 // The tensors that are no leaves: those of LazyStacks and ragged rows.
-absl::Status CheckOthers(const TensorDict& dict) {
+absl::Status CheckOthers(const Place* parent, const TensorDict& dict);
+
+absl::Status CheckStack(const Place& place, const LazyStack& stack) {
+  for (int64_t i = 0; i < stack.size(); ++i) {
+    const TensorDict& member = stack.members()[static_cast<size_t>(i)];
+    absl::Status status = CheckLeaves(member);
+    if (status.ok()) status = CheckOthers(nullptr, member);
+    if (status.ok()) continue;
+    return absl::Status(status.code(),
+                        absl::StrCat(status.message(), "; in member ", i,
+                                     " of \"", place.ToString(), "\""));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRagged(const Place& place, const Tensor& values) {
+  if (!IsChecked(values.dtype())) return absl::OkStatus();
+  if (!values.is_host()) {
+    return FailedPrecondition(kName, ": \"", place.ToString(), "\" lies on ",
+                              values.device().ToString(),
+                              ", want host memory; put ToDevice behind this "
+                              "transform");
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor dense, values.Contiguous());
+  const int64_t found =
+      FirstNotFinite(dense.dtype(), dense.raw_data(), dense.num_elements());
+  if (found == dense.num_elements()) return absl::OkStatus();
+  return NotFinite(place.ToString(), found, dense.shape());
+}
+
+absl::Status CheckOthers(const Place* parent, const TensorDict& dict) {
   absl::Status status;
   dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
     if (!status.ok()) return;
+    const Place place = {parent, key};
     if (kind == EntryKind::kDict) {
-      status = CheckOthers(*dict.FindDict(key));
+      status = CheckOthers(&place, *dict.FindDict(key));
     } else if (kind == EntryKind::kRagged) {
-      absl::StatusOr<Tensor> rows = dict.GetRagged(key)->values().Contiguous();
-      if (rows.ok()) rows = rows->To(Device::Cpu());
-      status = rows.ok() ? CheckTensor(key, *rows) : rows.status();
+      status = CheckRagged(place, dict.GetRagged(key)->values());
     } else if (kind == EntryKind::kLazyStack) {
-      const LazyStack stack = *dict.GetLazyStack(key);
-      for (int64_t i = 0; i < stack.size() && status.ok(); ++i) {
-        const TensorDict& member = stack.members()[static_cast<size_t>(i)];
-        status = CheckLeaves(member);
-        if (status.ok()) status = CheckOthers(member);
-        if (status.ok()) continue;
-        status = absl::Status(status.code(),
-                              absl::StrCat(status.message(), "; in member ", i,
-                                           " of \"", key, "\""));
-      }
+      status = CheckStack(place, *dict.GetLazyStack(key));
     }
   });
   return status;
@@ -164,7 +194,7 @@ FiniteTensorDictCheck::Create() {
 absl::Status FiniteTensorDictCheck::Forward(TensorDict* batch,
                                             TensorDict* /*state*/) const {
   RILL_RETURN_IF_ERROR(CheckLeaves(*batch));
-  return CheckOthers(*batch);
+  return CheckOthers(nullptr, *batch);
 }
 
 absl::StatusOr<TensorDictSpec> FiniteTensorDictCheck::ForwardSpec(

@@ -28,7 +28,9 @@ namespace rill {
 // the action). So too in the tensors of LazyStacks and ragged rows of a batch.
 // TorchRL's FiniteTensorDictCheck.
 //
-// Errors: INVALID_ARGUMENT names the key and the first index. Where steps that
+// Errors: INVALID_ARGUMENT names the key and the first index, of ragged rows
+// that
+//   of their values. Where steps that
 //   were planned have the same dtypes and shapes under other keys, it names all
 //   keys that the leaf may have. FAILED_PRECONDITION where a leaf lies on a
 //   device.

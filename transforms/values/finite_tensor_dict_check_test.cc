@@ -102,10 +102,10 @@ TEST(FiniteTensorDictCheckTest, TensorsOfLazyStacksAndRaggedRowsAreLookedAt) {
                            *LazyStack::Create({TensorDict(Shape()), member})));
   RILL_EXPECT_OK(Check(batch));
   numbers.data<float>()[1] = kNaN;
-  EXPECT_THAT(
-      Check(batch),
-      StatusIs(kInvalidArgument, AllOf(HasSubstr("\"x\""), HasSubstr("at [1]"),
-                                       HasSubstr("member 1 of \"lazy\""))));
+  EXPECT_THAT(Check(batch),
+              StatusIs(kInvalidArgument,
+                       AllOf(HasSubstr("\"x\""), HasSubstr("at [1]"),
+                             HasSubstr("member 1 of \"deep/lazy\""))));
 
   TensorDict rows({2});
   RILL_ASSERT_OK(rows.Set(

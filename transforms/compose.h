@@ -29,9 +29,9 @@ namespace rill {
 // State: a dictionary with the state of transform i under "i", for those that
 // have one.
 //
-// Errors of Forward and Inverse: the state is unchanged, and so is a batch of
-//   another layout than the eight that have passed last: its shape, keys, kinds
-//   of entries, and dtypes, shapes and devices of leaves. LazyStacks and ragged
+// Errors of Forward and Inverse leave the state, and a batch of another layout
+//   than the eight that have passed last. A layout is its shape, keys and kinds
+//   of entries, and dtypes, shapes and devices of leaves; LazyStacks and ragged
 //   rows are not looked into. In a batch of such a layout an error of values
 //   leaves the leaves as the transforms before it have made them.
 //

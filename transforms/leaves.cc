@@ -8,18 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/device.h"
 #include "rill/tensordict/key.h"
 
 namespace rill::transforms_internal {
 namespace {
-
-absl::Status OnDevice(absl::string_view caller, absl::string_view key,
-                      Device device) {
-  return FailedPrecondition(
-      caller, ": \"", key, "\" lies on ", device.ToString(),
-      ", want host memory; put ToDevice behind this transform");
-}
 
 // The leaf under `key`, in host memory, of any layout. The tensor is the
 // dictionary's own and is valid until that changes.
@@ -148,6 +140,13 @@ absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
                            "\", want keys of the root");
   }
   return absl::OkStatus();
+}
+
+absl::Status OnDevice(absl::string_view caller, absl::string_view key,
+                      Device device) {
+  return FailedPrecondition(
+      caller, ": \"", key, "\" lies on ", device.ToString(),
+      ", want host memory; put ToDevice behind this transform");
 }
 
 absl::Status CheckOnHost(absl::string_view caller, absl::string_view key,

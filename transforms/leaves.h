@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/device/device.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -69,8 +70,11 @@ absl::Status CheckSomeKeys(absl::string_view caller, absl::string_view option,
 absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
                            absl::Span<const std::string> keys);
 
-// FAILED_PRECONDITION, naming `key`, where the leaves of `spec` lie on a
-// device.
+// FAILED_PRECONDITION: "key" lies on `device`, want host memory.
+absl::Status OnDevice(absl::string_view caller, absl::string_view key,
+                      Device device);
+
+// OnDevice where the leaves of `spec` lie on one.
 absl::Status CheckOnHost(absl::string_view caller, absl::string_view key,
                          const TensorDictSpec& spec);
 

@@ -67,15 +67,11 @@ absl::Status CheckHas(absl::string_view caller, absl::string_view top,
                   absl::StrJoin(keys, ", "), "]");
 }
 
-absl::Status CheckHas(absl::string_view caller,
-                      absl::Span<const std::string> keys,
+absl::Status CheckHas(absl::string_view caller, absl::string_view key,
                       const TensorDict& batch) {
-  for (const std::string& key : keys) {
-    if (batch.Contains(key)) continue;
-    return NotFound(caller, ": no entry \"", key, "\", there are [",
-                    absl::StrJoin(batch.LeafKeys(), ", "), "]");
-  }
-  return absl::OkStatus();
+  if (batch.Contains(key)) return absl::OkStatus();
+  return NotFound(caller, ": no entry \"", key, "\", there are [",
+                  absl::StrJoin(batch.LeafKeys(), ", "), "]");
 }
 
 absl::Status CheckNoLeafAbove(absl::string_view caller, absl::string_view key,

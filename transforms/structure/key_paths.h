@@ -38,9 +38,8 @@ TensorDictSpec KeptPart(const TensorDictSpec& spec,
 absl::Status CheckHas(absl::string_view caller, absl::string_view top,
                       const TensorDictSpec& spec);
 
-// NOT_FOUND unless the batch has all of the entries, leaves or others.
-absl::Status CheckHas(absl::string_view caller,
-                      absl::Span<const std::string> keys,
+// The same of the entry of a batch, a leaf or another.
+absl::Status CheckHas(absl::string_view caller, absl::string_view key,
                       const TensorDict& batch);
 
 // INVALID_ARGUMENT where an entry above `key` is neither a dictionary nor a

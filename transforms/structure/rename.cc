@@ -135,7 +135,9 @@ Rename::Rename(const Options& options, Rows rows)
       in_keys_inv_(options.in_keys_inv),
       out_keys_inv_(options.out_keys_inv.empty() ? options.in_keys_inv
                                                  : options.out_keys_inv),
-      create_copy_(options.create_copy) {}
+      create_copy_(options.create_copy),
+      are_apart_(AreApart(options.in_keys, options.out_keys)),
+      are_apart_inv_(AreApart(out_keys_inv_, in_keys_inv_)) {}
 
 OptionValues Rename::option_values() const {
   return OptionValues()
@@ -188,8 +190,8 @@ absl::Status Rename::RenameOne(absl::string_view from, const std::string& to,
 }
 
 absl::Status Rename::RenameAll(absl::Span<const std::string> from,
-                               absl::Span<const std::string> to, bool is_own,
-                               TensorDict* batch) const {
+                               absl::Span<const std::string> to, bool are_apart,
+                               bool is_own, TensorDict* batch) const {
   const auto rename = [&](TensorDict* dict) -> absl::Status {
     for (size_t i = 0; i < from.size(); ++i) {
       RILL_RETURN_IF_ERROR(RenameOne(from[i], to[i], is_own, dict))
@@ -198,7 +200,7 @@ absl::Status Rename::RenameAll(absl::Span<const std::string> from,
     return absl::OkStatus();
   };
   if (batch->is_locked()) return rename(batch);
-  if (!AreApart(from, to)) {
+  if (!are_apart) {
     TensorDict renamed = *batch;
     RILL_RETURN_IF_ERROR(rename(&renamed));
     *batch = std::move(renamed);
@@ -206,7 +208,7 @@ absl::Status Rename::RenameAll(absl::Span<const std::string> from,
   }
   for (size_t i = 0; i < from.size(); ++i) {
     if (from[i] == to[i]) continue;
-    RILL_RETURN_IF_ERROR(CheckHas("Rename", from.subspan(i, 1), *batch));
+    RILL_RETURN_IF_ERROR(CheckHas("Rename", from[i], *batch));
     RILL_RETURN_IF_ERROR(
         transforms_internal::CheckNoLeafAbove("Rename", to[i], *batch));
   }
@@ -214,11 +216,13 @@ absl::Status Rename::RenameAll(absl::Span<const std::string> from,
 }
 
 absl::Status Rename::Forward(TensorDict* batch, TensorDict* /*state*/) const {
-  return RenameAll(rows().in_keys, rows().out_keys, /*is_own=*/true, batch);
+  return RenameAll(rows().in_keys, rows().out_keys, are_apart_,
+                   /*is_own=*/true, batch);
 }
 
 absl::Status Rename::Inverse(TensorDict* batch, TensorDict* /*state*/) const {
-  return RenameAll(out_keys_inv_, in_keys_inv_, /*is_own=*/false, batch);
+  return RenameAll(out_keys_inv_, in_keys_inv_, are_apart_inv_,
+                   /*is_own=*/false, batch);
 }
 
 absl::StatusOr<TensorDictSpec> Rename::ForwardSpec(

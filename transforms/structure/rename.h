@@ -65,12 +65,15 @@ class Rename final : public RowwiseTransform {
                          bool is_own, TensorDict* batch) const;
   // Moves all, or none.
   absl::Status RenameAll(absl::Span<const std::string> from,
-                         absl::Span<const std::string> to, bool is_own,
-                         TensorDict* batch) const;
+                         absl::Span<const std::string> to, bool are_apart,
+                         bool is_own, TensorDict* batch) const;
 
   const std::vector<std::string> in_keys_inv_;
   const std::vector<std::string> out_keys_inv_;
   const bool create_copy_;
+  // No renaming depends on those before it.
+  const bool are_apart_;
+  const bool are_apart_inv_;
 };
 
 }  // namespace rill

@@ -155,17 +155,12 @@ absl::Status CheckStack(const Place& place, const LazyStack& stack) {
 
 absl::Status CheckRagged(const Place& place, const Tensor& values) {
   if (!IsChecked(values.dtype())) return absl::OkStatus();
+  const std::string key = place.ToString();
   if (!values.is_host()) {
-    return FailedPrecondition(kName, ": \"", place.ToString(), "\" lies on ",
-                              values.device().ToString(),
-                              ", want host memory; put ToDevice behind this "
-                              "transform");
+    return transforms_internal::OnDevice(kName, key, values.device());
   }
   RILL_ASSIGN_OR_RETURN(const Tensor dense, values.Contiguous());
-  const int64_t found =
-      FirstNotFinite(dense.dtype(), dense.raw_data(), dense.num_elements());
-  if (found == dense.num_elements()) return absl::OkStatus();
-  return NotFinite(place.ToString(), found, dense.shape());
+  return CheckTensor(key, dense);
 }
 
 absl::Status CheckOthers(const Place* parent, const TensorDict& dict) {

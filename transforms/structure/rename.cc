@@ -83,15 +83,14 @@ bool HasOnlyLeaves(const TensorDict& dict, const Shape& batch_shape) {
 // depends on what those before it have done.
 bool AreApart(absl::Span<const std::string> from,
               absl::Span<const std::string> to) {
+  const size_t count = from.size();
   const auto key = [&](size_t i) -> absl::string_view {
-    return i < from.size() ? from[i] : to[i - from.size()];
+    return i < count ? from[i] : to[i - count];
   };
-  for (size_t i = 0; i < 2 * from.size(); ++i) {
-    for (size_t j = 0; j < 2 * from.size(); ++j) {
-      if (i == j || (i + from.size() == j && key(i) == key(j)) ||
-          (j + from.size() == i && key(i) == key(j))) {
-        continue;
-      }
+  for (size_t i = 0; i < 2 * count; ++i) {
+    for (size_t j = 0; j < 2 * count; ++j) {
+      // Its own key, also where a renaming changes nothing.
+      if (i % count == j % count && key(i) == key(j)) continue;
       if (IsAtOrBelow(key(i), key(j))) return false;
     }
   }

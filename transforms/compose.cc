@@ -234,9 +234,7 @@ absl::Status Compose::ForwardOwned(TensorDict* batch, TensorDict* state) const {
     RILL_RETURN_IF_ERROR(RunOne(
         transforms_, i,
         [](const BatchTransform& transform, TensorDict* rows, TensorDict* own) {
-          const auto* const chain = dynamic_cast<const Compose*>(&transform);
-          return chain == nullptr ? transform.Forward(rows, own)
-                                  : chain->ForwardOwned(rows, own);
+          return transform.Forward(rows, own);
         },
         batch, state));
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "absl/base/attributes.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -13,24 +14,28 @@
 namespace rill::transforms_internal {
 namespace {
 
+// The error where Find, which allocates nothing, has found no tensor.
+ABSL_ATTRIBUTE_COLD absl::Status NoTensor(absl::string_view caller,
+                                          absl::string_view key,
+                                          const TensorDict& dict) {
+  // Get makes the message with the keys that there are.
+  const absl::Status status = dict.Get(key).status();
+  if (!status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat(caller, ": ", status.message()));
+  }
+  return InvalidArgument(caller, ": \"", key,
+                         "\": got tensors of a LazyStack, want one tensor; "
+                         "stack them first (LazyStack::ToDense)");
+}
+
 // The leaf under `key`, in host memory, of any layout. The tensor is the
 // dictionary's own and is valid until that changes.
 absl::StatusOr<const Tensor*> FindOnHost(absl::string_view caller,
                                          absl::string_view key,
                                          const TensorDict& dict) {
   const Tensor* leaf = dict.Find(key);
-  if (leaf == nullptr) {
-    // Get makes the message with the keys that there are; Find allocates
-    // nothing.
-    const absl::Status status = dict.Get(key).status();
-    if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat(caller, ": ", status.message()));
-    }
-    return InvalidArgument(caller, ": \"", key,
-                           "\": got tensors of a LazyStack, want one tensor; "
-                           "stack them first (LazyStack::ToDense)");
-  }
+  if (leaf == nullptr) return NoTensor(caller, key, dict);
   if (leaf->is_host()) return leaf;
   return OnDevice(caller, key, leaf->device());
 }

@@ -27,6 +27,7 @@
 #include "rill/envs/lane_env.h"
 #include "rill/envs/policies/exploration.h"
 #include "rill/envs/policies/policy.h"
+#include "rill/envs/policies/policy_critic.h"
 #include "rill/envs/rollout.h"
 #include "rill/envs/transformed_env.h"
 #include "rill/specs/spec.h"
@@ -41,6 +42,10 @@ namespace rill::doc_examples {
 
 extern std::unique_ptr<Env>& env;
 extern Policy& policy;
+
+// policies/policy_critic.h
+extern const TensorDict states;
+extern Tensor values;
 
 // lane_env.h
 extern EnvSpec& spec;

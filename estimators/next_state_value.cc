@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/estimators/next_state_value.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/specs/spec.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/transforms/leaves.h"
+#include "rill/transforms/structure/key_paths.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kName = "NextStateValue";
+
+std::string Below(absl::string_view key) { return absl::StrCat("next/", key); }
+
+class NextStateValueTransform final : public BatchTransform {
+ public:
+  explicit NextStateValueTransform(NextStateValue::Options options)
+      : options_(std::move(options)) {}
+
+  absl::string_view name() const override { return kName; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Texts("state_keys", options_.state_keys)
+        .Text("value_key", options_.value_key)
+        .Text("next_value_key", options_.next_value_key)
+        .Text("done_key", options_.done_key)
+        .Text("terminated_key", options_.terminated_key)
+        .Text("trajectory_key", options_.trajectory_key);
+  }
+
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    const std::string caller = absl::StrCat(kName, "::ForwardSpec");
+    RILL_ASSIGN_OR_RETURN(
+        const LeafSpec value,
+        transforms_internal::FindReward(caller, options_.value_key, spec));
+    for (const std::string& key :
+         {options_.done_key, options_.terminated_key}) {
+      RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(caller, key, spec));
+    }
+    for (const std::string& key : options_.state_keys) {
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::FindSpec(caller, Below(key), spec).status());
+    }
+    TensorDictSpec after = spec;
+    RILL_RETURN_IF_ERROR(
+        after.Set(options_.next_value_key,
+                  LeafSpec::Unbounded(value.dtype, value.shape)));
+    return after;
+  }
+
+  absl::Status Forward(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
+    const Shape& shape = batch->batch_shape();
+    RILL_ASSIGN_OR_RETURN(const int64_t time,
+                          transforms_internal::NumSteps(kName, shape));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor value,
+        transforms_internal::ReadLeaf(kName, options_.value_key, *batch));
+    if (value.dtype() == DType::kFloat64) {
+      return Fill<double>(value, time, batch);
+    }
+    return Fill<float>(value, time, batch);
+  }
+
+ private:
+  template <typename T>
+  absl::Status Fill(const Tensor& value, int64_t time,
+                    TensorDict* batch) const {
+    const Shape one = batch->batch_shape().Concat({1});
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
+        kName, options_.value_key, value, DTypeOf<T>, one));
+    std::vector<int64_t> ends;
+    RILL_RETURN_IF_ERROR(FindEnds(time, *batch, &ends));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor terminated,
+        transforms_internal::ReadLeaf(kName, options_.terminated_key,
+                                      DType::kBool, one, *batch));
+    RILL_ASSIGN_OR_RETURN(const Tensor end_values,
+                          AskCritic(ends, value.dtype(), *batch));
+    // The batch changes when nothing can fail any more.
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckMaySet(
+        kName, options_.next_value_key, *batch));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor next,
+        transforms_internal::WriteLeaf(options_.next_value_key, value.dtype(),
+                                       one, {}, batch));
+    const int64_t rows = value.num_elements();
+    const T* const from = value.data<T>();
+    T* const to = next.data<T>();
+    for (int64_t i = 0; i + 1 < rows; ++i) to[i] = from[i + 1];
+    for (size_t i = 0; i < ends.size(); ++i) {
+      to[ends[i]] = end_values.data<T>()[i];
+    }
+    const bool* const is_terminated = terminated.data<bool>();
+    for (int64_t i = 0; i < rows; ++i) {
+      if (is_terminated[i]) to[i] = 0;
+    }
+    return absl::OkStatus();
+  }
+
+  // Rows whose next state is not that of the row behind, terminated ones too.
+  absl::Status FindEnds(int64_t time, const TensorDict& batch,
+                        std::vector<int64_t>* ends) const {
+    const Shape one = batch.batch_shape().Concat({1});
+    RILL_ASSIGN_OR_RETURN(const Tensor done, transforms_internal::ReadLeaf(
+                                                 kName, options_.done_key,
+                                                 DType::kBool, one, batch));
+    Tensor ids;
+    const std::string& key = options_.trajectory_key;
+    if (!key.empty() && batch.Find(key) != nullptr) {
+      RILL_ASSIGN_OR_RETURN(ids,
+                            transforms_internal::ReadLeaf(kName, key, batch));
+      if (ids.dtype() != DType::kInt64 ||
+          ids.num_elements() != done.num_elements()) {
+        return InvalidArgument(kName, ": \"", key, "\": got ",
+                               DTypeName(ids.dtype()), ids.shape().ToString(),
+                               ", want one int64 a row");
+      }
+    }
+    const bool* const is_done = done.data<bool>();
+    const int64_t* const id = ids.is_valid() ? ids.data<int64_t>() : nullptr;
+    for (int64_t i = 0; i < done.num_elements(); ++i) {
+      if (is_done[i] || (i + 1) % time == 0 ||
+          (id != nullptr && id[i] != id[i + 1])) {
+        ends->push_back(i);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The values of the states behind these rows.
+  absl::StatusOr<Tensor> AskCritic(const std::vector<int64_t>& rows,
+                                   DType dtype, const TensorDict& batch) const {
+    const int64_t count = static_cast<int64_t>(rows.size());
+    const Shape& shape = batch.batch_shape();
+    TensorDict all(Shape{shape.num_elements()});
+    for (const std::string& key : options_.state_keys) {
+      RILL_ASSIGN_OR_RETURN(const Tensor leaf, transforms_internal::ReadLeaf(
+                                                   kName, Below(key), batch));
+      RILL_ASSIGN_OR_RETURN(Tensor flat,
+                            leaf.Reshape(all.batch_shape().Concat(
+                                leaf.shape().Suffix(shape.rank()))));
+      RILL_RETURN_IF_ERROR(all.Set(key, std::move(flat)));
+    }
+    RILL_ASSIGN_OR_RETURN(Tensor values, Tensor::Zeros(dtype, {count, 1}));
+    if (count == 0) return values;
+    RILL_ASSIGN_OR_RETURN(const TensorDict states, all.Gather(rows));
+    RILL_RETURN_IF_ERROR(options_.critic(states, &values))
+        << kName << ": the critic";
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
+        kName, "values of the critic", values, dtype, {count, 1}));
+    return values.Contiguous();
+  }
+
+  const NextStateValue::Options options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> NextStateValue::Create(
+    Options options) {
+  constexpr absl::string_view kCaller = "NextStateValue::Create";
+  if (options.critic == nullptr) {
+    return InvalidArgument(kCaller, ": critic: got null, want a function");
+  }
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckRootKeys(kCaller, "state_keys",
+                                                          options.state_keys));
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckKeys(
+      kCaller, "keys",
+      {options.value_key, options.next_value_key, options.done_key}));
+  return std::make_unique<NextStateValueTransform>(std::move(options));
+}
+
+}  // namespace rill

@@ -100,26 +100,8 @@ void ActorCritic<Scalar>::AddPolicyLoss(const PpoBatch<Scalar>& batch,
     const auto action = batch.action.subspan(i * action_size, action_size);
     const ActionTerms terms =
         EvaluateAction<Scalar>(kind_, output, log_std(), action);
-    const double log_ratio = terms.log_prob - batch.log_prob[i];
-    // From the logarithms: the probability of a Gaussian's action may
-    // underflow.
-    const double ratio = std::exp(log_ratio);
-    const double clamped =
-        std::clamp(ratio, 1 - options.clip, 1 + options.clip);
-    const double plain = -advantage_[i] * ratio;
-    const double clipped = -advantage_[i] * clamped;
-    stats->policy_loss += share * std::max(plain, clipped);
-    stats->entropy += share * terms.entropy;
-    // Schulman's estimate of the divergence: its mean is that of -log_ratio,
-    // but no term is negative, so it varies less.
-    stats->approx_kl += share * ((ratio - 1) - log_ratio);
-    stats->clip_fraction += share * (ratio != clamped ? 1 : 0);
-    // Where the clamped one is larger it is constant; where both are equal the
-    // ratio is inside. The derivative of the ratio by log_prob is the ratio
-    // itself, so the slope of the plain loss is the plain loss.
-    const ActionTerms slope = {
-        .log_prob = plain >= clipped ? share * plain : 0.0,
-        .entropy = -share * options.entropy_coefficient};
+    const ActionTerms slope = AddPolicyStep(
+        terms, batch.log_prob[i], advantage_[i], share, options, stats);
     ActionGradient<Scalar>(
         kind_, output, log_std(), action, slope,
         absl::MakeSpan(output_gradient_).subspan(i * size, size),
@@ -133,21 +115,9 @@ void ActorCritic<Scalar>::AddValueLoss(const PpoBatch<Scalar>& batch,
                                        PpoStats* stats) {
   const double share = 1.0 / static_cast<double>(batch.size());
   for (int64_t i = 0; i < batch.size(); ++i) {
-    const double change = static_cast<double>(value_[i]) - batch.value[i];
-    // Without clipping both errors are the same.
-    const double clamped = options.clip_value_loss
-                               ? std::clamp(change, -options.clip, options.clip)
-                               : change;
-    const double plain = static_cast<double>(value_[i]) - batch.value_target[i];
-    const double clipped = batch.value[i] + clamped - batch.value_target[i];
-    const bool takes_plain = plain * plain >= clipped * clipped;
-    const double error = takes_plain ? plain : clipped;
-    stats->value_loss += 0.5 * share * error * error;
-    // A clamped value is constant.
-    value_gradient_[i] =
-        static_cast<Scalar>(takes_plain || change == clamped
-                                ? options.value_coefficient * share * error
-                                : 0.0);
+    value_gradient_[i] = static_cast<Scalar>(
+        AddValueStep(value_[i], batch.value[i], batch.value_target[i], share,
+                     options, stats));
   }
 }
 
@@ -181,9 +151,7 @@ PpoStats ActorCritic<Scalar>::Loss(const PpoBatch<Scalar>& batch,
                    absl::MakeConstSpan(value_gradient_).first(batch.size()),
                    gradient.subspan(critic_begin()));
 
-  stats.loss = stats.policy_loss +
-               options.value_coefficient * stats.value_loss -
-               options.entropy_coefficient * stats.entropy;
+  FinishLoss(options, &stats);
   return stats;
 }
 

@@ -10,6 +10,7 @@
 #include "rill/examples/dqn_cartpole/learner/aligned_vector.h"
 #include "rill/examples/ppo/learner/action_head.h"
 #include "rill/examples/ppo/learner/mlp.h"
+#include "rill/examples/ppo/learner/ppo_loss.h"
 
 namespace rill::ppo {
 
@@ -26,35 +27,11 @@ struct PpoBatch {
   int64_t size() const { return static_cast<int64_t>(advantage.size()); }
 };
 
-struct PpoLossOptions {
-  double clip = 0.2;               // Of the ratio, and of the value's change.
-  double value_coefficient = 0.5;  // Of the value loss.
-  double entropy_coefficient = 0;
-  bool clip_value_loss = true;
-};
-
-// Means over a batch.
-struct PpoStats {
-  double loss = 0;
-  double policy_loss = 0;
-  double value_loss = 0;
-  double entropy = 0;
-  double approx_kl = 0;      // mean((ratio - 1) - log(ratio)).
-  double clip_fraction = 0;  // Share of ratios outside [1 - clip, 1 + clip].
-};
-
-// An actor and a critic, two networks that share nothing, and PPO's loss. With
-// the ratio r = exp(log pi(a|s) - log_prob) and the normalised advantage A:
-//
-//   policy loss = mean(max(-A r, -A clamp(r, 1 - clip, 1 + clip)))
-//   value loss = mean(max((v - target)^2, (v_clipped - target)^2)) / 2,
-//     v_clipped = value + clamp(v - value, -clip, clip)
-//   loss = policy loss + value_coefficient value loss
-//          - entropy_coefficient entropy
-//
-// Advantages are normalised to mean 0 and deviation 1 within the batch.
-// Source: Schulman et al. 2017, arXiv:1707.06347; CleanRL's ppo.py and
-//   ppo_continuous_action.py, whose value loss and initialisation these are.
+// An actor and a critic, two networks that share nothing, and PPO's loss
+// (ppo_loss.h). Advantages are normalised to mean 0 and deviation 1 within the
+// batch.
+// Source: CleanRL's ppo.py and ppo_continuous_action.py, whose initialisation
+//   this is.
 // Thread-safety: thread-compatible.
 template <typename Scalar>
 class ActorCritic {

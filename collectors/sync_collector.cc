@@ -360,10 +360,15 @@ absl::Status SyncCollector::EndBatch(bool waits) {
   return is_short ? CopyShortBatch() : absl::OkStatus();
 }
 
-void SyncCollector::DropBatch() {
+void SyncCollector::ResetAll() {
   loop_->reset_all = true;
   // Before the first batch no sink holds anything of these lanes.
   loop_->is_cut_due = loop_->sequence > 0;
+}
+
+absl::Status SyncCollector::DropBatch() {
+  ResetAll();
+  return loop_->env->LoadStatistics(loop_->statistics);
 }
 
 absl::Status SyncCollector::CollectBatch(bool waits) {
@@ -372,6 +377,7 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
                       " frames collected, total_frames = ",
                       options_.total_frames, "; raise it to go on");
   }
+  RILL_ASSIGN_OR_RETURN(loop_->statistics, loop_->env->Statistics());
   loop_->mark = Clock::System().Now();
   // Also after an error, and before the first batch.
   loop_->reset_all = loop_->reset_all || options_.reset_at_each_batch;
@@ -391,7 +397,7 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
     }
     // Empties the recorder: the next batch stages rows from its own beginning.
     loop_->recorder.Flush();
-    DropBatch();
+    RILL_RETURN_IF_ERROR(DropBatch());
     RILL_RETURN_IF_ERROR(status)
         << "SyncCollector::Next: step " << t << " of a batch of " << loop_->time
         << " in " << loop_->env->name();
@@ -399,7 +405,7 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
   loop_->recorder.Flush();
   WriteOwnLeaves();
   if (const absl::Status status = EndBatch(waits); !status.ok()) {
-    DropBatch();
+    RILL_RETURN_IF_ERROR(DropBatch());
     RILL_RETURN_IF_ERROR(status) << "SyncCollector::Next: the end of a batch";
   }
   frames_ += loop_->steps * loop_->lanes;

@@ -117,9 +117,9 @@ class SyncCollector final : public Source {
 
   // A batch that a sink refused comes first, and gives its number back. After
   // an error of environment, policy or transform no frame of that batch counts,
-  // and the next call begins with a reset of all lanes. The state of a
-  // transform may have learned from steps of the lost batch. RESOURCE_EXHAUSTED
-  // where trajectories have no more numbers.
+  // and the next call begins with a reset of all lanes. No statistic of a
+  // transform counts its steps. RESOURCE_EXHAUSTED where trajectories have no
+  // more numbers.
   absl::StatusOr<TensorDict> Next() override;
 
   // A batch that the device may still be writing.
@@ -150,6 +150,15 @@ class SyncCollector final : public Source {
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 
+  // The statistics of the transforms (StepPlan::statistics) over all batches
+  // made: `transforms/<i>/name` and `transforms/<i>/state` for those of
+  // `transforms` that have some; of a VecNorm, what ReadVecNorm reads.
+  absl::StatusOr<TensorDict> TransformStates() const;
+  // Goes on with other ones: the next batch begins with a reset of all lanes,
+  // so that no row mixes two scales. Episodes that the sink holds open are cut
+  // there. FAILED_PRECONDITION, unchanged, where they are of other transforms.
+  absl::Status LoadTransformStates(const TensorDict& states);
+
  private:
   struct Loop;  // What a time step needs.
 
@@ -172,8 +181,10 @@ class SyncCollector final : public Source {
   absl::Status CollectBatch(bool waits);
   // The host has written what it writes to a batch on the device.
   absl::Status EndBatch(bool waits);
-  // The steps of a batch that was begun are lost.
-  void DropBatch();
+  // The next batch begins with a reset of all lanes.
+  void ResetAll();
+  // The same, as the steps of a batch that was begun are lost.
+  absl::Status DropBatch();
   absl::Status CollectStep(int64_t t);
   bool IsInterrupted() const {
     return options_.is_interrupted != nullptr && options_.is_interrupted();

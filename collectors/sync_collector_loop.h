@@ -48,6 +48,7 @@ struct SyncCollector::Loop {
   // With set_truncated: the batch's next/truncated and next/done, where the
   // host records.
   std::vector<absl::Span<bool>> ends;
+  TensorDict statistics;       // Of the transforms, before the batch at hand.
   int64_t newest_version = 0;  // Of the batch.
   int64_t sequence = 0;        // The newest number of a batch.
   bool is_refused = false;     // The batch waits to be offered again.

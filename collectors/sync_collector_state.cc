@@ -77,6 +77,17 @@ absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
   return std::move(state).Finish();
 }
 
+absl::StatusOr<TensorDict> SyncCollector::TransformStates() const {
+  RILL_ASSIGN_OR_RETURN(const TensorDict statistics, loop_->env->Statistics());
+  return statistics.Clone();
+}
+
+absl::Status SyncCollector::LoadTransformStates(const TensorDict& states) {
+  RILL_RETURN_IF_ERROR(loop_->env->LoadStatistics(states));
+  if (!states.empty()) ResetAll();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TensorDict> SyncCollector::RootOf(
     const TensorDict& state) const {
   const TensorDict* root = state.FindDict("root");

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transforms beside the environment of a SyncCollector.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,13 +14,17 @@
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
+#include "rill/collectors/testing/arrived_rows.h"
 #include "rill/collectors/testing/fake_transforms.h"
 #include "rill/envs/testing/counting_env.h"
+#include "rill/envs/testing/faulty_env.h"
+#include "rill/flow/sink.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
+#include "rill/transforms/episodes/vec_norm.h"
 #include "rill/transforms/reward_sum.h"
 #include "rill/transforms/step_counter.h"
 
@@ -182,6 +188,139 @@ TEST(SyncCollectorTransformsTest, CreateRefusesTheCollectorsOwnNames) {
   EXPECT_THAT(Collector(4, Lambda({.plan = plan})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("\"policy_version\"")));
+}
+
+// --- Statistics --------------------------------------------------------------
+
+constexpr char kNormState[] = "transforms/1/state";
+
+// "normed" is "observation" by the statistics of a VecNorm with decay 1, behind
+// a transform whose state belongs to lanes. The environment fails in
+// `fail_step`.
+absl::StatusOr<std::unique_ptr<SyncCollector>> Normed(int64_t fail_step = -1,
+                                                      bool is_frozen = false) {
+  SyncCollector::Options options;
+  RILL_ASSIGN_OR_RETURN(auto env,
+                        MakeCountingEnv({.lanes = 2, .stagger_steps = 1}));
+  options.env = std::make_unique<FaultyEnv>(
+      std::move(env), FaultyEnv::Options{.fail_step = fail_step});
+  options.transforms.push_back(std::make_unique<SeenTransform>());
+  RILL_ASSIGN_OR_RETURN(options.transforms.emplace_back(),
+                        VecNorm::Create({.shapes = {{1}},
+                                         .out_keys = {"normed"},
+                                         .decay = 1,
+                                         .frozen = is_frozen}));
+  options.frames_per_batch = 20;
+  return SyncCollector::Create(std::move(options));
+}
+
+TEST(SyncCollectorStatisticsTest, AreThoseOfTheRowsThatWereHandedOut) {
+  for (const int64_t fail_step : {-1, 0, 3, 17, 29}) {
+    RILL_ASSERT_OK_AND_ASSIGN(auto collector, Normed(fail_step));
+    ArrivedRows arrived(1);
+    for (int i = 0; i < 4; ++i) {
+      const auto batch = collector->Next();
+      if (!batch.ok()) continue;  // Its steps are lost.
+      arrived.Add(*batch);
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict states,
+                                collector->TransformStates());
+      ASSERT_NE(states.FindDict(kNormState), nullptr);
+      EXPECT_THAT(*states.FindDict(kNormState), BitEqualTo(arrived.State()));
+      // What belongs to lanes is none.
+      EXPECT_EQ(states.FindDict("transforms/0"), nullptr);
+    }
+    EXPECT_GT(arrived.count(), fail_step < 0 ? 80 : 60);
+  }
+}
+
+TEST(SyncCollectorStatisticsTest, ASinkThatRefusesABatchCountsItOnce) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Normed());
+  ArrivedRows arrived(1);
+  int calls = 0;
+  FunctionSink sink([&](const TensorDict& batch, const WriteInfo&) {
+    if (++calls % 2 == 1) return absl::ResourceExhaustedError("full");
+    arrived.Add(batch);
+    return absl::OkStatus();
+  });
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(collector->CollectInto(sink).ok(), i % 2 == 1);
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict states,
+                            collector->TransformStates());
+  EXPECT_THAT(*states.FindDict(kNormState), BitEqualTo(arrived.State()));
+}
+
+// Of frozen ones too: no row has the scale of before.
+TEST(SyncCollectorStatisticsTest, OtherStatesHoldFromAResetOfAllLanesOn) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto teacher, Normed());
+  RILL_ASSERT_OK(teacher->Next().status());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict states,
+                            teacher->TransformStates());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const VecNormMoments moments,
+      ReadVecNorm(*states.FindDict(kNormState), "observation"));
+  const double loc = moments.loc.data<double>()[0];
+  const double scale = moments.scale.data<double>()[0];
+
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Normed(-1, /*is_frozen=*/true));
+  std::vector<TensorDict> batches;
+  std::vector<LaneRange> cuts;
+  FunctionSink sink(
+      [&](const TensorDict& batch, const WriteInfo&) {
+        batches.push_back(*batch.Clone());
+        return absl::OkStatus();
+      },
+      [&](int64_t, LaneRange lanes) {
+        cuts.push_back(lanes);
+        return absl::OkStatus();
+      });
+  RILL_ASSERT_OK(collector->CollectInto(sink));
+  RILL_ASSERT_OK(collector->LoadTransformStates(states));
+  RILL_ASSERT_OK(collector->CollectInto(sink));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict after,
+                            collector->TransformStates());
+  EXPECT_THAT(after, BitEqualTo(states));
+  EXPECT_THAT(cuts, ElementsAre(LaneRange{.first = 0, .count = 2}));
+  // Without statistics leaves stay.
+  EXPECT_THAT(*batches[0].Find("normed"),
+              BitEqualTo(*batches[0].Find("observation")));
+  for (const std::string prefix : {"", "next/"}) {
+    const auto raw = *batches[1].Flat<float>(prefix + "observation");
+    const auto normed = *batches[1].Flat<float>(prefix + "normed");
+    EXPECT_EQ(raw[0], prefix.empty() ? 0 : 1);
+    for (size_t row = 0; row < raw.size(); ++row) {
+      EXPECT_FLOAT_EQ(normed[row], static_cast<float>((raw[row] - loc) / scale))
+          << prefix << row;
+    }
+  }
+  const auto before = *batches[0].Flat<int64_t>("collector/traj_ids");
+  const auto ids = *batches[1].Flat<int64_t>("collector/traj_ids");
+  for (const int64_t id : ids) {
+    EXPECT_EQ(std::count(before.begin(), before.end(), id), 0) << id;
+  }
+}
+
+TEST(SyncCollectorStatisticsTest, StatesOfOtherTransformsAreRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Normed());
+  RILL_ASSERT_OK(collector->Next().status());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict states,
+                            collector->TransformStates());
+  RILL_ASSERT_OK_AND_ASSIGN(auto plain, Collector(20));
+  EXPECT_THAT(plain->TransformStates(),
+              IsOkAndHolds(::testing::Truly(
+                  [](const TensorDict& none) { return none.empty(); })));
+  EXPECT_THAT(
+      plain->LoadTransformStates(states),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("want none")));
+  TensorDict other = states;
+  RILL_ASSERT_OK(other.Rename("transforms/1/state/observation",
+                              "transforms/1/state/pixels"));
+  EXPECT_THAT(collector->LoadTransformStates(other),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("transforms/1/state/observation")));
+  RILL_ASSERT_OK(other.Delete("transforms/1/name"));
+  EXPECT_FALSE(collector->LoadTransformStates(other).ok());
+  EXPECT_THAT(collector->TransformStates(), IsOkAndHolds(BitEqualTo(states)));
 }
 
 }  // namespace

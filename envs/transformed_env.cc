@@ -94,6 +94,14 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
   }
   RILL_ASSIGN_OR_RETURN(Steps steps, envs_internal::PlanTransformedSteps(
                                          kCreate, *env, transforms));
+  for (size_t i = 0; i < transforms.size(); ++i) {
+    for (const std::string& key : steps.statistics[i]) {
+      if (states[i].Find(key) != nullptr) continue;
+      return InvalidArgument(kCreate, ": transforms[", i, "] (",
+                             transforms[i]->name(), "): statistics: got \"",
+                             key, "\", want a tensor of its state");
+    }
+  }
   return absl::WrapUnique(
       new TransformedEnv(std::move(env), std::move(transforms),
                          std::move(steps), std::move(states)));

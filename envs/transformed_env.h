@@ -75,6 +75,15 @@ class TransformedEnv final : public Env {
   absl::StatusOr<TensorDict> SaveTransforms() const;
   absl::Status LoadTransforms(const TensorDict& state);
 
+  // The statistics of the transforms that have some (StepPlan::statistics):
+  // `transforms/<i>/name`, and `transforms/<i>/state` as in a saved state,
+  // without what belongs to lanes. The tensors are shared: transforms write new
+  // ones as long as somebody holds them.
+  absl::StatusOr<TensorDict> Statistics() const;
+  // FAILED_PRECONDITION, unchanged, where they are of other transforms. The
+  // root keeps the old scale until a reset.
+  absl::Status LoadStatistics(const TensorDict& statistics);
+
  private:
   using Steps = envs_internal::TransformedSteps;
 

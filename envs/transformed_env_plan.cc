@@ -139,6 +139,7 @@ absl::StatusOr<TensorDictSpec> Planner::AddTransform(
   RILL_RETURN_IF_ERROR(plan.status())
       << caller_ << ": transforms[" << i << "] (" << transforms_[i]->name()
       << ") does not fit what comes before it";
+  steps_.statistics.push_back(plan->statistics);
   std::set<absl::string_view> read;
   for (const BoundRows::Leaf& leaf : plan->leaves) {
     if (leaf.use == LeafUse::kRead) read.insert(leaf.key);

@@ -27,13 +27,13 @@ std::string TransformKey(size_t i, absl::string_view what) {
 }
 
 // Names stand for the way the environment was made: a state fits no other.
-absl::Status CheckName(const TensorDict& state, absl::string_view key,
-                       absl::string_view name) {
+absl::Status CheckName(absl::string_view caller, const TensorDict& state,
+                       absl::string_view key, absl::string_view name) {
   absl::StatusOr<NonTensor> found = state.GetNonTensor(key);
   const NonTensor want = JsonString(name);
   if (found.ok() && *found == want) return absl::OkStatus();
   return FailedPrecondition(
-      kLoad, ": \"", key, "\": got ", found.ok() ? found->json : "none",
+      caller, ": \"", key, "\": got ", found.ok() ? found->json : "none",
       ", want ", want.json,
       "; load into an environment that was made the same way");
 }
@@ -83,10 +83,10 @@ absl::StatusOr<TensorDict> TransformedEnv::SaveState() const {
 absl::Status TransformedEnv::CheckState(const TensorDict& state) const {
   RILL_ASSIGN_OR_RETURN(const StateReader reader,
                         StateReader::Open(kType, kStateVersion, state));
-  RILL_RETURN_IF_ERROR(CheckName(state, "env/name", env_->name()));
+  RILL_RETURN_IF_ERROR(CheckName(kLoad, state, "env/name", env_->name()));
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    RILL_RETURN_IF_ERROR(
-        CheckName(state, TransformKey(i, "name"), transforms_[i]->name()));
+    RILL_RETURN_IF_ERROR(CheckName(kLoad, state, TransformKey(i, "name"),
+                                   transforms_[i]->name()));
     RILL_ASSIGN_OR_RETURN(const TensorDict initial,
                           transforms_[i]->InitialState(env_->lanes()));
     RILL_RETURN_IF_ERROR(CheckTransformState(
@@ -108,6 +108,43 @@ absl::Status TransformedEnv::CheckState(const TensorDict& state) const {
                              .status());
   }
   return reader.Leaf(kDoneKey, DType::kBool, lanes.Concat({1})).status();
+}
+
+absl::StatusOr<TensorDict> TransformedEnv::Statistics() const {
+  TensorDict statistics;
+  for (size_t i = 0; i < transforms_.size(); ++i) {
+    if (steps_.statistics[i].empty()) continue;
+    RILL_RETURN_IF_ERROR(statistics.Set(TransformKey(i, "name"),
+                                        JsonString(transforms_[i]->name())));
+    TensorDict state;
+    for (const std::string& key : steps_.statistics[i]) {
+      RILL_ASSIGN_OR_RETURN(Tensor leaf, states_[i].Get(key));
+      RILL_RETURN_IF_ERROR(state.Set(key, std::move(leaf)));
+    }
+    RILL_RETURN_IF_ERROR(
+        statistics.Set(TransformKey(i, "state"), std::move(state)));
+  }
+  return statistics;
+}
+
+absl::Status TransformedEnv::LoadStatistics(const TensorDict& statistics) {
+  constexpr absl::string_view kCaller = "TransformedEnv::LoadStatistics";
+  RILL_ASSIGN_OR_RETURN(const TensorDict own, Statistics());
+  RILL_RETURN_IF_ERROR(CheckTransformState(kCaller, own, statistics));
+  std::vector<TensorDict> states = states_;
+  for (size_t i = 0; i < transforms_.size(); ++i) {
+    if (steps_.statistics[i].empty()) continue;
+    RILL_RETURN_IF_ERROR(CheckName(kCaller, statistics, TransformKey(i, "name"),
+                                   transforms_[i]->name()));
+    for (const std::string& key : steps_.statistics[i]) {
+      const Tensor& leaf =
+          *statistics.Find(absl::StrCat(TransformKey(i, "state"), "/", key));
+      RILL_ASSIGN_OR_RETURN(Tensor copy, leaf.Clone());
+      RILL_RETURN_IF_ERROR(states[i].Set(key, std::move(copy)));
+    }
+  }
+  states_ = std::move(states);
+  return absl::OkStatus();
 }
 
 absl::Status TransformedEnv::LoadTransforms(const TensorDict& state) {

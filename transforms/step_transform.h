@@ -3,6 +3,7 @@
 #define RILL_TRANSFORMS_STEP_TRANSFORM_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,6 +30,11 @@ struct StepPlan {
   // Where only a leaf below next changes, its twin at the root does from the
   // next step on. Earlier transforms read their own root.
   std::vector<BoundRows::Leaf> leaves = {};
+  // The keys of the state that are statistics: of all rows seen, whatever lanes
+  // they were in. Each has a form of VecNorm's (episodes/vec_norm.h), so that
+  // collectors merge those of their workers and hand them to other workers. The
+  // rest of a state belongs to its lanes.
+  std::vector<std::string> statistics = {};
 };
 
 // Changes the steps of an environment: the root that a policy sees, and the

@@ -17,6 +17,7 @@
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/conformance/fake_environment.h"
+#include "rill/transforms/episodes/vec_norm.h"
 
 namespace rill {
 namespace {
@@ -48,6 +49,20 @@ TEST_P(StepTransformConformanceTest, NextIsLaidOutAsTheRoot) {
     if (absl::StartsWith(leaf.key, "next/") || next == nullptr) continue;
     EXPECT_EQ(next->dtype, leaf.spec.dtype) << leaf.key;
     EXPECT_EQ(next->shape, leaf.spec.shape) << leaf.key;
+  }
+}
+
+// So that they can be merged and handed to another worker.
+TEST_P(StepTransformConformanceTest, StatisticsAreOfTheStateAndInAKnownForm) {
+  const auto transform = MakeTransform();
+  RILL_ASSERT_OK_AND_ASSIGN(const StepPlan plan,
+                            transform->PlanSteps(step_spec()));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state,
+                            transform->InitialState(kLanes));
+  for (const std::string& key : plan.statistics) {
+    RILL_ASSERT_OK_AND_ASSIGN(const VecNormMoments moments,
+                              ReadVecNorm(state, key));
+    EXPECT_EQ(moments.count, 0) << key;
   }
 }
 

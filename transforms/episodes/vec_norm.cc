@@ -139,7 +139,7 @@ class VecNormTransform final : public StepTransform {
   absl::StatusOr<StepPlan> PlanSteps(
       const TensorDictSpec& step) const override {
     constexpr absl::string_view kPlan = "VecNorm::PlanSteps";
-    StepPlan plan = {.spec = step};
+    StepPlan plan = {.spec = step, .statistics = options_.in_keys};
     for (const StepLeaf& leaf : step_leaves_) {
       RILL_ASSIGN_OR_RETURN(
           const LeafSpec before,

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
@@ -84,6 +85,22 @@ struct VecNorm {
 // is no VecNorm's, or has numbers that no rows have.
 absl::StatusOr<TensorDict> MergeVecNorm(const TensorDict& a,
                                         const TensorDict& b);
+
+// For workers that all go on from one state, which a merge must count once.
+// VecNormSince: what `state` has learned since it was `start`. With decay 1
+// that is to the bit the state of its rows since, but for a window as high as
+// that of `state`. With another decay nobody can tell, and it is no row.
+// MergeVecNormSince: `start`, and what each of `states` has learned since. With
+// decay 1 that is to the bit the state of one environment that goes on from
+// `start` and sees all rows. Else it is MergeVecNorm of them; where `start` has
+// rows, its weight is then divided by their number. So a state that is merged
+// and handed out again and again gains no weight by that.
+// Errors: as MergeVecNorm; FAILED_PRECONDITION where a state did not begin with
+// `start`.
+absl::StatusOr<TensorDict> VecNormSince(const TensorDict& state,
+                                        const TensorDict& start);
+absl::StatusOr<TensorDict> MergeVecNormSince(
+    const TensorDict& start, absl::Span<const TensorDict> states);
 
 // The moments of one leaf in a state: for an ObservationNorm, or to look at.
 struct VecNormMoments {

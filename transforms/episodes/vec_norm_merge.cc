@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses of a VecNorm's states: MergeVecNorm and ReadVecNorm.
+// Uses of a VecNorm's states: merges and ReadVecNorm.
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/layout_difference.h"
 #include "rill/specs/spec.h"
@@ -68,29 +71,118 @@ void ReadElements(const View& view, VecNormMoments* moments) {
   }
 }
 
+// Takes the rows of `other` away from `sum`.
+absl::Status SubtractExactly(absl::string_view key,
+                             const VecNormSumsView& other, const Tensor& sum) {
+  const VecNormSumsView out(sum);
+  bool began_there = *other.rows <= *out.rows;
+  for (int64_t i = 0; i < out.n; ++i) {
+    began_there &= SubtractSums(other.sums[i], &out.sums[i]);
+  }
+  if (!began_there) {
+    return FailedPrecondition("VecNormSince: \"", key, "\": got a state of ",
+                              *out.rows, " rows and a start of ", *other.rows,
+                              ", want the one to have begun with the other");
+  }
+  *out.rows -= *other.rows;
+  return absl::OkStatus();
+}
+
+// Both leaves of one key in both states, `first` to be written.
+struct LeafPair {
+  Tensor first;
+  Tensor second;
+  bool is_exact() const { return first.dtype() == DType::kInt64; }
+};
+
+// Calls fn(key, pair) for each leaf, and collects the written ones. What is no
+// tensor comes from `a`.
+template <typename Fn>
+absl::StatusOr<TensorDict> MapPairs(absl::string_view caller,
+                                    const TensorDict& a, const TensorDict& b,
+                                    const Fn& fn) {
+  const std::string difference =
+      LayoutDifference(TensorDictSpec::Of(b), TensorDictSpec::Of(a));
+  if (!difference.empty()) return FailedPrecondition(caller, ": ", difference);
+  TensorDict made = a;
+  for (const std::string& key : a.LeafKeys()) {
+    // Check the leaves of both.
+    RILL_RETURN_IF_ERROR(ReadVecNorm(a, key).status()) << caller;
+    RILL_RETURN_IF_ERROR(ReadVecNorm(b, key).status()) << caller;
+    LeafPair pair;
+    RILL_ASSIGN_OR_RETURN(pair.first, a.Find(key)->Clone());
+    RILL_ASSIGN_OR_RETURN(pair.second, b.Find(key)->Contiguous());
+    RILL_RETURN_IF_ERROR(fn(key, pair));
+    RILL_RETURN_IF_ERROR(made.Set(key, std::move(pair.first)));
+  }
+  return made;
+}
+
+bool HasEqualBytes(const Tensor& a, const Tensor& b) {
+  return std::memcmp(a.raw_data(), b.raw_data(),
+                     static_cast<size_t>(a.size_bytes())) == 0;
+}
+
 }  // namespace
 
 absl::StatusOr<TensorDict> MergeVecNorm(const TensorDict& a,
                                         const TensorDict& b) {
-  const std::string difference =
-      LayoutDifference(TensorDictSpec::Of(b), TensorDictSpec::Of(a));
-  if (!difference.empty()) {
-    return FailedPrecondition("MergeVecNorm: ", difference);
+  return MapPairs(
+      "MergeVecNorm", a, b,
+      [](absl::string_view key, const LeafPair& pair) -> absl::Status {
+        if (pair.is_exact()) {
+          return MergeExactly(key, VecNormSumsView(pair.second), pair.first);
+        }
+        RILL_ASSIGN_OR_RETURN(const Tensor first, pair.first.Clone());
+        MergeRounded(VecNormStatistics(first), VecNormStatistics(pair.second),
+                     pair.first);
+        return absl::OkStatus();
+      });
+}
+
+absl::StatusOr<TensorDict> VecNormSince(const TensorDict& state,
+                                        const TensorDict& start) {
+  return MapPairs(
+      "VecNormSince", state, start,
+      [](absl::string_view key, const LeafPair& pair) -> absl::Status {
+        if (pair.is_exact()) {
+          return SubtractExactly(key, VecNormSumsView(pair.second), pair.first);
+        }
+        std::memset(pair.first.raw_data(), 0,
+                    static_cast<size_t>(pair.first.size_bytes()));
+        return absl::OkStatus();
+      });
+}
+
+absl::StatusOr<TensorDict> MergeVecNormSince(
+    const TensorDict& start, absl::Span<const TensorDict> states) {
+  TensorDict merged = start;
+  for (const TensorDict& state : states) {
+    RILL_ASSIGN_OR_RETURN(const TensorDict since, VecNormSince(state, start));
+    RILL_ASSIGN_OR_RETURN(merged, MergeVecNorm(merged, since));
   }
-  TensorDict merged;
-  for (const std::string& key : a.LeafKeys()) {
-    // Check the leaves of both.
-    RILL_RETURN_IF_ERROR(ReadVecNorm(a, key).status()) << "MergeVecNorm";
-    RILL_RETURN_IF_ERROR(ReadVecNorm(b, key).status()) << "MergeVecNorm";
-    RILL_ASSIGN_OR_RETURN(const Tensor first, a.Find(key)->Contiguous());
-    RILL_ASSIGN_OR_RETURN(const Tensor second, b.Find(key)->Contiguous());
-    RILL_ASSIGN_OR_RETURN(Tensor both, first.Clone());
-    if (first.dtype() == DType::kInt64) {
-      RILL_RETURN_IF_ERROR(MergeExactly(key, VecNormSumsView(second), both));
-    } else {
-      MergeRounded(VecNormStatistics(first), VecNormStatistics(second), both);
+  // With a decay nothing was added up to here.
+  TensorDict sum = states.empty() ? start : states[0];
+  for (size_t i = 1; i < states.size(); ++i) {
+    RILL_ASSIGN_OR_RETURN(sum, MergeVecNorm(sum, states[i]));
+  }
+  for (const std::string& key : start.LeafKeys()) {
+    RILL_ASSIGN_OR_RETURN(const Tensor before, start.Find(key)->Contiguous());
+    bool has_learned = false;
+    for (const TensorDict& state : states) {
+      RILL_ASSIGN_OR_RETURN(const Tensor leaf, state.Find(key)->Contiguous());
+      has_learned |= !HasEqualBytes(leaf, before);
     }
-    RILL_RETURN_IF_ERROR(merged.Set(key, std::move(both)));
+    // Those of frozen ones stay as they are, to the bit.
+    if (before.dtype() == DType::kInt64 || !has_learned) continue;
+    RILL_ASSIGN_OR_RETURN(Tensor leaf, sum.Find(key)->Clone());
+    if (VecNormStatistics(before).weight() > 0) {
+      const VecNormStatistics mean(leaf);
+      const auto number = static_cast<double>(states.size());
+      mean.weight() /= number;
+      for (int64_t i = 0; i < mean.n; ++i) mean.squares(i) /= number;
+    }
+    RILL_RETURN_IF_ERROR(merged.Set(key, std::move(leaf)));
   }
   return merged;
 }

@@ -35,6 +35,10 @@ inline void AddWithoutOverflow(int64_t value, int64_t* sum) {
                               static_cast<uint64_t>(value));
 }
 
+inline int64_t Negative(int64_t value) {
+  return static_cast<int64_t>(-static_cast<uint64_t>(value));
+}
+
 // Drops the last digits for as many zeros in front.
 inline void MoveDigits(int64_t by, int64_t size, int64_t* digits) {
   by = std::min(by, size);
@@ -298,6 +302,16 @@ void MergeSums(const VecNormSums& other, VecNormSums* sums) {
   for (int k = 0; k < VecNormSums::kSquareDigits; ++k) {
     AddWithoutOverflow(moved.square_digits[k], &sums->square_digits[k]);
   }
+}
+
+bool SubtractSums(const VecNormSums& other, VecNormSums* sums) {
+  if (other.window > sums->window) return false;
+  VecNormSums moved = other;
+  MoveWindow(sums->window, &moved);
+  for (int64_t& digit : moved.digits) digit = Negative(digit);
+  for (int64_t& digit : moved.square_digits) digit = Negative(digit);
+  MergeSums(moved, sums);
+  return true;
 }
 
 VecNormElement StatisticsOf(const VecNormSums& sums, int64_t rows) {

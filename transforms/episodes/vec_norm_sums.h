@@ -58,6 +58,9 @@ void AddRows(const double* in, int64_t n, absl::Span<const size_t> rows,
 
 // Adds the numbers of `other`.
 void MergeSums(const VecNormSums& other, VecNormSums* sums);
+// Takes them away again, and leaves the window where it is. False, and the sums
+// stay, where theirs is below that of `other`: these were never added.
+bool SubtractSums(const VecNormSums& other, VecNormSums* sums);
 
 // Mean and squared deviations of the `rows` > 0 numbers, in double-double
 // arithmetic: the deviation is off by less than 2^-50 of the largest number.

@@ -575,6 +575,71 @@ TEST(MergeVecNormTest, LanesOfOneEnvironmentOrOfSeveralNormaliseAlike) {
   RILL_EXPECT_OK(state.CheckEqual(merged));
 }
 
+// Workers go on from one state, and what they have merged is handed out again.
+TEST(MergeVecNormTest, AStartThatAllHaveInCommonCountsOnce) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm,
+                            VecNorm::Create({.shapes = {{1}}, .decay = 1}));
+  std::mt19937_64 random(3);
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict whole, norm->InitialState(1));
+  TensorDict start = whole;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<TensorDict> states(1 + random() % 5);
+    for (TensorDict& state : states) {
+      RILL_ASSERT_OK_AND_ASSIGN(state, start.Clone());
+      // Windows move up, and one state may see nothing.
+      std::vector<double> rows(random() % 4);
+      for (double& row : rows) {
+        row = std::ldexp(static_cast<double>(random() % 1000) / 7.0,
+                         static_cast<int>(random() % 120) - 60 + 4 * round);
+      }
+      if (rows.empty()) continue;
+      std::vector<double> copy = rows;
+      RILL_ASSERT_OK(Learn(*norm, absl::MakeSpan(rows), &state));
+      RILL_ASSERT_OK(Learn(*norm, absl::MakeSpan(copy), &whole));
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(start, MergeVecNormSince(start, states));
+    RILL_ASSERT_OK(start.CheckEqual(whole)) << round;
+  }
+}
+
+TEST(MergeVecNormTest, AStateThatDidNotBeginThereIsRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm,
+                            VecNorm::Create({.shapes = {{4}}, .decay = 1}));
+  std::vector<double> seen;
+  const TensorDict few = Learned(*norm, 3, 1, &seen);
+  const TensorDict many = Learned(*norm, 3, 2, &seen);
+  RILL_EXPECT_OK(VecNormSince(many, few));
+  EXPECT_THAT(VecNormSince(few, many),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("want the one to have begun with the other")));
+}
+
+// Merged and handed out in each round, the weight would else grow without end.
+TEST(MergeVecNormTest, WithADecayHandingOutAddsNoWeight) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm,
+                            VecNorm::Create({.shapes = {{1}}, .decay = 0.9}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict start, norm->InitialState(1));
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<TensorDict> states(4);
+    for (TensorDict& state : states) {
+      RILL_ASSERT_OK_AND_ASSIGN(state, start.Clone());
+      std::vector<double> row = {static_cast<double>(random() % 1000)};
+      RILL_ASSERT_OK(Learn(*norm, absl::MakeSpan(row), &state));
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(start, MergeVecNormSince(start, states));
+    const std::vector<TensorDict> frozen(3, start);
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict same,
+                              MergeVecNormSince(start, frozen));
+    RILL_ASSERT_OK(same.CheckEqual(start));
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const VecNormMoments moments,
+                            ReadVecNorm(start, "observation"));
+  EXPECT_NEAR(moments.count, 10, 0.3);  // 1 / (1 - decay)
+  EXPECT_NEAR(moments.loc.data<double>()[0], 500, 150);
+  EXPECT_NEAR(moments.scale.data<double>()[0], 289, 100);
+}
+
 TEST(MergeVecNormTest, SumsOfTooManyRowsAreRefusedAndStay) {
   RILL_ASSERT_OK_AND_ASSIGN(auto norm,
                             VecNorm::Create({.shapes = {{1}}, .decay = 1}));

@@ -65,12 +65,21 @@ class MultiAsyncCollector final : public Source {
   void Stop() override { team_->Stop(); }
 
   // Workers end the batch at hand, and wait for the next Next or CollectInto;
-  // batches that they have made come first then. UNAVAILABLE where a worker has
-  // ended: collect on first.
+  // batches that they have made come first then. A worker that has ended is
+  // replaced: UNAVAILABLE where max_restarts are used up.
   absl::Status Pause() { return team_->Pause(); }
   // Pauses too. The state has the batches that the workers are ahead, and cuts.
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
+
+  // As MultiSyncCollector's; the second pauses too. Rows that max_staleness
+  // drops count: the workers have seen them.
+  absl::StatusOr<TensorDict> TransformStates() const {
+    return team_->TransformStates();
+  }
+  absl::Status LoadTransformStates(const TensorDict& states) {
+    return team_->LoadTransformStates(states);
+  }
 
  private:
   explicit MultiAsyncCollector(

@@ -92,10 +92,25 @@ class MultiSyncCollector final : public Source {
   absl::Status Interrupt();
 
   // The state of all workers, with the batches that they have made for a call
-  // that failed or was refused. UNAVAILABLE where a worker has ended: collect
-  // on first.
+  // that failed or was refused. A worker that has ended is replaced:
+  // UNAVAILABLE where max_restarts are used up.
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
+
+  // As SyncCollector's, over the rows of all workers that were handed out. With
+  // decay 1 a VecNorm's are to the bit those of one that has seen these rows
+  // alone, whatever workers have died. A worker that replaces another goes on
+  // with the statistics of the one before it, frozen ones too.
+  absl::StatusOr<TensorDict> TransformStates() const {
+    return team_->TransformStates();
+  }
+  // All workers go on with these: the next batch of each begins with a reset of
+  // all lanes, and cuts what the sink holds open. Rows that they see from then
+  // on are added to them, and so are those that were made and not handed out.
+  // Errors as SyncCollector's, and of workers.
+  absl::Status LoadTransformStates(const TensorDict& states) {
+    return team_->LoadTransformStates(states);
+  }
 
  private:
   explicit MultiSyncCollector(

@@ -63,7 +63,7 @@ class ArrivedRows {
     rows_.insert(rows_.end(), own.begin(), own.end());
   }
 
-  const int64_t width_;
+  int64_t width_;
   std::set<int64_t> ids_;
   std::vector<float> rows_;
 };

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rill/collectors/inference/inference_server.h"
 #include "rill/collectors/workers/worker.h"
@@ -87,6 +89,18 @@ struct MultiCollectorOptions {
   int64_t max_worker_bytes = 0;
 };
 
+namespace workers_internal {
+
+// INVALID_ARGUMENT, beginning with `caller`, names an option that no collector
+// can have.
+absl::Status CheckOptions(absl::string_view caller,
+                          const MultiCollectorOptions& options);
+// Rows of a worker's batch, before they are rounded up to its lanes.
+int64_t AskedFrames(const MultiCollectorOptions& options, int64_t worker);
+// Rounded up.
+int64_t ShareOf(int64_t all, int64_t parts);
+
+}  // namespace workers_internal
 }  // namespace rill
 
 #endif  // RILL_COLLECTORS_WORKERS_MULTI_COLLECTOR_OPTIONS_H_

@@ -20,16 +20,43 @@
 #include "rill/collectors/inference/inference_client.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/workers/dict_bytes.h"
-#include "rill/collectors/workers/interruptor.h"
+#include "rill/collectors/workers/statistics_slots.h"
+#include "rill/collectors/workers/worker_board.h"
 #include "rill/flow/channel/record_channel.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
 #include "rill/flow/weights/weight_store.h"
 #include "rill/formats/spec_json.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::workers_internal {
 namespace {
+
+// Another sink, whose Write comes behind a function.
+class SinkBehind final : public Sink {
+ public:
+  using Function = std::function<absl::Status(const WriteInfo&)>;
+
+  SinkBehind(std::unique_ptr<Sink> sink, Function before_write)
+      : sink_(std::move(sink)), before_write_(std::move(before_write)) {}
+
+  absl::Status Write(const TensorDict& batch, const WriteInfo& info) override {
+    RILL_RETURN_IF_ERROR(before_write_(info));
+    return sink_->Write(batch, info);
+  }
+  absl::Status Cut(int64_t producer, LaneRange lanes) override {
+    return sink_->Cut(producer, lanes);
+  }
+  absl::Status Flush() override { return sink_->Flush(); }
+  absl::StatusOr<TensorDict> Reserve(const Shape& shape) override {
+    return sink_->Reserve(shape);
+  }
+
+ private:
+  const std::unique_ptr<Sink> sink_;
+  const Function before_write_;
+};
 
 class Worker {
  public:
@@ -81,9 +108,18 @@ class Worker {
       }
       case MessageKind::kStart:
         return Start(std::move(message));
-      case MessageKind::kInterruptor: {
+      case MessageKind::kBoard: {
+        RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
         RILL_ASSIGN_OR_RETURN(const int fd, Keep(message));
-        RILL_ASSIGN_OR_RETURN(interruptor_, Interruptor::Attach(fd));
+        RILL_ASSIGN_OR_RETURN(board_, WorkerBoard::Attach(fd, parts.first));
+        return absl::OkStatus();
+      }
+      case MessageKind::kStatistics: {
+        RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
+        RILL_ASSIGN_OR_RETURN(const int fd, Keep(message));
+        RILL_ASSIGN_OR_RETURN(
+            slots_,
+            StatisticsSlots::Attach(fd, fresh_, start_.workers, parts.first));
         return absl::OkStatus();
       }
       case MessageKind::kChannel:
@@ -112,6 +148,13 @@ class Worker {
         RILL_RETURN_IF_ERROR(collector_->LoadState(state));
         return Send(MessageKind::kLoaded, "");
       }
+      case MessageKind::kLoadStatistics: {
+        batches_ = 0;
+        RILL_ASSIGN_OR_RETURN(const TensorDict statistics,
+                              DictFromBytes(message.bytes));
+        RILL_RETURN_IF_ERROR(collector_->LoadTransformStates(statistics));
+        return Send(MessageKind::kLoaded, "");
+      }
       default:
         return Internal("a message for the collector");
     }
@@ -131,7 +174,11 @@ class Worker {
 
   absl::Status Start(WorkerSocket::Message message) {
     RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<WorkerStart>(message.bytes));
-    const auto& [start, argument] = parts;
+    start_ = parts.first;
+    const WorkerStart& start = start_;
+    const absl::string_view argument =
+        parts.second.substr(0, start.argument_bytes);
+    const absl::string_view statistics = parts.second.substr(argument.size());
     // None: the collector has no weights.
     if (message.descriptor != nullptr) {
       RILL_ASSIGN_OR_RETURN(const int fd, Keep(message));
@@ -166,16 +213,28 @@ class Worker {
     options.seed = start.seed;
     // first_lane stays 0: the team adds the worker's own (Deliver).
     options.producer = start.producer;
-    if (interruptor_ != nullptr) {
+    // Asked after each step.
+    if (board_ != nullptr && (start.is_preemptive || start.counts_steps)) {
       options.is_interrupted = [this] {
-        return interruptor_->IsInterrupted(round_);
+        board_->CountStep(start_.worker);
+        return start_.is_preemptive && board_->IsInterrupted(round_);
       };
     }
     RILL_ASSIGN_OR_RETURN(collector_,
                           SyncCollector::Create(std::move(options)));
+    RILL_ASSIGN_OR_RETURN(fresh_, collector_->TransformStates());
+    if (!statistics.empty()) {
+      RILL_ASSIGN_OR_RETURN(const TensorDict begun, DictFromBytes(statistics));
+      RILL_RETURN_IF_ERROR(collector_->LoadTransformStates(begun));
+    }
     RILL_ASSIGN_OR_RETURN(const std::string spec,
                           SpecToJson(collector_->spec()));
-    return Send(MessageKind::kReady, Pack(lanes, spec));
+    RILL_ASSIGN_OR_RETURN(const std::string fresh, DictToBytes(fresh_));
+    return Send(
+        MessageKind::kReady,
+        Pack(WorkerReady{.lanes = lanes,
+                         .spec_bytes = static_cast<int64_t>(spec.size())},
+             spec + fresh));
   }
 
   absl::Status Attach(WorkerSocket::Message message) {
@@ -189,6 +248,14 @@ class Worker {
     options.spec = collector_->spec();
     RILL_ASSIGN_OR_RETURN(
         sink_, RecordChannel::AttachProducer(fd, parts.first, options));
+    if (slots_ == nullptr) return absl::OkStatus();
+    // Behind what this one has written comes the batch itself.
+    sink_ = std::make_unique<SinkBehind>(
+        std::move(sink_), [this](const WriteInfo& info) -> absl::Status {
+          RILL_ASSIGN_OR_RETURN(const TensorDict statistics,
+                                collector_->TransformStates());
+          return slots_->Write(start_.worker, info.sequence, statistics);
+        });
     return absl::OkStatus();
   }
 
@@ -219,13 +286,16 @@ class Worker {
   WorkerSocket socket_;
   const WorkerFunction& make_;
   // Each outlives the next.
-  std::unique_ptr<Interruptor> interruptor_;
+  std::unique_ptr<WorkerBoard> board_;
+  std::unique_ptr<StatisticsSlots> slots_;
   std::unique_ptr<WeightStore::Reader> weights_;
   std::unique_ptr<Policy> inference_;
   std::unique_ptr<Policy> policy_;
   std::function<absl::Status()> before_batch_;
   std::unique_ptr<SyncCollector> collector_;
   std::unique_ptr<Sink> sink_;
+  WorkerStart start_ = {};
+  TensorDict fresh_;     // Statistics before the first row.
   int64_t batches_ = 0;  // Asked for, and not collected.
   int64_t round_ = 0;    // Of these.
 };

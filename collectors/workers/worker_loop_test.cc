@@ -27,7 +27,7 @@ TEST(WorkerLoopTest, AMessageThatLacksItsDescriptorIsRefused) {
               });
   });
   for (const MessageKind kind :
-       {MessageKind::kInference, MessageKind::kInterruptor}) {
+       {MessageKind::kInference, MessageKind::kBoard}) {
     RILL_EXPECT_OK(
         ends.first.Send(kind, Pack<int64_t>(0), absl::InfiniteFuture()));
     const auto answer = ends.first.Receive(absl::InfiniteFuture());

@@ -20,23 +20,28 @@ namespace rill::workers_internal {
 // Messages between collector and worker. Batches go through shared memory.
 enum class MessageKind : uint32_t {
   // To the worker.
-  // WorkerStart, argument; the weights' descriptor. Only the next two come
-  // before it.
+  // WorkerStart, argument, DictToBytes of the statistics to begin with; the
+  // weights' descriptor. Only the next two come before it.
   kStart = 1,
-  kInterruptor,  // Its descriptor.
+  kBoard,  // int64: workers; the board's descriptor.
   // int64: number of its client, InferenceServer's layout; descriptor.
   kInference,
-  kChannel,  // int64: number of its producer; the channel's descriptor.
-  kCollect,  // WorkerAsk.
-  // These three take back the batches that were asked for.
+  kStatistics,  // int64: batches of a worker there; StatisticsSlots'
+                // descriptor.
+  kChannel,     // int64: number of its producer; the channel's descriptor.
+  kCollect,     // WorkerAsk.
+  // These take back the batches that were asked for.
   kPause,
   kSave,
-  kLoad,  // DictToBytes of a state.
+  kLoad,            // DictToBytes of a state.
+  kLoadStatistics,  // DictToBytes of statistics.
   // To the collector.
-  kReady,    // int64: lanes; SpecToJson. The answer to kStart.
+  // WorkerReady, SpecToJson, DictToBytes of fresh statistics. The answer to
+  // kStart.
+  kReady,
   kPaused,   // The answer to kPause.
   kState,    // DictToBytes. The answer to kSave.
-  kLoaded,   // The answer to kLoad.
+  kLoaded,   // The answer to kLoad and kLoadStatistics.
   kRefused,  // int64 code, text. In place of an answer.
   kBatch,    // WorkerTimes. A batch is in the channel.
   kFailed,   // int64 code, text. In place of the batches asked for.
@@ -52,9 +57,16 @@ struct WorkerStart {
   int64_t init_random_frames;
   int64_t max_frames_per_traj;
   int64_t producer;
+  int64_t argument_bytes;
   bool explore;
   bool reset_at_each_batch;
   bool set_truncated;
+  bool is_preemptive;  // Batches may be interrupted.
+  bool counts_steps;   // Each step is told on the board.
+};
+struct WorkerReady {
+  int64_t lanes;
+  int64_t spec_bytes;
 };
 struct WorkerAsk {
   int64_t batches;  // So many more.

@@ -12,15 +12,14 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "rill/base/clock.h"
 #include "rill/base/process/poll_until.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/collectors/workers/dict_bytes.h"
 #include "rill/collectors/workers/worker_loop.h"
 #include "rill/collectors/workers/worker_main.h"
-#include "rill/flow/trajectory_id.h"
 #include "rill/formats/spec_json.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -46,11 +45,6 @@ constexpr int64_t kRecordBytes = 4096;
 
 absl::Time In(absl::Duration time) { return Clock::Steady().Now() + time; }
 
-// Rounded up.
-int64_t Share(int64_t all, int64_t workers) {
-  return (all + workers - 1) / workers;
-}
-
 // Bytes of a row.
 int64_t RowBytes(const TensorDictSpec& spec) {
   int64_t bytes = 0;
@@ -66,14 +60,15 @@ absl::StatusOr<std::unique_ptr<WorkerTeam>> WorkerTeam::Create(
     std::string caller, MultiCollectorOptions options) {
   auto team =
       absl::WrapUnique(new WorkerTeam(std::move(caller), std::move(options)));
-  RILL_RETURN_IF_ERROR(team->CheckOptions());
+  RILL_RETURN_IF_ERROR(CheckOptions(team->caller_, team->options_));
   RILL_RETURN_IF_ERROR(team->StartAll());
   return team;
 }
 
 int64_t WorkerTeam::Worker::HeldBatches() const {
-  return std::count_if(held.begin(), held.end(),
-                       [](const Held& one) { return one.batch.has_value(); });
+  return std::count_if(held.begin(), held.end(), [](const HeldBatch& one) {
+    return one.batch.has_value();
+  });
 }
 
 WorkerTeam::~WorkerTeam() {
@@ -86,90 +81,8 @@ WorkerTeam::~WorkerTeam() {
   }
 }
 
-absl::Status WorkerTeam::CheckOptions() const {
-  const auto refuse = [&](absl::string_view option, auto got,
-                          absl::string_view want) {
-    return InvalidArgument(caller_, ": ", option, ": got ", got, ", want ",
-                           want);
-  };
-  if (options_.workers < 1 || options_.workers > 4096) {
-    return refuse("workers", options_.workers, "[1, 4096]");
-  }
-  if ((options_.worker == nullptr) == options_.worker_name.empty()) {
-    return refuse("worker and worker_name",
-                  options_.worker == nullptr ? "none" : "both", "one of them");
-  }
-  RILL_RETURN_IF_ERROR(CheckFrames());
-  if (options_.total_frames < 1 && options_.total_frames != -1) {
-    return refuse("total_frames", options_.total_frames, "> 0, or -1");
-  }
-  if (options_.init_random_frames < 0) {
-    return refuse("init_random_frames", options_.init_random_frames, ">= 0");
-  }
-  if (options_.max_frames_per_traj < 1 && options_.max_frames_per_traj != -1) {
-    return refuse("max_frames_per_traj", options_.max_frames_per_traj,
-                  "> 0, or -1");
-  }
-  if (options_.max_staleness < -1 ||
-      (options_.max_staleness >= 0 && options_.weights == nullptr)) {
-    return refuse("max_staleness", options_.max_staleness,
-                  ">= 0 with weights, or -1");
-  }
-  if (const auto share = options_.preemptive_threshold;
-      share.has_value() && !(*share > 0 && *share <= 1)) {
-    return refuse("preemptive_threshold", *share, "(0, 1], or none");
-  }
-  if (options_.inference != nullptr &&
-      options_.inference->clients() < options_.workers) {
-    return refuse(
-        "inference", absl::StrCat(options_.inference->clients(), " clients"),
-        absl::StrCat("one for each of ", options_.workers, " workers"));
-  }
-  if (options_.max_restarts < 0) {
-    return refuse("max_restarts", options_.max_restarts, ">= 0");
-  }
-  // Divided, not multiplied: max_restarts may be any number.
-  if (options_.producer < 0 ||
-      options_.max_restarts >
-          (kMaxTrajectoryProducer - options_.producer + 1) / options_.workers -
-              1) {
-    return refuse("producer, max_restarts",
-                  absl::StrCat(options_.producer, ", ", options_.max_restarts),
-                  "the producer of every worker and of those started anew in "
-                  "[0, 2^23)");
-  }
-  if (options_.first_lane < 0) {
-    return refuse("first_lane", options_.first_lane, ">= 0");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status WorkerTeam::CheckFrames() const {
-  const std::vector<int64_t>& frames = options_.frames_per_worker;
-  // Either the list or the one number, never both.
-  const bool is_list = !frames.empty();
-  const int64_t least = is_list
-                            ? *std::min_element(frames.begin(), frames.end())
-                            : options_.frames_per_batch;
-  if (least > 0 &&
-      (!is_list || (options_.frames_per_batch == 0 &&
-                    frames.size() == static_cast<size_t>(options_.workers)))) {
-    return absl::OkStatus();
-  }
-  return InvalidArgument(
-      caller_, ": frames_per_batch, frames_per_worker: got ",
-      options_.frames_per_batch, ", [", absl::StrJoin(frames, ", "),
-      "], want one of them, each number > 0, and one a worker");
-}
-
-int64_t WorkerTeam::AskedFrames(int64_t index) const {
-  return options_.frames_per_worker.empty()
-             ? Share(options_.frames_per_batch, size())
-             : options_.frames_per_worker[index];
-}
-
 int64_t WorkerTeam::frames_per_batch(int64_t worker) const {
-  return Share(AskedFrames(worker), lanes_) * lanes_;
+  return ShareOf(AskedFrames(options_, worker), lanes_) * lanes_;
 }
 
 int64_t WorkerTeam::frames_per_round() const {
@@ -186,9 +99,7 @@ absl::Status WorkerTeam::StartAll() {
   for (int i = 0; i < 2; ++i) {
     life_[i] = std::make_unique<base_internal::FileDescriptor>(ends[i]);
   }
-  if (options_.preemptive_threshold.has_value()) {
-    RILL_ASSIGN_OR_RETURN(interruptor_, Interruptor::Create());
-  }
+  RILL_ASSIGN_OR_RETURN(board_, WorkerBoard::Create(options_.workers));
   workers_.resize(options_.workers);
   for (int64_t i = 0; i < size(); ++i) {
     RILL_RETURN_IF_ERROR(Start(i));
@@ -261,13 +172,16 @@ absl::Status WorkerTeam::Start(int64_t index) {
                   : Rng(seed, RngStream::kInit)
                         .Bits64(static_cast<uint64_t>(worker.restarts),
                                 /*draw=*/1),
-      .frames_per_batch = AskedFrames(index),
-      .init_random_frames = Share(options_.init_random_frames, size()),
+      .frames_per_batch = AskedFrames(options_, index),
+      .init_random_frames = ShareOf(options_.init_random_frames, size()),
       .max_frames_per_traj = options_.max_frames_per_traj,
       .producer = ProducerOf(index),
+      .argument_bytes = static_cast<int64_t>(options_.argument.size()),
       .explore = options_.explore,
       .reset_at_each_batch = options_.reset_at_each_batch,
-      .set_truncated = options_.set_truncated};
+      .set_truncated = options_.set_truncated,
+      .is_preemptive = options_.preemptive_threshold.has_value(),
+      .counts_steps = false};
   // One that has ended again is found by Wait.
   if (options_.inference != nullptr) {
     worker.socket
@@ -276,15 +190,17 @@ absl::Status WorkerTeam::Start(int64_t index) {
                options_.inference->fd())
         .IgnoreError();
   }
-  if (interruptor_ != nullptr) {
-    worker.socket
-        ->Send(MessageKind::kInterruptor, "", worker.deadline,
-               interruptor_->fd())
-        .IgnoreError();
+  worker.socket
+      ->Send(MessageKind::kBoard, Pack(size()), worker.deadline, board_->fd())
+      .IgnoreError();
+  std::string text = options_.argument;
+  if (const TensorDict& statistics = statistics_.Of(index);
+      !statistics.empty()) {
+    RILL_ASSIGN_OR_RETURN(const std::string bytes, DictToBytes(statistics));
+    text += bytes;
   }
   worker.socket
-      ->Send(MessageKind::kStart, Pack(start, options_.argument),
-             worker.deadline,
+      ->Send(MessageKind::kStart, Pack(start, text), worker.deadline,
              options_.weights == nullptr ? -1 : options_.weights->fd())
       .IgnoreError();
   return absl::OkStatus();
@@ -314,12 +230,15 @@ absl::Status WorkerTeam::Replace(int64_t index) {
   }
   ++restarts_;
   ++worker.restarts;
+  statistics_.Replace(index);
   return Start(index);
 }
 
 absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
-  RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(bytes));
-  const auto& [lanes, spec] = parts;
+  RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<WorkerReady>(bytes));
+  const int64_t lanes = parts.first.lanes;
+  const absl::string_view spec = parts.second.substr(0, parts.first.spec_bytes);
+  const absl::string_view fresh = parts.second.substr(spec.size());
   // The first that is ready says what all must have. The size of a batch is
   // only known now, and with it that of the rings: kDepth whole batches, whose
   // leaves begin at multiples of 64 bytes each. So a worker never waits for
@@ -327,6 +246,7 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
   if (channel_ == nullptr) {
     RILL_ASSIGN_OR_RETURN(spec_, SpecFromJson(spec));
     spec_text_ = std::string(spec);
+    fresh_bytes_ = std::string(fresh);
     lanes_ = lanes;
     int64_t most = 0;
     for (int64_t i = 0; i < size(); ++i) {
@@ -340,15 +260,27 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
              .bytes =
                  kDepth * (RowBytes(spec_) * most + kRecordBytes +
                            64 * static_cast<int64_t>(spec_.leaves().size()))}));
+    RILL_ASSIGN_OR_RETURN(const TensorDict statistics, DictFromBytes(fresh));
+    RILL_ASSIGN_OR_RETURN(statistics_,
+                          WorkerStatistics::Create(statistics, size(), kDepth));
   } else if (spec != spec_text_ || lanes != lanes_) {
     return InvalidArgument("got ", lanes, " lanes of ", spec,
                            ", want those of worker 0, ", lanes_, " of ",
                            spec_text_);
+  } else if (fresh != fresh_bytes_) {
+    return InvalidArgument(
+        "got transforms with other statistics, want those of worker 0");
   }
   Worker& worker = workers_[index];
   worker.is_ready = true;
   worker.deadline = absl::InfiniteFuture();
   // The end of a worker is found by Wait.
+  if (statistics_.fd() >= 0) {
+    worker.socket
+        ->Send(MessageKind::kStatistics, Pack(kDepth),
+               In(options_.start_timeout), statistics_.fd())
+        .IgnoreError();
+  }
   worker.socket
       ->Send(MessageKind::kChannel, Pack(index), In(options_.start_timeout),
              channel_->fd())
@@ -367,7 +299,7 @@ absl::Status WorkerTeam::SendAsked(int64_t index, int64_t batches) {
 }
 
 void WorkerTeam::Interrupt() {
-  interruptor_->Interrupt(round_.load(std::memory_order_relaxed));
+  board_->Interrupt(round_.load(std::memory_order_relaxed));
 }
 
 absl::Status WorkerTeam::Ask(int64_t index, int64_t batches) {
@@ -385,18 +317,22 @@ absl::Status WorkerTeam::Ask(int64_t index, int64_t batches) {
 absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
   Worker& worker = workers_[index];
   while (!worker.held.empty()) {
-    const auto& [batch, info] = worker.held.front();
+    auto& [batch, info, statistics] = worker.held.front();
     const bool is_batch = batch.has_value();
     RILL_RETURN_IF_ERROR(
         is_batch ? sink.Write(*batch, info)
                  : sink.Cut(info.producer, {info.first_lane, lanes()}));
+    if (is_batch) statistics_.HandOut(index, std::move(statistics));
     worker.held.pop_front();
     if (is_batch) return true;
   }
   const int64_t first_lane = options_.first_lane + index * lanes();
   const int64_t producer = ProducerOf(index);
+  TensorDict statistics;
   FunctionSink named(
-      [&](const TensorDict& batch, const WriteInfo& info) {
+      [&](const TensorDict& batch, const WriteInfo& info) -> absl::Status {
+        RILL_ASSIGN_OR_RETURN(statistics,
+                              statistics_.Read(index, info.sequence));
         WriteInfo of_worker = info;
         of_worker.producer = producer;
         of_worker.first_lane += first_lane;
@@ -409,6 +345,7 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
   RILL_ASSIGN_OR_RETURN(const bool was_batch,
                         channel_->DrainOne(index, &named));
   if (was_batch) {
+    statistics_.HandOut(index, std::move(statistics));
     --worker.asked;
     --worker.arrived;
     return true;
@@ -424,7 +361,10 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
 
 void WorkerTeam::PutBack(int64_t index, std::optional<TensorDict> batch,
                          const WriteInfo& info) {
-  workers_[index].held.push_front({std::move(batch), info});
+  TensorDict statistics;
+  if (batch.has_value()) statistics = statistics_.TakeBack(index);
+  workers_[index].held.push_front(
+      {std::move(batch), info, std::move(statistics)});
 }
 
 absl::Status WorkerTeam::Wait(absl::Time until, bool* has_failed) {

@@ -17,9 +17,11 @@
 #include "absl/time/time.h"
 #include "rill/base/file_error.h"
 #include "rill/base/process/child_process.h"
-#include "rill/collectors/workers/interruptor.h"
+#include "rill/collectors/workers/held_batch.h"
 #include "rill/collectors/workers/multi_collector_options.h"
+#include "rill/collectors/workers/worker_board.h"
 #include "rill/collectors/workers/worker_socket.h"
+#include "rill/collectors/workers/worker_statistics.h"
 #include "rill/flow/channel/record_channel.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
@@ -99,16 +101,20 @@ class WorkerTeam {
 
   // Takes back what was asked of the workers, after the batches at hand.
   absl::Status Pause();
-  // Pauses too.
+  // Pauses too. These three replace workers that have ended: UNAVAILABLE where
+  // max_restarts are used up.
   absl::StatusOr<TensorDict> SaveState(const Place& place);
   // FAILED_PRECONDITION, unchanged, where it does not fit.
   absl::StatusOr<Place> LoadState(const TensorDict& state);
 
+  // The statistics of the rows that were delivered.
+  absl::StatusOr<TensorDict> TransformStates() const {
+    return statistics_.Merged();
+  }
+  // Pauses too. All workers begin their next batches with these, and a reset.
+  absl::Status LoadTransformStates(const TensorDict& states);
+
  private:
-  struct Held {
-    std::optional<TensorDict> batch;  // None: a cut of all its lanes.
-    WriteInfo info;                   // Of a cut: producer and first lane.
-  };
   struct Worker {
     std::optional<WorkerSocket> socket;  // None: it has ended.
     std::thread thread;
@@ -120,7 +126,7 @@ class WorkerTeam {
     int64_t arrived = 0;  // Of those, told by kBatch; may be behind.
     int64_t round = 0;    // Of what was asked last.
     absl::Time deadline = absl::InfiniteFuture();
-    std::deque<Held> held;  // Come before what is in the channel.
+    std::deque<HeldBatch> held;  // Come before what is in the channel.
 
     int64_t HeldBatches() const;
     WorkerTimes times = {};
@@ -130,10 +136,6 @@ class WorkerTeam {
   WorkerTeam(std::string caller, MultiCollectorOptions options)
       : caller_(std::move(caller)), options_(std::move(options)) {}
 
-  absl::Status CheckOptions() const;
-  absl::Status CheckFrames() const;
-  // Rows of a worker's batch, before they are rounded up to its lanes.
-  int64_t AskedFrames(int64_t index) const;
   absl::Status StartAll();
   absl::Status Start(int64_t index);
   // Ends what is left of it.
@@ -149,24 +151,25 @@ class WorkerTeam {
   // Sends to all, and waits for all answers. One worker's error, or its end, is
   // that of all; those whose answers cannot be waited for are ended.
   absl::Status AskAll(MessageKind kind, const std::vector<std::string>& bytes);
-  absl::Status HoldAll();
+  // The same where some may have ended, which are replaced, and with what a
+  // worker has sent taken into `held`, behind what is there.
+  absl::Status AskLiving(MessageKind kind);
+  absl::Status Hold(int64_t index);
   absl::StatusOr<std::vector<std::string>> WorkerStates();
   // Has all workers load, those of other `restarts` anew.
   absl::Status LoadWorkers(const std::vector<int64_t>& restarts,
                            const std::vector<std::string>& states);
-  // The part of a worker that a state holds.
-  absl::StatusOr<std::deque<Held>> HeldOf(const StateReader& state,
-                                          int64_t index) const;
-
   const std::string caller_;
   const MultiCollectorOptions options_;
   std::unique_ptr<base_internal::FileDescriptor> life_[2];
   std::vector<Worker> workers_;
-  std::unique_ptr<Interruptor> interruptor_;  // With preemptive_threshold.
+  std::unique_ptr<WorkerBoard> board_;
+  WorkerStatistics statistics_;
   std::atomic<int64_t> round_ = 1;
   std::unique_ptr<RecordChannel> channel_;
   TensorDictSpec spec_;
   std::string spec_text_;
+  std::string fresh_bytes_;  // Of the statistics, as worker 0 has told.
   int64_t lanes_ = 0;
   Source::Times times_;
   int64_t restarts_ = 0;

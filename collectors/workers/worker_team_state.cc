@@ -3,10 +3,9 @@
 // - `place`, int64 [2]: frames and next worker.
 // - `restarts`, int64 [workers].
 // - `worker/I`: the state of worker I's SyncCollector.
-// - `held/I/N`: what worker I has made and nobody has taken yet, in order. A
-//   batch is `batch`, and `info`, int64 [4]: producer, first lane, policy
-//   version, sequence. A cut of its lanes is `cut`, int64 [2]: producer, first
-//   lane.
+// - `held/I`: what worker I holds (held_batch.h).
+// - `statistics`: of the rows that were delivered (worker_statistics.cc).
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -71,42 +70,66 @@ absl::Status WorkerTeam::AskAll(MessageKind kind,
   return first;
 }
 
-// Takes what is in the rings into `held`, behind what is there. Called when all
-// workers have answered, so that no batch is on its way.
-absl::Status WorkerTeam::HoldAll() {
-  for (int64_t i = 0; i < size(); ++i) {
-    std::deque<Held> fresh;
-    FunctionSink hold(
-        [&](const TensorDict& batch, const WriteInfo& info) -> absl::Status {
-          RILL_ASSIGN_OR_RETURN(TensorDict copy, batch.Clone());
-          fresh.push_back({std::move(copy), info});
-          return absl::OkStatus();
-        },
-        [&](int64_t producer, LaneRange lanes) {
-          fresh.push_back({std::nullopt,
-                           {.producer = producer, .first_lane = lanes.first}});
-          return absl::OkStatus();
-        });
-    std::deque<Held> before;
-    // Deliver takes held batches first, and here those of the ring are wanted.
-    std::swap(before, workers_[i].held);
-    absl::StatusOr<bool> held = true;
-    while (held.ok() && *held && workers_[i].socket.has_value()) {
-      held = Deliver(i, hold);
+absl::Status WorkerTeam::AskLiving(MessageKind kind) {
+  while (true) {
+    for (int64_t i = 0; i < size(); ++i) {
+      if (workers_[i].socket.has_value()) continue;
+      RILL_RETURN_IF_ERROR(Hold(i));
     }
-    for (Held& one : fresh) before.push_back(std::move(one));
-    std::swap(before, workers_[i].held);
-    RILL_RETURN_IF_ERROR(held.status());
-    workers_[i].asked = 0;
-    workers_[i].arrived = 0;
+    const absl::Status asked = AskAll(kind, std::vector<std::string>(size()));
+    if (asked.ok()) break;
+    // One that ends now is replaced, and all are asked again.
+    const bool has_ended = std::any_of(
+        workers_.begin(), workers_.end(),
+        [](const Worker& worker) { return !worker.socket.has_value(); });
+    if (!absl::IsUnavailable(asked) || !has_ended) return asked;
+  }
+  // Each has answered, so no batch is on its way.
+  for (int64_t i = 0; i < size(); ++i) {
+    RILL_RETURN_IF_ERROR(Hold(i));
   }
   return absl::OkStatus();
 }
 
+absl::Status WorkerTeam::Hold(int64_t index) {
+  Worker& worker = workers_[index];
+  std::deque<HeldBatch> fresh;
+  FunctionSink hold(
+      [&](const TensorDict& batch, const WriteInfo& info) -> absl::Status {
+        RILL_ASSIGN_OR_RETURN(TensorDict copy, batch.Clone());
+        fresh.push_back({std::move(copy), info});
+        return absl::OkStatus();
+      },
+      [&](int64_t producer, LaneRange lanes) {
+        fresh.push_back(
+            {std::nullopt, {.producer = producer, .first_lane = lanes.first}});
+        return absl::OkStatus();
+      });
+  const TensorDict delivered = statistics_.Of(index);
+  std::deque<HeldBatch> before;
+  // Deliver takes held batches first, and here those of the ring are wanted.
+  std::swap(before, worker.held);
+  // A worker that is replaced counts on from all that it has sent.
+  for (const HeldBatch& held : before) {
+    if (held.batch.has_value()) statistics_.HandOut(index, held.statistics);
+  }
+  absl::StatusOr<bool> held = true;
+  while (held.ok() && *held) {
+    held = Deliver(index, hold);
+    // The batch comes behind the cuts before it.
+    if (held.ok() && *held) fresh.back().statistics = statistics_.Of(index);
+  }
+  for (HeldBatch& one : fresh) before.push_back(std::move(one));
+  std::swap(before, worker.held);
+  statistics_.HandOut(index, delivered);
+  RILL_RETURN_IF_ERROR(held.status());
+  worker.asked = 0;
+  worker.arrived = 0;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<std::string>> WorkerTeam::WorkerStates() {
-  RILL_RETURN_IF_ERROR(
-      AskAll(MessageKind::kSave, std::vector<std::string>(size())));
-  RILL_RETURN_IF_ERROR(HoldAll());
+  RILL_RETURN_IF_ERROR(AskLiving(MessageKind::kSave));
   std::vector<std::string> states;
   for (Worker& worker : workers_) {
     states.push_back(std::move(worker.answer->bytes));
@@ -114,10 +137,27 @@ absl::StatusOr<std::vector<std::string>> WorkerTeam::WorkerStates() {
   return states;
 }
 
-absl::Status WorkerTeam::Pause() {
-  RILL_RETURN_IF_ERROR(
-      AskAll(MessageKind::kPause, std::vector<std::string>(size())));
-  return HoldAll();
+absl::Status WorkerTeam::Pause() { return AskLiving(MessageKind::kPause); }
+
+absl::Status WorkerTeam::LoadTransformStates(const TensorDict& states) {
+  if (const absl::Status fits = statistics_.Check(states); !fits.ok()) {
+    return FailedPrecondition(caller_,
+                              "::LoadTransformStates: ", fits.message());
+  }
+  if (states.empty()) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(Pause());
+  RILL_ASSIGN_OR_RETURN(const std::string bytes, DictToBytes(states));
+  const absl::Status asked = AskAll(MessageKind::kLoadStatistics,
+                                    std::vector<std::string>(size(), bytes));
+  std::vector<std::vector<TensorDict*>> waiting(size());
+  for (int64_t i = 0; i < size(); ++i) {
+    for (HeldBatch& held : workers_[i].held) {
+      if (held.batch.has_value()) waiting[i].push_back(&held.statistics);
+    }
+  }
+  RILL_RETURN_IF_ERROR(statistics_.Restart(states, waiting));
+  // The worker that replaces one which has ended gets them too.
+  return absl::IsUnavailable(asked) ? absl::OkStatus() : asked;
 }
 
 absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
@@ -127,64 +167,12 @@ absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
   for (int64_t i = 0; i < size(); ++i) {
     restarts.push_back(workers_[i].restarts);
     state.Entry(absl::StrCat("worker/", i), DictFromBytes(states[i]));
-    int64_t number = 0;
-    for (const Held& held : workers_[i].held) {
-      const std::string key = absl::StrCat("held/", i, "/", number++);
-      if (!held.batch.has_value()) {
-        state.List<int64_t>(key + "/cut",
-                            {held.info.producer, held.info.first_lane}, {2});
-        continue;
-      }
-      // The state must not change when these are delivered.
-      state.Entry(key + "/batch", held.batch->Clone());
-      state.List<int64_t>(key + "/info",
-                          {held.info.producer, held.info.first_lane,
-                           held.info.policy_version, held.info.sequence},
-                          {4});
-    }
+    SaveHeld(i, workers_[i].held, &state);
   }
+  statistics_.Save(&state);
   state.List<int64_t>("restarts", restarts, {size()});
   state.List<int64_t>("place", {place.frames, place.next_worker}, {2});
   return std::move(state).Finish();
-}
-
-absl::StatusOr<std::deque<WorkerTeam::Held>> WorkerTeam::HeldOf(
-    const StateReader& state, int64_t index) const {
-  const int64_t most_steps = frames_per_batch(index) / lanes_;
-  // Only batches that may be interrupted are shorter.
-  const int64_t least_steps = interruptor_ == nullptr ? most_steps : 1;
-  std::deque<Held> held;
-  while (true) {
-    const std::string key = absl::StrCat("held/", index, "/", held.size());
-    if (state.dict().Find(key + "/cut") != nullptr) {
-      RILL_ASSIGN_OR_RETURN(const auto cut,
-                            state.List<int64_t>(key + "/cut", Shape({2})));
-      held.push_back(
-          {std::nullopt, {.producer = cut[0], .first_lane = cut[1]}});
-      continue;
-    }
-    const TensorDict* const batch = state.dict().FindDict(key + "/batch");
-    if (batch == nullptr) return held;
-    if (!spec_.CheckLayout("LoadState", *batch).ok()) {
-      return state.DoesNotFit(
-          absl::StrCat("\"", key, "\": got a batch of other leaves"));
-    }
-    const Shape& shape = batch->batch_shape();
-    if (shape.rank() != 2 || shape[0] != lanes_ || shape[1] < least_steps ||
-        shape[1] > most_steps) {
-      return state.DoesNotFit(absl::StrCat(
-          "\"", key, "\": got a batch of shape ", shape.ToString(), ", want [",
-          lanes_, ", ", least_steps, " to ", most_steps, "]"));
-    }
-    RILL_ASSIGN_OR_RETURN(const auto info,
-                          state.List<int64_t>(key + "/info", Shape({4})));
-    RILL_ASSIGN_OR_RETURN(TensorDict copy, batch->Clone());
-    held.push_back({std::move(copy),
-                    {.producer = info[0],
-                     .first_lane = info[1],
-                     .policy_version = info[2],
-                     .sequence = info[3]}});
-  }
 }
 
 absl::Status WorkerTeam::LoadWorkers(const std::vector<int64_t>& restarts,
@@ -220,7 +208,8 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
   RILL_ASSIGN_OR_RETURN(const auto restarts,
                         state.List<int64_t>("restarts", Shape({size()})));
   std::vector<std::string> states;
-  std::vector<std::deque<Held>> held(size());
+  std::vector<const TensorDict*> collectors;
+  std::vector<std::deque<HeldBatch>> held(size());
   for (int64_t i = 0; i < size(); ++i) {
     RILL_ASSIGN_OR_RETURN(const TensorDict* const of_worker,
                           state.Dict(absl::StrCat("worker/", i)));
@@ -231,10 +220,25 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
       return state.DoesNotFit(absl::StrCat("worker ", i, ": got ", restarts[i],
                                            " restarts, want [0, ", most, "]"));
     }
+    collectors.push_back(of_worker);
     RILL_ASSIGN_OR_RETURN(std::string bytes, DictToBytes(*of_worker));
     states.push_back(std::move(bytes));
-    RILL_ASSIGN_OR_RETURN(held[i], HeldOf(state, i));
+    const int64_t most_steps = frames_per_batch(i) / lanes_;
+    RILL_ASSIGN_OR_RETURN(
+        held[i],
+        LoadHeld(
+            i,
+            {.spec = spec_,
+             .statistics = statistics_,
+             .lanes = lanes_,
+             // Only batches that may be interrupted are shorter.
+             .least_steps =
+                 options_.preemptive_threshold.has_value() ? 1 : most_steps,
+             .most_steps = most_steps},
+            state));
   }
+  WorkerStatistics statistics = statistics_;
+  RILL_RETURN_IF_ERROR(statistics.Load(state, collectors));
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> before, WorkerStates());
   std::vector<int64_t> restarts_before;
   for (const Worker& worker : workers_) {
@@ -245,7 +249,16 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
     RILL_RETURN_IF_ERROR(LoadWorkers(restarts_before, before));
     return FailedPrecondition(loaded.message());
   }
-  for (int64_t i = 0; i < size(); ++i) workers_[i].held = std::move(held[i]);
+  statistics_ = std::move(statistics);
+  for (int64_t i = 0; i < size(); ++i) {
+    workers_[i].held = std::move(held[i]);
+    for (HeldBatch& one : workers_[i].held) {
+      // Saved before batches had them: its worker's count its rows already.
+      if (one.batch.has_value() && one.statistics.empty()) {
+        one.statistics = statistics_.Of(i);
+      }
+    }
+  }
   return place;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rill/collectors/workers/multi_collector_options.h"
+#include "rill/collectors/workers/worker_deaths.h"
 #include "rill/collectors/workers/worker_team.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
@@ -59,6 +60,8 @@ class MultiAsyncCollector final : public Source {
   int64_t stale_frames() const { return stale_frames_; }
   // Processes that were replaced.
   int64_t restarts() const { return team_->restarts(); }
+  // Why they were.
+  const WorkerDeaths& deaths() const { return team_->deaths(); }
 
   absl::StatusOr<TensorDict> Next() override;
   absl::Status CollectInto(Sink& sink) override;

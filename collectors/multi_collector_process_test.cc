@@ -19,6 +19,9 @@
 #include <vector>
 
 #include "absl/base/config.h"
+#include "absl/log/log_entry.h"
+#include "absl/log/log_sink.h"
+#include "absl/log/log_sink_registry.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -35,6 +38,7 @@
 #include "rill/collectors/testing/hooked_env.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
+#include "rill/collectors/workers/worker_deaths.h"
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/flow/conformance/source_conformance.h"
@@ -213,12 +217,48 @@ TEST(MultiCollectorProcessTest, TheSinkGetsRowsWhereTheWorkerWroteThem) {
   EXPECT_EQ(batches, 6);
 }
 
+// The lines of the log while it lives.
+class Log final : public absl::LogSink {
+ public:
+  Log() { absl::AddLogSink(this); }
+  ~Log() override { absl::RemoveLogSink(this); }
+  void Send(const absl::LogEntry& entry) override {
+    lines_.emplace_back(entry.text_message());
+  }
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+// The log says this of each fault.
+std::string WordsOf(const std::string& fault) {
+  if (fault == "crash") return "ended by signal 11";
+  if (fault == "exit") return "ended with exit status 3";
+  if (fault == "hang") return "took longer than step_timeout = 5s";
+  return "after it had found no memory";
+}
+
+// It is worker 1's, and has no other cause.
+void ExpectOneDeath(const std::string& fault, const WorkerDeaths& deaths) {
+  using Counts = std::map<int, int64_t>;
+  EXPECT_EQ(deaths.total(), 1);
+  EXPECT_THAT(deaths.by_worker, ElementsAre(0, 1));
+  EXPECT_EQ(deaths.by_signal, fault == "crash" ? Counts({{11, 1}}) : Counts());
+  EXPECT_EQ(deaths.by_exit_status,
+            fault == "exit" ? Counts({{3, 1}}) : Counts());
+  EXPECT_EQ(deaths.timeouts, fault == "hang");
+  EXPECT_EQ(deaths.memory, fault == "eat");
+  EXPECT_EQ(deaths.others, 0);
+}
+
 class FaultTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(FaultTest, E8_AWorkerThatEndsIsReplacedAndNothingOfAnotherIsLost) {
   MultiCollectorOptions options = Processes(3, GetParam());
   options.max_restarts = 1;
-  options.batch_timeout = absl::Seconds(5);
+  // A batch may take as long as it likes.
+  options.step_timeout = absl::Seconds(5);
 #if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
   if (GetParam() == "eat") GTEST_SKIP() << "its shadow memory has no limit";
 #else
@@ -228,6 +268,7 @@ TEST_P(FaultTest, E8_AWorkerThatEndsIsReplacedAndNothingOfAnotherIsLost) {
                             MultiSyncCollector::Create(options));
   RILL_ASSERT_OK_AND_ASSIGN(const auto whole,
                             MultiSyncCollector::Create(Threads(3)));
+  const Log log;
   Arrivals got(3);
   Arrivals want(3);
   for (int i = 0; i < 4; ++i) {
@@ -235,6 +276,11 @@ TEST_P(FaultTest, E8_AWorkerThatEndsIsReplacedAndNothingOfAnotherIsLost) {
     RILL_ASSERT_OK(whole->CollectInto(want.sink));
   }
   EXPECT_EQ(collector->restarts(), 1);
+  ExpectOneDeath(GetParam(), collector->deaths());
+  EXPECT_THAT(log.lines(),
+              ElementsAre(AllOf(HasSubstr("MultiSyncCollector: worker 1: "),
+                                HasSubstr(WordsOf(GetParam())),
+                                HasSubstr("0 of 1 restarts are used"))));
   for (const int64_t w : {0, 2}) {
     for (int i = 0; i < 4; ++i) {
       EXPECT_THAT(got.batches[w][i], BitEqualTo(want.batches[w][i]));
@@ -262,6 +308,11 @@ TEST(MultiCollectorProcessTest, PastTheBudgetTheErrorSaysHowItEnded) {
                          AllOf(HasSubstr("worker 1: ended by signal 11"),
                                HasSubstr("max_restarts = 0"))));
   }
+  EXPECT_THAT(collector->SaveState(),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(HasSubstr("worker 1: ended by signal 11"),
+                             HasSubstr("raise it to go on"))));
+  EXPECT_EQ(collector->deaths().total(), 1);
 }
 
 TEST(MultiCollectorProcessTest, E8_WhatAWorkersFunctionSaysComesBack) {
@@ -326,6 +377,7 @@ TEST(MultiCollectorProcessTest, ALoadedStateCutsNothing) {
   RILL_ASSERT_OK(collector->CollectInto(after.sink));
   EXPECT_THAT(after.numbers[1 + 2], ElementsAre(2));
   EXPECT_THAT(after.cuts, ElementsAre());
+  EXPECT_EQ(collector->deaths().total(), 0);
 }
 
 // Lets SlowWorker go on once the collector has interrupted the workers.

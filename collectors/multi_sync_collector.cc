@@ -40,6 +40,14 @@ absl::StatusOr<std::unique_ptr<MultiSyncCollector>> MultiSyncCollector::Create(
   return absl::WrapUnique(new MultiSyncCollector(std::move(team)));
 }
 
+int64_t MultiSyncCollector::frames_per_batch() const {
+  int64_t frames = 0;
+  for (int64_t i = 0; i < team_->size(); ++i) {
+    frames += team_->frames_per_batch(i);
+  }
+  return frames;
+}
+
 absl::Status MultiSyncCollector::MakeJoined() {
   if (joined_.has_value()) return absl::OkStatus();
   JoinedBatch::Options parts = {.spec = spec(),

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "rill/collectors/workers/joined_batch.h"
 #include "rill/collectors/workers/multi_collector_options.h"
+#include "rill/collectors/workers/worker_deaths.h"
 #include "rill/collectors/workers/worker_team.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
@@ -37,12 +38,13 @@ namespace rill {
 //   does not name, is false there. With the option every batch has it, and
 //   also where frames_per_worker differ.
 //
-// A process that dies, or hangs past batch_timeout, is replaced: its open
-// trajectories are cut in the sink, and the batch it was making is made anew.
-// Batches of other workers are not lost. Where max_restarts are used up,
-// UNAVAILABLE names the worker and how it ended. An error of a worker's
-// environment, policy or transform comes back from the call under way, with
-// its text. No frame of that worker's batch counts, and the next call goes on.
+// A process that dies, or hangs past step_timeout or batch_timeout, is
+// replaced: its open trajectories are cut in the sink, and the batch it was
+// making is made anew. Batches of other workers are not lost. Where
+// max_restarts are used up, UNAVAILABLE names the worker and how it ended. An
+// error of a worker's environment, policy or transform comes back from the call
+// under way, with its text. No frame of that worker's batch counts, and the
+// next call goes on.
 //
 // Thread-safety: that of Source; Interrupt is thread-safe.
 // Cost: a worker steps into shared memory, and CollectInto hands views of that
@@ -75,9 +77,11 @@ class MultiSyncCollector final : public Source {
   // Sums over the workers, which run side by side.
   const Times& times() const override { return team_->times(); }
   // Rows of all workers together, in a round that nobody interrupts.
-  int64_t frames_per_batch() const { return team_->frames_per_round(); }
+  int64_t frames_per_batch() const;
   // Processes that were replaced.
   int64_t restarts() const { return team_->restarts(); }
+  // Why they were.
+  const WorkerDeaths& deaths() const { return team_->deaths(); }
 
   // Errors leave nothing lost: what was made is part of a later batch.
   // Each call hands out one batch of every worker. So after a CollectInto that

@@ -167,15 +167,14 @@ const std::string& ChildProcess::Kill() {
       info.si_pid == pid_;
   kill(-pid_, SIGKILL);
   kill(pid_, SIGKILL);  // It may have left its group.
-  int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
   }
   if (!ended) {
     end_ = "was killed";
-  } else if (WIFEXITED(status)) {
-    end_ = absl::StrCat("ended with exit status ", WEXITSTATUS(status));
+  } else if (WIFEXITED(status_)) {
+    end_ = absl::StrCat("ended with exit status ", WEXITSTATUS(status_));
   } else {
-    end_ = absl::StrCat("ended by signal ", WTERMSIG(status));
+    end_ = absl::StrCat("ended by signal ", WTERMSIG(status_));
   }
   return end_;
 }

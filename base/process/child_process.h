@@ -56,6 +56,8 @@ class ChildProcess {
   // that. How it ended: "ended with exit status 3", "ended by signal 11", "was
   // killed". May be called again.
   const std::string& Kill();
+  // After Kill: as waitpid gives it, for WIFSIGNALED and others.
+  int status() const { return status_; }
 
   pid_t pid() const { return pid_; }
   // For poll(2): has input (POLLIN) from when the process has ended.
@@ -66,6 +68,7 @@ class ChildProcess {
 
   const pid_t pid_;
   const int pidfd_;
+  int status_ = 0;
   std::string end_;  // Empty: not waited for yet, the number is still its own.
 };
 

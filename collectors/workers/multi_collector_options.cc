@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -72,6 +73,13 @@ absl::Status CheckOptions(absl::string_view caller,
     return refuse(
         "inference", absl::StrCat(options.inference->clients(), " clients"),
         absl::StrCat("one for each of ", options.workers, " workers"));
+  }
+  for (const auto& [option, timeout] :
+       {std::pair("start_timeout", options.start_timeout),
+        std::pair("batch_timeout", options.batch_timeout),
+        std::pair("step_timeout", options.step_timeout)}) {
+    if (timeout > absl::ZeroDuration()) continue;
+    return refuse(option, absl::FormatDuration(timeout), "> 0");
   }
   if (options.max_restarts < 0) {
     return refuse("max_restarts", options.max_restarts, ">= 0");

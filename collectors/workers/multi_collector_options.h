@@ -84,6 +84,11 @@ struct MultiCollectorOptions {
   // longer is killed, and replaced; a thread that does is DEADLINE_EXCEEDED.
   absl::Duration start_timeout = absl::Seconds(60);
   absl::Duration batch_timeout = absl::InfiniteDuration();
+  // The same for each time step of a process, with its resets, policy and
+  // transforms, and before_batch with the first one of a batch. A hang then
+  // holds the others up for a step's time, however long batches are. Beside an
+  // InferenceServer take more than its max_wait. A thread has no such limit.
+  absl::Duration step_timeout = absl::InfiniteDuration();
   // The address space that a process may have, which shared memory and code
   // are part of (RLIMIT_AS). 0: no limit.
   int64_t max_worker_bytes = 0;

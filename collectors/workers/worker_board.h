@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "rill/collectors/workers/shared_area.h"
 
 namespace rill::workers_internal {
@@ -19,7 +20,8 @@ namespace rill::workers_internal {
 // which are counted from 1, and Interrupt names the newest round whose batches
 // end. So a worker that looks late, at its batch of the next round, makes that
 // one whole.
-// From each worker: how far it is.
+// From each worker: since when it makes the step at hand, and whether it found
+// no memory.
 //
 // Thread-safety: thread-safe, also across processes.
 // Cost: each call is one relaxed access.
@@ -42,20 +44,31 @@ class WorkerBoard {
     return head().last_round.load(std::memory_order_relaxed) >= round;
   }
 
-  // The worker has made a step.
-  void CountStep(int64_t worker) {
-    entry(worker).steps.fetch_add(1, std::memory_order_relaxed);
+  // A step of the worker begins, at a time of Clock::Steady, which processes
+  // share. EndSteps: it makes no batch now.
+  void BeginStep(int64_t worker, absl::Time now) {
+    entry(worker).step_began.store(absl::ToUnixNanos(now),
+                                   std::memory_order_relaxed);
   }
-  int64_t steps(int64_t worker) const {
-    return entry(worker).steps.load(std::memory_order_relaxed);
+  void EndSteps(int64_t worker) {
+    entry(worker).step_began.store(0, std::memory_order_relaxed);
   }
-  // Whether the worker has found no memory since its last batch. A process that
-  // replaces it begins without.
+  // When the step at hand has begun; InfiniteFuture: there is none.
+  absl::Time step_began(int64_t worker) const {
+    const int64_t at = entry(worker).step_began.load(std::memory_order_relaxed);
+    return at == 0 ? absl::InfiniteFuture() : absl::FromUnixNanos(at);
+  }
+  // Whether the worker has found no memory since its last batch.
   void NoteMemory(int64_t worker, bool has_none) {
     entry(worker).has_no_memory.store(has_none, std::memory_order_relaxed);
   }
   bool HasNoMemory(int64_t worker) const {
     return entry(worker).has_no_memory.load(std::memory_order_relaxed);
+  }
+  // Another worker begins under this number.
+  void Begin(int64_t worker) {
+    EndSteps(worker);
+    NoteMemory(worker, false);
   }
 
  private:
@@ -64,14 +77,14 @@ class WorkerBoard {
   };
   // On a cache line of its own: its worker writes it in each step.
   struct alignas(64) Entry {
-    std::atomic<int64_t> steps;
+    std::atomic<int64_t> step_began;  // In ns; 0: none is at hand.
     std::atomic<bool> has_no_memory;
   };
 
   explicit WorkerBoard(std::unique_ptr<SharedArea> area)
       : area_(std::move(area)) {}
   static int64_t BytesOf(int64_t workers);
-  // Fresh memory reads as zeros, which are no round, no step and no memory.
+  // Fresh memory reads as zeros, which are no round, no step, and memory.
   Head& head() const { return *reinterpret_cast<Head*>(area_->data()); }
   Entry& entry(int64_t worker) const {
     return reinterpret_cast<Entry*>(area_->data() + sizeof(Head))[worker];

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/testing/status_matchers.h"
@@ -43,12 +44,20 @@ TEST(WorkerBoardTest, WhatAWorkerWritesIsItsOwn) {
       WorkerBoard::Attach(fcntl(collector->fd(), F_DUPFD_CLOEXEC, 0),
                           kWorkers));
   for (int64_t w = 0; w < kWorkers; ++w) {
-    for (int64_t i = 0; i < w; ++i) worker->CountStep(w);
+    EXPECT_EQ(collector->step_began(w), absl::InfiniteFuture());
+    worker->BeginStep(w, absl::FromUnixSeconds(5 + w));
     worker->NoteMemory(w, w % 3 == 0);
   }
   for (int64_t w = 0; w < kWorkers; ++w) {
-    EXPECT_EQ(collector->steps(w), w);
+    EXPECT_EQ(collector->step_began(w), absl::FromUnixSeconds(5 + w));
     EXPECT_EQ(collector->HasNoMemory(w), w % 3 == 0);
+    if (w % 2 == 0) {
+      worker->EndSteps(w);
+    } else {
+      collector->Begin(w);
+      EXPECT_FALSE(worker->HasNoMemory(w));
+    }
+    EXPECT_EQ(collector->step_began(w), absl::InfiniteFuture());
   }
   EXPECT_FALSE(collector->IsInterrupted(1));
 }

@@ -3,11 +3,13 @@
 
 #include <fcntl.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/inference/inference_client.h"
 #include "rill/collectors/sync_collector.h"
@@ -32,6 +35,18 @@
 
 namespace rill::workers_internal {
 namespace {
+
+// Where a process tells that it has found no memory.
+std::atomic<WorkerBoard*> memory_board = nullptr;
+int64_t memory_worker = 0;
+
+// A handler of `new`.
+void NoteNoMemory() {
+  if (WorkerBoard* const board = memory_board.load()) {
+    board->NoteMemory(memory_worker, true);
+  }
+  std::set_new_handler(nullptr);  // It fails as ever.
+}
 
 // Another sink, whose Write comes behind a function.
 class SinkBehind final : public Sink {
@@ -60,8 +75,8 @@ class SinkBehind final : public Sink {
 
 class Worker {
  public:
-  Worker(WorkerSocket socket, const WorkerFunction& make)
-      : socket_(std::move(socket)), make_(make) {}
+  Worker(WorkerSocket socket, const WorkerFunction& make, bool is_process)
+      : socket_(std::move(socket)), make_(make), is_process_(is_process) {}
 
   // Until the collector goes, which is the only error.
   absl::Status Run() {
@@ -175,10 +190,12 @@ class Worker {
   absl::Status Start(WorkerSocket::Message message) {
     RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<WorkerStart>(message.bytes));
     start_ = parts.first;
+    if (board_ == nullptr) return Internal("a start without a board");
     const WorkerStart& start = start_;
     const absl::string_view argument =
         parts.second.substr(0, start.argument_bytes);
     const absl::string_view statistics = parts.second.substr(argument.size());
+    ExpectMemory();
     // None: the collector has no weights.
     if (message.descriptor != nullptr) {
       RILL_ASSIGN_OR_RETURN(const int fd, Keep(message));
@@ -214,9 +231,9 @@ class Worker {
     // first_lane stays 0: the team adds the worker's own (Deliver).
     options.producer = start.producer;
     // Asked after each step.
-    if (board_ != nullptr && (start.is_preemptive || start.counts_steps)) {
+    if ((start.is_preemptive || start.times_steps)) {
       options.is_interrupted = [this] {
-        board_->CountStep(start_.worker);
+        if (start_.times_steps) BeginStep();
         return start_.is_preemptive && board_->IsInterrupted(round_);
       };
     }
@@ -235,6 +252,17 @@ class Worker {
         Pack(WorkerReady{.lanes = lanes,
                          .spec_bytes = static_cast<int64_t>(spec.size())},
              spec + fresh));
+  }
+
+  void BeginStep() { board_->BeginStep(start_.worker, Clock::Steady().Now()); }
+
+  // Forgets that `new` has found no memory before.
+  void ExpectMemory() {
+    if (!is_process_) return;
+    memory_worker = start_.worker;
+    memory_board = board_.get();
+    board_->NoteMemory(start_.worker, false);
+    std::set_new_handler(NoteNoMemory);
   }
 
   absl::Status Attach(WorkerSocket::Message message) {
@@ -265,9 +293,11 @@ class Worker {
       return SendError(MessageKind::kFailed,
                        Internal("no channel to collect into"));
     }
+    if (start_.times_steps) BeginStep();
     absl::Status collected;
     if (before_batch_ != nullptr) collected = before_batch_();
     if (collected.ok()) collected = collector_->CollectInto(*sink_);
+    if (start_.times_steps) board_->EndSteps(start_.worker);
     if (!collected.ok()) {
       batches_ = 0;
       return SendError(MessageKind::kFailed, collected);
@@ -275,6 +305,7 @@ class Worker {
     // The batch is in the channel before the message: a collector that has read
     // it finds the batch.
     --batches_;
+    ExpectMemory();
     const Source::Times& times = collector_->times();
     return Send(
         MessageKind::kBatch,
@@ -285,6 +316,7 @@ class Worker {
 
   WorkerSocket socket_;
   const WorkerFunction& make_;
+  const bool is_process_;
   // Each outlives the next.
   std::unique_ptr<WorkerBoard> board_;
   std::unique_ptr<StatisticsSlots> slots_;
@@ -302,8 +334,10 @@ class Worker {
 
 }  // namespace
 
-void RunWorker(WorkerSocket socket, const WorkerFunction& make) {
-  Worker(std::move(socket), make).Run().IgnoreError();
+void RunWorker(WorkerSocket socket, const WorkerFunction& make,
+               bool is_process) {
+  Worker(std::move(socket), make, is_process).Run().IgnoreError();
+  memory_board = nullptr;
 }
 
 }  // namespace rill::workers_internal

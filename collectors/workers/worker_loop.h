@@ -10,9 +10,11 @@ namespace rill::workers_internal {
 // The loop of a worker. It makes its parts, and collects as many batches as it
 // is asked for into the channel that it is given. It ends when the collector's
 // end of the socket closes. An error of the parts goes to the collector; the
-// worker stays, and tries again when it is asked again. Thread-safety:
-// thread-safe; a call blocks its thread.
-void RunWorker(WorkerSocket socket, const WorkerFunction& make);
+// worker stays, and tries again when it is asked again. `is_process`: it is the
+// only one of this process, which tells the collector where `new` finds no
+// memory. Thread-safety: thread-safe; a call blocks its thread.
+void RunWorker(WorkerSocket socket, const WorkerFunction& make,
+               bool is_process = false);
 
 }  // namespace rill::workers_internal
 

@@ -81,7 +81,7 @@ std::optional<int> WorkerMain(
   const auto found = workers.find(argv[2]);
   if (found == workers.end()) return 1;  // The parent has checked the name.
   workers_internal::RunWorker(workers_internal::WorkerSocket(kSocket),
-                              found->second);
+                              found->second, /*is_process=*/true);
   return 0;
 }
 

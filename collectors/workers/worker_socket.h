@@ -62,7 +62,7 @@ struct WorkerStart {
   bool reset_at_each_batch;
   bool set_truncated;
   bool is_preemptive;  // Batches may be interrupted.
-  bool counts_steps;   // Each step is told on the board.
+  bool times_steps;    // The board says when each step begins.
 };
 struct WorkerReady {
   int64_t lanes;

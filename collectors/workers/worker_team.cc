@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/log/log.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -21,8 +22,6 @@
 #include "rill/collectors/workers/worker_loop.h"
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/formats/spec_json.h"
-#include "rill/tensors/dtype.h"
-#include "rill/tensors/shape.h"
 
 // How it works. A worker, thread or process, runs one loop (worker_loop.h).
 // Commands and answers go over its pair of sockets, batches through its ring of
@@ -45,13 +44,16 @@ constexpr int64_t kRecordBytes = 4096;
 
 absl::Time In(absl::Duration time) { return Clock::Steady().Now() + time; }
 
-// Bytes of a row.
-int64_t RowBytes(const TensorDictSpec& spec) {
-  int64_t bytes = 0;
-  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    bytes += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
-  }
-  return bytes;
+// Whether workers, which are processes, say when their steps begin.
+bool TimesSteps(const MultiCollectorOptions& options) {
+  return options.worker == nullptr &&
+         options.step_timeout != absl::InfiniteDuration();
+}
+
+// InfiniteFuture where no step is at hand.
+absl::Time StepDeadline(const WorkerBoard& board, int64_t worker,
+                        const MultiCollectorOptions& options) {
+  return board.step_began(worker) + options.step_timeout;
 }
 
 }  // namespace
@@ -83,12 +85,6 @@ WorkerTeam::~WorkerTeam() {
 
 int64_t WorkerTeam::frames_per_batch(int64_t worker) const {
   return ShareOf(AskedFrames(options_, worker), lanes_) * lanes_;
-}
-
-int64_t WorkerTeam::frames_per_round() const {
-  int64_t frames = 0;
-  for (int64_t i = 0; i < size(); ++i) frames += frames_per_batch(i);
-  return frames;
 }
 
 absl::Status WorkerTeam::StartAll() {
@@ -154,6 +150,7 @@ absl::Status WorkerTeam::Start(int64_t index) {
     worker.process = *std::move(process);
   }
   worker.socket = std::move(ends.first);
+  board_->Begin(index);
   worker.is_ready = false;
   worker.end.clear();
   worker.arrived = 0;
@@ -181,7 +178,7 @@ absl::Status WorkerTeam::Start(int64_t index) {
       .reset_at_each_batch = options_.reset_at_each_batch,
       .set_truncated = options_.set_truncated,
       .is_preemptive = options_.preemptive_threshold.has_value(),
-      .counts_steps = false};
+      .times_steps = TimesSteps(options_)};
   // One that has ended again is found by Wait.
   if (options_.inference != nullptr) {
     worker.socket
@@ -206,27 +203,44 @@ absl::Status WorkerTeam::Start(int64_t index) {
   return absl::OkStatus();
 }
 
-void WorkerTeam::End(Worker& worker, absl::string_view why) {
-  // A process that hung or that nobody wants any more (`why`) is killed before
-  // it can see the end of its socket; another is given time.
-  if (!why.empty()) worker.process.reset();
+void WorkerTeam::End(int64_t index, std::optional<DeathCause> cause,
+                     absl::string_view why) {
+  Worker& worker = workers_[index];
+  const bool ends_itself = cause == DeathCause::kItself;
+  WorkerDeath death = {.worker = index,
+                       .cause = cause.value_or(DeathCause::kOther),
+                       .is_process = worker.process != nullptr};
+  // A process that hung or that nobody wants any more is killed before it can
+  // see the end of its socket; another is given time.
+  if (!ends_itself) worker.process.reset();
   worker.socket.reset();
   // A thread ends after its batch at hand; it cannot be killed.
   if (worker.thread.joinable()) worker.thread.join();
-  worker.end = why.empty() ? "its thread has ended" : std::string(why);
+  worker.end = ends_itself ? "its thread has ended" : std::string(why);
   if (worker.process != nullptr) {
     worker.process->WaitForEnd(In(kEndTimeout));
     worker.end = worker.process->Kill();
+    death.status = worker.process->status();
     worker.process.reset();
+    if (board_->HasNoMemory(index)) {
+      death.cause = DeathCause::kMemory;
+      worker.end += " after it had found no memory";
+    }
   }
   worker.deadline = absl::InfiniteFuture();
+  if (!cause.has_value()) return;
+  CountDeath(death, &deaths_);
+  LOG(WARNING) << caller_ << ": worker " << index << ": " << worker.end << "; "
+               << restarts_ << " of " << options_.max_restarts
+               << " restarts are used";
 }
 
 absl::Status WorkerTeam::Replace(int64_t index) {
   Worker& worker = workers_[index];
   if (restarts_ >= options_.max_restarts) {
-    return Error(index, Unavailable(worker.end, "; max_restarts = ",
-                                    options_.max_restarts, " are used up"));
+    return Error(index, Unavailable(worker.end,
+                                    "; max_restarts = ", options_.max_restarts,
+                                    " are used up; raise it to go on"));
   }
   ++restarts_;
   ++worker.restarts;
@@ -252,13 +266,14 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
     for (int64_t i = 0; i < size(); ++i) {
       most = std::max(most, frames_per_batch(i));
     }
+    RILL_ASSIGN_OR_RETURN(const TensorDict row, spec_.Zero({1}));
     RILL_ASSIGN_OR_RETURN(
         channel_,
         RecordChannel::Create(
             {.spec = spec_,
              .producers = size(),
              .bytes =
-                 kDepth * (RowBytes(spec_) * most + kRecordBytes +
+                 kDepth * (row.size_bytes() * most + kRecordBytes +
                            64 * static_cast<int64_t>(spec_.leaves().size()))}));
     RILL_ASSIGN_OR_RETURN(const TensorDict statistics, DictFromBytes(fresh));
     RILL_ASSIGN_OR_RETURN(statistics_,
@@ -367,6 +382,33 @@ void WorkerTeam::PutBack(int64_t index, std::optional<TensorDict> batch,
       {std::move(batch), info, std::move(statistics)});
 }
 
+absl::Status WorkerTeam::CheckDeadlines(int64_t index) {
+  Worker& worker = workers_[index];
+  const absl::Time now = Clock::Steady().Now();
+  if (worker.deadline > now && StepDeadline(*board_, index, options_) > now) {
+    return absl::OkStatus();
+  }
+  const auto took = [](absl::string_view option, absl::Duration timeout) {
+    return absl::StrCat("took longer than ", option, " = ",
+                        absl::FormatDuration(timeout));
+  };
+  std::string why;
+  if (worker.deadline > now) {
+    why = took("step_timeout", options_.step_timeout);
+  } else if (worker.is_ready) {
+    why = took("batch_timeout", options_.batch_timeout);
+  } else {
+    why = took("start_timeout", options_.start_timeout);
+  }
+  if (worker.process != nullptr) {
+    End(index, DeathCause::kTimeout, why);
+    return absl::OkStatus();
+  }
+  // A thread cannot be ended, so it goes on, and so does its batch.
+  worker.deadline = absl::InfiniteFuture();
+  return Error(index, absl::DeadlineExceededError(why));
+}
+
 absl::Status WorkerTeam::Wait(absl::Time until, bool* has_failed) {
   std::vector<pollfd> entries;
   std::vector<int64_t> indices;
@@ -375,7 +417,8 @@ absl::Status WorkerTeam::Wait(absl::Time until, bool* has_failed) {
     if (!workers_[i].socket.has_value()) continue;
     entries.push_back({workers_[i].socket->fd(), POLLIN, 0});
     indices.push_back(i);
-    deadline = std::min(deadline, workers_[i].deadline);
+    deadline = std::min(
+        {deadline, workers_[i].deadline, StepDeadline(*board_, i, options_)});
   }
   // All have ended: Deliver replaces them or says how.
   if (entries.empty()) return absl::OkStatus();
@@ -388,24 +431,9 @@ absl::Status WorkerTeam::Wait(absl::Time until, bool* has_failed) {
   for (size_t i = 0; i < entries.size(); ++i) {
     if (entries[i].revents != 0) first.Update(ReadAll(indices[i]));
   }
-  const absl::Time now = Clock::Steady().Now();
   for (const int64_t index : indices) {
-    Worker& worker = workers_[index];
-    if (worker.deadline > now) continue;
-    const std::string why = absl::StrCat(
-        "took longer than ",
-        worker.is_ready
-            ? absl::StrCat("batch_timeout = ",
-                           absl::FormatDuration(options_.batch_timeout))
-            : absl::StrCat("start_timeout = ",
-                           absl::FormatDuration(options_.start_timeout)));
-    if (worker.process != nullptr) {
-      End(worker, why);
-    } else {
-      worker.deadline = absl::InfiniteFuture();
-      // A thread cannot be ended, so it goes on, and so does its batch.
-      first.Update(Error(index, absl::DeadlineExceededError(why)));
-    }
+    if (!workers_[index].socket.has_value()) continue;
+    first.Update(CheckDeadlines(index));
   }
   return first;
 }
@@ -415,7 +443,7 @@ absl::Status WorkerTeam::ReadAll(int64_t index) {
   while (worker.socket.has_value()) {
     auto message = worker.socket->Receive(absl::InfinitePast());
     if (absl::IsUnavailable(message.status())) {
-      End(worker, "");
+      End(index, DeathCause::kItself, "");
       return absl::OkStatus();
     }
     if (!message.ok()) return Error(index, message.status());
@@ -467,7 +495,7 @@ absl::Status WorkerTeam::Read(int64_t index, WorkerSocket::Message message) {
       } else if (worker.is_ready) {
         worker.answer = std::move(message);
       } else {
-        End(worker, why.message());
+        End(index, DeathCause::kOther, why.message());
       }
       return why;
     }

@@ -20,6 +20,7 @@
 #include "rill/collectors/workers/held_batch.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker_board.h"
+#include "rill/collectors/workers/worker_deaths.h"
 #include "rill/collectors/workers/worker_socket.h"
 #include "rill/collectors/workers/worker_statistics.h"
 #include "rill/flow/channel/record_channel.h"
@@ -55,12 +56,12 @@ class WorkerTeam {
   int64_t size() const { return static_cast<int64_t>(workers_.size()); }
   // Each worker has as many.
   int64_t lanes() const { return lanes_; }
-  // Rows of a worker's whole batch, and of those of all workers.
+  // Rows of a worker's whole batch.
   int64_t frames_per_batch(int64_t worker) const;
-  int64_t frames_per_round() const;
   // The sum over all workers.
   const Source::Times& times() const { return times_; }
   int64_t restarts() const { return restarts_; }
+  const WorkerDeaths& deaths() const { return deaths_; }
 
   // A collector's place in its run.
   struct Place {
@@ -138,8 +139,12 @@ class WorkerTeam {
 
   absl::Status StartAll();
   absl::Status Start(int64_t index);
-  // Ends what is left of it.
-  void End(Worker& worker, absl::string_view why);
+  // Ends what is left of it, for `why` or by itself. None: nobody wants it any
+  // more, and it is no death.
+  void End(int64_t index, std::optional<DeathCause> cause,
+           absl::string_view why);
+  // Ends a process that is past a deadline; of a thread the error.
+  absl::Status CheckDeadlines(int64_t index);
   absl::Status Replace(int64_t index);
   absl::Status Attach(int64_t index);
   absl::Status SendAsked(int64_t index, int64_t batches);
@@ -173,6 +178,7 @@ class WorkerTeam {
   int64_t lanes_ = 0;
   Source::Times times_;
   int64_t restarts_ = 0;
+  WorkerDeaths deaths_;
   std::atomic<bool> is_stopped_ = false;
 };
 

@@ -58,7 +58,9 @@ absl::Status WorkerTeam::AskAll(MessageKind kind,
       // or the next command would take them for its own.
       bool has_failed = false;
       first.Update(Wait(absl::InfiniteFuture(), &has_failed));
-      if (has_failed) End(worker, "its answer could not be waited for");
+      if (has_failed) {
+        End(i, DeathCause::kOther, "its answer could not be waited for");
+      }
     }
     if (!worker.socket.has_value()) {
       first.Update(Error(i, Unavailable(worker.end)));
@@ -180,7 +182,7 @@ absl::Status WorkerTeam::LoadWorkers(const std::vector<int64_t>& restarts,
   // Trajectories are numbered by producer, which a worker has from its start.
   for (int64_t i = 0; i < size(); ++i) {
     if (workers_[i].restarts == restarts[i]) continue;
-    End(workers_[i], "a state was loaded");
+    End(i, std::nullopt, "a state was loaded");
     // The trajectories that the ended process had open belong to the run that
     // is given up.
     FunctionSink nothing(

@@ -119,6 +119,11 @@ absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
     parts.env = std::make_unique<HookedEnv>(
         std::move(parts.env), SlowWorker(std::string(path), context.worker));
   }
+  if (context.argument == "hang at once") {
+    parts.env = std::make_unique<HookedEnv>(std::move(parts.env),
+                                            [](int64_t) { FaultOf("hang")(); });
+    return parts;
+  }
   if (context.worker != 1 &&
       !(context.worker == 2 && context.argument == "crash both")) {
     return parts;
@@ -296,6 +301,17 @@ TEST_P(FaultTest, E8_AWorkerThatEndsIsReplacedAndNothingOfAnotherIsLost) {
 INSTANTIATE_TEST_SUITE_P(Faults, FaultTest,
                          ::testing::Values("crash", "exit", "hang", "eat"),
                          [](const auto& info) { return info.param; });
+
+// The collector waits before the step begins, of which no message tells.
+TEST(MultiCollectorProcessTest, AHangInAFirstStepIsFoundToo) {
+  MultiCollectorOptions options = Processes(1, "hang at once");
+  options.max_restarts = 1;
+  options.step_timeout = absl::Seconds(2);
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(options));
+  RILL_ASSERT_OK(collector->Next().status());
+  EXPECT_EQ(collector->deaths().timeouts, 1);
+}
 
 TEST(MultiCollectorProcessTest, PastTheBudgetTheErrorSaysHowItEnded) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,

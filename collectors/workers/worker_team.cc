@@ -420,6 +420,10 @@ absl::Status WorkerTeam::Wait(absl::Time until, bool* has_failed) {
     deadline = std::min(
         {deadline, workers_[i].deadline, StepDeadline(*board_, i, options_)});
   }
+  // A step may begin while this waits, of which no message tells.
+  if (TimesSteps(options_)) {
+    deadline = std::min(deadline, In(options_.step_timeout));
+  }
   // All have ended: Deliver replaces them or says how.
   if (entries.empty()) return absl::OkStatus();
   absl::Status first;

@@ -33,11 +33,15 @@
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/testing/faulty_env.h"
 #include "rill/flow/sink.h"
+#include "rill/specs/bound_rows.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/process_traces.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
+#include "rill/transforms/episodes/return_scaling.h"
 #include "rill/transforms/episodes/vec_norm.h"
 #include "rill/transforms/step_counter.h"
 
@@ -49,11 +53,15 @@ using ::testing::HasSubstr;
 constexpr int64_t kLanes = 2;
 constexpr int64_t kSteps = 10;  // Of a batch.
 constexpr char kNormState[] = "transforms/1/state";
+constexpr char kReturnState[] = "transforms/2/state";
+constexpr double kGamma = 0.9;
 
-// "normed" is "observation" by a VecNorm behind a StepCounter. What the
-// argument has: "frozen", the VecNorm is; "crash", each life ends in a step or
-// in a commit; "fail", worker 1 fails once; "dies", it ends in its second
-// batch.
+// "normed" is "observation" by a VecNorm behind a StepCounter, and before a
+// ReturnScaling. Words of the argument:
+// - "frozen": these two are. "decay": the VecNorm has one.
+// - "crash": each life ends in a step or in a commit.
+// - "dies": worker 1 ends in its second batch.
+// - "fail": worker 1 fails once.
 absl::StatusOr<WorkerParts> MakeNormed(const WorkerContext& context) {
   const auto has = [&](absl::string_view word) {
     return absl::StrContains(context.argument, word);
@@ -67,6 +75,9 @@ absl::StatusOr<WorkerParts> MakeNormed(const WorkerContext& context) {
                                          .out_keys = {"normed"},
                                          .decay = has("decay") ? 0.99 : 1,
                                          .frozen = has("frozen")}));
+  RILL_ASSIGN_OR_RETURN(
+      parts.transforms.emplace_back(),
+      ReturnScaling::Create({.gamma = kGamma, .frozen = has("frozen")}));
   if (has("fail") && context.worker == 1) {
     parts.env = std::make_unique<FaultyEnv>(
         std::move(parts.env), FaultyEnv::Options{.fail_step = 2 * kSteps + 4});
@@ -117,9 +128,37 @@ MultiCollectorOptions Processes(const std::string& argument) {
   return options;
 }
 
+// The state of a VecNorm that has seen these numbers.
+Tensor StateOf(std::vector<double> numbers) {
+  const auto norm = *VecNorm::Create({.shapes = {{1}}, .decay = 1});
+  TensorDict state = *norm->InitialState(1);
+  const BoundLeaf leaf = {.data = reinterpret_cast<std::byte*>(numbers.data()),
+                          .width = sizeof(double),
+                          .dtype = DType::kFloat64,
+                          .rows = static_cast<int64_t>(numbers.size()),
+                          .shape = {1}};
+  RILL_EXPECT_OK(norm->OnStep({leaf, leaf}, &state));
+  return *state.Find("observation");
+}
+
+struct Rows {
+  void Add(const TensorDict& batch) {
+    observations.Add(batch);
+    for (const int64_t steps : *batch.Flat<int64_t>("next/step_count")) {
+      double value = 0;
+      for (int64_t i = 0; i < steps; ++i) value = value * kGamma + 1;
+      returns.push_back(value);
+    }
+  }
+  int64_t count() const { return observations.count(); }
+
+  ArrivedRows observations{4};
+  std::vector<double> returns = {};
+};
+
 // The rows that arrive, and the batches.
 struct Arrivals {
-  ArrivedRows rows{4};
+  Rows rows = {};
   std::vector<TensorDict> batches = {};
   FunctionSink sink{[this](const TensorDict& batch, const WriteInfo&) {
     rows.Add(batch);
@@ -128,13 +167,18 @@ struct Arrivals {
   }};
 };
 
-// To the bit.
+// To the bit. CartPole's rewards are 1, so a step's return follows from its
+// number in the episode.
 template <typename Collector>
-void ExpectThoseOf(const ArrivedRows& rows, const Collector& collector) {
+void ExpectThoseOf(const Rows& rows, const Collector& collector) {
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict states,
                             collector.TransformStates());
   ASSERT_NE(states.FindDict(kNormState), nullptr);
-  ASSERT_THAT(*states.FindDict(kNormState), BitEqualTo(rows.State()));
+  ASSERT_NE(states.FindDict(kReturnState), nullptr);
+  ASSERT_THAT(*states.FindDict(kNormState),
+              BitEqualTo(rows.observations.State()));
+  ASSERT_THAT(*states.Find(absl::StrCat(kReturnState, "/returns")),
+              BitEqualTo(StateOf(rows.returns)));
   EXPECT_THAT(states.GetNonTensor("transforms/1/name"),
               IsOkAndHolds(NonTensor{"\"VecNorm\""}));
   EXPECT_FALSE(states.Contains("transforms/0"));
@@ -183,7 +227,7 @@ TYPED_TEST(TransformStatesTest, StatesOfRunsWhoseWorkersDiedResume) {
   RILL_ASSERT_OK(first->LoadTransformStates(sent));
   // Whether a worker has ended or not.
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict saved, first->SaveState());
-  const ArrivedRows before = got.rows;
+  const Rows before = got.rows;
 
   RILL_ASSERT_OK_AND_ASSIGN(const auto second,
                             TypeParam::Create(Processes("crash")));
@@ -242,6 +286,15 @@ void ExpectNormed(const TensorDict& batch, const TensorDict& states) {
   }
 }
 
+void ExpectScaled(const TensorDict& batch, const TensorDict& states) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const VecNormMoments moments,
+      ReadVecNorm(*states.FindDict(kReturnState), "returns"));
+  for (const float reward : *batch.Flat<float>("next/reward")) {
+    EXPECT_NEAR(reward, 1 / moments.scale.data<double>()[0], 1e-3);
+  }
+}
+
 TYPED_TEST(TransformStatesTest, AFrozenReplacementAppliesThemFromItsFirstRow) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto teacher,
                             MultiSyncCollector::Create(Threads("")));
@@ -254,7 +307,10 @@ TYPED_TEST(TransformStatesTest, AFrozenReplacementAppliesThemFromItsFirstRow) {
   while (collector->restarts() < 10) {
     Arrivals got;
     RILL_ASSERT_OK(collector->CollectInto(got.sink));
-    for (const TensorDict& batch : got.batches) ExpectNormed(batch, states);
+    for (const TensorDict& batch : got.batches) {
+      ExpectNormed(batch, states);
+      ExpectScaled(batch, states);
+    }
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict now,
                               collector->TransformStates());
     EXPECT_THAT(now, BitEqualTo(states));
@@ -285,7 +341,7 @@ TYPED_TEST(TransformStatesTest, AStateSavedAfterDeathsHasWhatArrivedBefore) {
 TEST(WorkerTransformStatesTest, StepsOfABatchThatAnErrorLosesDoNotCount) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(Threads("fail")));
-  ArrivedRows rows(4);
+  Rows rows;
   int errors = 0;
   for (int i = 0; i < 6; ++i) {
     const auto batch = collector->Next();

@@ -41,6 +41,7 @@
 #include "rill/transforms/episodes/next_observation_delta.h"
 #include "rill/transforms/episodes/policy_age_filter.h"
 #include "rill/transforms/episodes/random_crop.h"
+#include "rill/transforms/episodes/return_scaling.h"
 #include "rill/transforms/episodes/target_return.h"
 #include "rill/transforms/episodes/vec_norm.h"
 #include "rill/transforms/function_transform.h"

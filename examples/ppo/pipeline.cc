@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
+#include "rill/transforms/episodes/return_scaling.h"
 #include "rill/transforms/episodes/vec_norm.h"
 #include "rill/transforms/reward_sum.h"
 #include "rill/transforms/structure/dtype_cast.h"
@@ -89,39 +89,30 @@ absl::Status AddClip(Transforms* to) {
              to);
 }
 
-// The statistics of the VecNorm that the source runs, as a fixed transform.
-absl::StatusOr<std::unique_ptr<RowwiseTransform>> FixedNorm(
-    const Source& source) {
-  RILL_ASSIGN_OR_RETURN(TensorDict state, source.SaveState());
-  // A collector with workers saves theirs below; there is one here.
-  if (const TensorDict* of_worker = state.FindDict("worker/0");
-      of_worker != nullptr) {
-    state = TensorDict(*of_worker);
+// Normalises as the VecNorm of the same place beside the source, of which
+// `states` are, and learns nothing.
+absl::Status AddFixedNorm(const TensorDict& states, Transforms* to) {
+  const TensorDict* const norm =
+      states.FindDict(absl::StrCat("transforms/", to->size(), "/state"));
+  if (norm == nullptr) {
+    return NotFound("MakeEvaluationEnv: transforms/", to->size(),
+                    "/state: got none, want a VecNorm's");
   }
-  for (int64_t i = 0;; ++i) {
-    const std::string key = absl::StrCat("env/transforms/", i);
-    RILL_ASSIGN_OR_RETURN(NonTensor name,
-                          state.GetNonTensor(absl::StrCat(key, "/name")));
-    if (name.json != "\"VecNorm\"") continue;
-    const TensorDict* norm = state.FindDict(absl::StrCat(key, "/state"));
-    if (norm == nullptr) {
-      return NotFound("FixedNorm: VecNorm: got no state");
-    }
-    RILL_ASSIGN_OR_RETURN(VecNormMoments moments,
-                          ReadVecNorm(*norm, "observation"));
-    RILL_ASSIGN_OR_RETURN(absl::Span<const double> loc,
-                          moments.loc.Flat<double>());
-    RILL_ASSIGN_OR_RETURN(absl::Span<const double> deviation,
-                          moments.scale.Flat<double>());
-    std::vector<double> scale;
-    for (double d : deviation) {
-      // As VecNorm divides: at least by eps.
-      scale.push_back(std::max(d, VecNorm::Options().eps));
-    }
-    return ObservationNorm::Create({.loc = {loc.begin(), loc.end()},
-                                    .scale = std::move(scale),
-                                    .standard_normal = true});
+  RILL_ASSIGN_OR_RETURN(VecNormMoments moments,
+                        ReadVecNorm(*norm, "observation"));
+  RILL_ASSIGN_OR_RETURN(absl::Span<const double> loc,
+                        moments.loc.Flat<double>());
+  RILL_ASSIGN_OR_RETURN(absl::Span<const double> deviation,
+                        moments.scale.Flat<double>());
+  std::vector<double> scale;
+  for (double d : deviation) {
+    // As VecNorm divides: at least by eps.
+    scale.push_back(std::max(d, VecNorm::Options().eps));
   }
+  return Add(ObservationNorm::Create({.loc = {loc.begin(), loc.end()},
+                                      .scale = std::move(scale),
+                                      .standard_normal = true}),
+             to);
 }
 
 // The collector's environment and transforms.
@@ -141,8 +132,15 @@ absl::StatusOr<WorkerParts> MakeParts(const Task& task, const Config& config) {
             &parts.transforms));
     RILL_RETURN_IF_ERROR(AddClip(&parts.transforms));
   }
-  // Sums rewards as they are: scaling comes in Round.
+  // Sums rewards as they are: scaling comes behind it.
   RILL_RETURN_IF_ERROR(Add(RewardSum::Create({}), &parts.transforms));
+  if (config.normalize_reward) {
+    RILL_RETURN_IF_ERROR(
+        Add(ReturnScaling::Create({.gamma = config.gamma}), &parts.transforms));
+    RILL_RETURN_IF_ERROR(
+        Add(RewardClipping::Create({.clamp_min = -10, .clamp_max = 10}),
+            &parts.transforms));
+  }
   return parts;
 }
 
@@ -163,9 +161,21 @@ class OtherPolicy final : public Policy {
   Policy* const policy_;
 };
 
-absl::StatusOr<std::unique_ptr<Source>> MakeSource(const Task& task,
-                                                   const Config& config,
-                                                   Policy* policy) {
+// The source of `pipeline`, and its statistics.
+template <typename Collector>
+absl::Status Take(absl::StatusOr<std::unique_ptr<Collector>> made,
+                  Pipeline* pipeline) {
+  RILL_RETURN_IF_ERROR(made.status());
+  pipeline->transform_states = [collector = made->get()] {
+    return collector->TransformStates();
+  };
+  pipeline->source = *std::move(made);
+  return absl::OkStatus();
+}
+
+absl::Status MakeSource(const Task& task, const Config& config,
+                        Pipeline* pipeline) {
+  Policy* const policy = pipeline->policy.get();
   const int64_t frames_per_batch = config.lanes * config.steps_per_round;
   const auto seed = static_cast<uint64_t>(config.seed);
   if (config.in_worker) {
@@ -178,7 +188,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeSource(const Task& task,
     };
     options.frames_per_batch = frames_per_batch;
     options.seed = seed;
-    return MultiSyncCollector::Create(std::move(options));
+    return Take(MultiSyncCollector::Create(std::move(options)), pipeline);
   }
   RILL_ASSIGN_OR_RETURN(WorkerParts parts, MakeParts(task, config));
   SyncCollector::Options options;
@@ -187,7 +197,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeSource(const Task& task,
   options.policy = policy;
   options.frames_per_batch = frames_per_batch;
   options.seed = seed;
-  return SyncCollector::Create(std::move(options));
+  return Take(SyncCollector::Create(std::move(options)), pipeline);
 }
 
 }  // namespace
@@ -212,24 +222,18 @@ absl::StatusOr<Pipeline> MakePipeline(const Task& task, const Config& config) {
       .seed = static_cast<uint64_t>(config.seed)});
   pipeline.policy = std::make_unique<PpoPolicy>(
       pipeline.learner.get(), static_cast<uint64_t>(config.seed));
-  RILL_ASSIGN_OR_RETURN(pipeline.source,
-                        MakeSource(task, config, pipeline.policy.get()));
-  if (config.normalize_reward) {
-    pipeline.scaler =
-        std::make_unique<ReturnScaler>(config.lanes, config.gamma);
-  }
+  RILL_RETURN_IF_ERROR(MakeSource(task, config, &pipeline));
   return pipeline;
 }
 
-absl::StatusOr<std::unique_ptr<Env>> MakeEvaluationEnv(const Task& task,
-                                                       const Config& config,
-                                                       const Source& source) {
+absl::StatusOr<std::unique_ptr<Env>> MakeEvaluationEnv(
+    const Task& task, const Config& config, const TensorDict& states) {
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Env> env,
                         task.make_env(config.evaluation_episodes, 0));
   Transforms transforms;
   RILL_RETURN_IF_ERROR(AddFirst(env->spec(), &transforms));
   if (config.normalize_observation) {
-    RILL_RETURN_IF_ERROR(Add(FixedNorm(source), &transforms));
+    RILL_RETURN_IF_ERROR(AddFixedNorm(states, &transforms));
     RILL_RETURN_IF_ERROR(AddClip(&transforms));
   }
   return TransformedEnv::Create(std::move(env), std::move(transforms));

@@ -2,6 +2,7 @@
 #ifndef RILL_EXAMPLES_PPO_PIPELINE_H_
 #define RILL_EXAMPLES_PPO_PIPELINE_H_
 
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -9,18 +10,18 @@
 #include "rill/examples/ppo/config.h"
 #include "rill/examples/ppo/learner/ppo_learner.h"
 #include "rill/examples/ppo/ppo_policy.h"
-#include "rill/examples/ppo/return_scaler.h"
 #include "rill/examples/ppo/task.h"
 #include "rill/flow/source.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill::ppo {
 
 // The parts of the run and how they are joined; start reading here.
 //
-//   task -> SyncCollector( DoubleToFloat, VecNorm, Clip, RewardSum )
-//    ^            |  batches [lanes, time]
-//    |            v
-//   PpoPolicy   Round( ReturnScaler, GAE )
+//   task -> SyncCollector( DoubleToFloat, VecNorm, Clip, RewardSum,
+//    ^            |         ReturnScaling, RewardClipping )
+//    |            v  batches [lanes, time]
+//   PpoPolicy   Round( GAE )
 //    ^            |  steps with advantages
 //    |            v
 //    +------- PpoLearner
@@ -28,9 +29,10 @@ namespace rill::ppo {
 // Thread-safety: thread-compatible.
 struct Pipeline {
   std::unique_ptr<PpoLearner> learner;
-  std::unique_ptr<PpoPolicy> policy;     // Acts with the learner.
-  std::unique_ptr<Source> source;        // Asks the policy.
-  std::unique_ptr<ReturnScaler> scaler;  // Null: rewards stay as they are.
+  std::unique_ptr<PpoPolicy> policy;  // Acts with the learner.
+  std::unique_ptr<Source> source;     // Asks the policy.
+  // The statistics of the source's transforms.
+  std::function<absl::StatusOr<TensorDict>()> transform_states;
 };
 
 // The configuration is valid (ValidateConfig). INVALID_ARGUMENT where the
@@ -38,10 +40,10 @@ struct Pipeline {
 absl::StatusOr<Pipeline> MakePipeline(const Task& task, const Config& config);
 
 // An environment of as many lanes as evaluation episodes, whose observations
-// are normalised as those that the source has seen up to now.
-absl::StatusOr<std::unique_ptr<Env>> MakeEvaluationEnv(const Task& task,
-                                                       const Config& config,
-                                                       const Source& source);
+// are normalised as those that the source has seen up to now: `states` are its
+// transform_states.
+absl::StatusOr<std::unique_ptr<Env>> MakeEvaluationEnv(
+    const Task& task, const Config& config, const TensorDict& states);
 
 }  // namespace rill::ppo
 

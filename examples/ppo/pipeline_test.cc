@@ -24,6 +24,7 @@ namespace rill::ppo {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAreArray;
 using ::testing::Ge;
 using ::testing::IsSupersetOf;
 using ::testing::Le;
@@ -49,7 +50,6 @@ Config Normalising() {
 TEST(PipelineTest, BatchesHoldWhatTheLearnerReads) {
   RILL_ASSERT_OK_AND_ASSIGN(Pipeline pipeline,
                             MakePipeline(PendulumTask(), Normalising()));
-  EXPECT_NE(pipeline.scaler, nullptr);
   EXPECT_THAT(pipeline.source->spec().LeafKeys(),
               IsSupersetOf({"observation", "action", "drawn_action", "log_prob",
                             "state_value", "policy_version", "next/reward",
@@ -79,14 +79,14 @@ TEST(PipelineTest, EvaluationSeesObservationsNormalisedAsTheCollectors) {
   RILL_ASSERT_OK_AND_ASSIGN(Pipeline pipeline,
                             MakePipeline(PendulumTask(), config));
   RILL_ASSERT_OK(pipeline.source->Next().status());
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, pipeline.source->SaveState());
-  const TensorDict* norm = state.FindDict("env/transforms/0/state");
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict states,
+                            pipeline.transform_states());
+  const TensorDict* norm = states.FindDict("transforms/0/state");
   ASSERT_NE(norm, nullptr);
   RILL_ASSERT_OK_AND_ASSIGN(VecNormMoments moments,
                             ReadVecNorm(*norm, "observation"));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      std::unique_ptr<Env> env,
-      MakeEvaluationEnv(PendulumTask(), config, *pipeline.source));
+  RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Env> env,
+                            MakeEvaluationEnv(PendulumTask(), config, states));
   RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Env> plain,
                             MakePendulum({.lanes = 5}));
   for (Env* each : {env.get(), plain.get()}) {
@@ -106,15 +106,44 @@ TEST(PipelineTest, EvaluationSeesObservationsNormalisedAsTheCollectors) {
   }
 }
 
+// Behind the sums of an episode's rewards, which stay as they are.
+TEST(PipelineTest, RewardsAreDividedByTheDeviationOfTheReturn) {
+  for (const bool in_worker : {false, true}) {
+    Config config = Normalising();
+    config.in_worker = in_worker;
+    Config plain = config;
+    plain.normalize_reward = false;
+    RILL_ASSERT_OK_AND_ASSIGN(Pipeline scaled,
+                              MakePipeline(PendulumTask(), config));
+    RILL_ASSERT_OK_AND_ASSIGN(Pipeline raw,
+                              MakePipeline(PendulumTask(), plain));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, scaled.source->Next());
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, raw.source->Next());
+    EXPECT_THAT(*got.Flat<float>("next/episode_reward"),
+                ElementsAreArray(*want.Flat<float>("next/episode_reward")));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict states,
+                              scaled.transform_states());
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const VecNormMoments moments,
+        ReadVecNorm(*states.FindDict("transforms/3/state"), "returns"));
+    EXPECT_EQ(moments.count, 4 * 256);
+    // By what all steps say; lane 3's last step knew nearly that.
+    const float last = (*want.Flat<float>("next/reward"))[4 * 256 - 1];
+    EXPECT_NEAR((*got.Flat<float>("next/reward"))[4 * 256 - 1],
+                last / moments.scale.data<double>()[0], 1e-4);
+  }
+}
+
 TEST(PipelineTest, WithoutNormalisationEvaluationSeesTheEnvironmentsOwn) {
   Config config = Normalising();
   config.normalize_observation = config.normalize_reward = false;
   RILL_ASSERT_OK_AND_ASSIGN(Pipeline pipeline,
                             MakePipeline(PendulumTask(), config));
-  EXPECT_EQ(pipeline.scaler, nullptr);
-  RILL_ASSERT_OK_AND_ASSIGN(
-      std::unique_ptr<Env> env,
-      MakeEvaluationEnv(PendulumTask(), config, *pipeline.source));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict states,
+                            pipeline.transform_states());
+  EXPECT_TRUE(states.empty());
+  RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Env> env,
+                            MakeEvaluationEnv(PendulumTask(), config, states));
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(5, 1)));
   RILL_ASSERT_OK_AND_ASSIGN(absl::Span<const float> seen,
                             env->step().Flat<float>("observation"));

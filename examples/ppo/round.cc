@@ -55,16 +55,6 @@ absl::Status Round::FillAdvantages(const TensorDict& batch,
   RILL_ASSIGN_OR_RETURN(steps.value, batch.Get("state_value"));
   RILL_ASSIGN_OR_RETURN(steps.done, batch.Get("next/done"));
   RILL_ASSIGN_OR_RETURN(steps.terminated, batch.Get("next/terminated"));
-  if (options.scaler != nullptr) {
-    RILL_ASSIGN_OR_RETURN(absl::Span<const float> reward,
-                          steps.reward.Flat<float>());
-    RILL_ASSIGN_OR_RETURN(absl::Span<const bool> done, steps.done.Flat<bool>());
-    RILL_ASSIGN_OR_RETURN(absl::Span<float> scaled, reward_.Flat<float>());
-    // Into memory of its own: the batch is the collector's, and is written
-    // again.
-    options.scaler->Scale(reward, done, scaled);
-    steps.reward = reward_;
-  }
   RILL_RETURN_IF_ERROR(
       GaeAdvantage(steps, options.gamma, options.gae_lambda, &advantages_));
   RILL_ASSIGN_OR_RETURN(batch_.advantage, advantages_.advantage.Flat<float>());
@@ -93,7 +83,6 @@ absl::Status Round::Fill(const TensorDict& batch, const Options& options,
   // The same in every round but the first.
   if (!(next_value_.shape() == shape)) {
     RILL_ASSIGN_OR_RETURN(next_value_, Tensor::Zeros(DType::kFloat32, shape));
-    RILL_ASSIGN_OR_RETURN(reward_, Tensor::Zeros(DType::kFloat32, shape));
   }
   RILL_ASSIGN_OR_RETURN(batch_.observation, batch.Flat<float>("observation"));
   RILL_ASSIGN_OR_RETURN(batch_.log_prob, batch.Flat<float>("log_prob"));

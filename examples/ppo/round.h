@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "rill/estimators/value_estimates.h"
 #include "rill/examples/ppo/learner/actor_critic.h"
-#include "rill/examples/ppo/return_scaler.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 
@@ -25,7 +24,6 @@ class Round {
   struct Options {
     double gamma = 0.99;
     double gae_lambda = 0.95;
-    ReturnScaler* scaler = nullptr;  // Null: rewards stay. Not owned.
   };
 
   // Reads a collector's batch [lanes, time] with PpoPolicy's outputs; the
@@ -45,7 +43,7 @@ class Round {
   absl::Status FillActions(const TensorDict& batch, const ActionKind& kind);
 
   PpoBatch<float> batch_;
-  Tensor reward_, next_value_;  // [lanes, time, 1]
+  Tensor next_value_;  // [lanes, time, 1]
   Advantages advantages_;
   std::vector<float> action_;
   // Steps whose successor is not in the batch.

@@ -14,7 +14,6 @@
 #include "rill/base/rng.h"
 #include "rill/examples/ppo/learner/action_head.h"
 #include "rill/examples/ppo/learner/actor_critic.h"
-#include "rill/examples/ppo/return_scaler.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
@@ -106,21 +105,6 @@ TEST(RoundTest, AdvantagesBootstrapFromTheTrueLastObservation) {
   EXPECT_FLOAT_EQ(made.observation[5], 0.5f);
 }
 
-TEST(RoundTest, ScaledRewardsLeaveTheBatchAsItWas) {
-  ActorCritic<float> networks = Networks();
-  const Steps steps;
-  const TensorDict batch = Batch(steps, networks);
-  Round plain, scaled;
-  ReturnScaler scaler(kLanes, kGamma);
-  RILL_ASSERT_OK(plain.Fill(batch, {}, &networks));
-  const std::vector<float> before(plain.batch().advantage.begin(),
-                                  plain.batch().advantage.end());
-  RILL_ASSERT_OK(scaled.Fill(batch, {.scaler = &scaler}, &networks));
-  EXPECT_NE(scaled.batch().advantage[0], before[0]);
-  EXPECT_THAT(batch.Flat<float>("next/reward"),
-              IsOkAndHolds(ElementsAre(1, 2, 3, 4, 5, 6)));
-}
-
 TEST(RoundTest, ABatchWithoutThePolicysOutputsIsRefused) {
   ActorCritic<float> networks = Networks();
   TensorDict batch = Batch({}, networks);
@@ -129,52 +113,6 @@ TEST(RoundTest, ABatchWithoutThePolicysOutputsIsRefused) {
   Round round;
   EXPECT_THAT(round.Fill(other, {}, &networks),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("log_prob")));
-}
-
-// Gymnasium's NormalizeReward, one number at a time: one lane.
-TEST(ReturnScalerTest, AgreesWithGymnasiumsFormula) {
-  const std::vector<float> reward = {1, -2, 3, 0.5, 100, 1};
-  const bool done[] = {false, false, true, false, false, false};
-  ReturnScaler scaler(1, kGamma);
-  std::vector<float> scaled(6);
-  // In two calls: what is learned is kept.
-  scaler.Scale(absl::MakeConstSpan(reward).first(4),
-               absl::MakeConstSpan(done).first(4),
-               absl::MakeSpan(scaled).first(4));
-  scaler.Scale(absl::MakeConstSpan(reward).subspan(4),
-               absl::MakeConstSpan(done).subspan(4),
-               absl::MakeSpan(scaled).subspan(4));
-  double total = 0, count = 1e-4, mean = 0, variance = 1;
-  for (int i = 0; i < 6; ++i) {
-    total = total * kGamma + reward[i];
-    const double delta = total - mean, all = count + 1;
-    const double m2 = variance * count + delta * delta * count / all;
-    mean += delta / all;
-    variance = m2 / all;
-    count = all;
-    const double expected =
-        std::min(10.0, reward[i] / std::sqrt(variance + 1e-8));
-    EXPECT_NEAR(scaled[i], expected, 1e-5) << i;
-    if (done[i]) total = 0;
-  }
-  EXPECT_NEAR(scaler.deviation(), std::sqrt(variance), 1e-6);
-}
-
-TEST(ReturnScalerTest, RewardsAreClippedToTen) {
-  ReturnScaler scaler(1, kGamma);
-  const std::vector<float> zeros(100, 0.f);
-  const std::array<bool, 100> going = {};
-  std::vector<float> scaled(100);
-  scaler.Scale(zeros, going, absl::MakeSpan(scaled));
-  const auto scale_one = [&](float reward) {
-    float one = 0;
-    scaler.Scale(absl::MakeConstSpan(&reward, 1),
-                 absl::MakeConstSpan(going).first(1), absl::MakeSpan(&one, 1));
-    return one;
-  };
-  EXPECT_EQ(scale_one(1000), 10);
-  for (int i = 0; i < 1000; ++i) scale_one(0);
-  EXPECT_EQ(scale_one(-1e6f), -10);
 }
 
 }  // namespace

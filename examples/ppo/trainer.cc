@@ -136,11 +136,9 @@ absl::Status Trainer::DoRound() {
   {
     PhaseTimer timer(*options_.clock, &result_.times.advantages);
     RILL_RETURN_IF_ERROR(CountEpisodes(batch, result_.steps));
-    RILL_RETURN_IF_ERROR(round_.Fill(batch,
-                                     {.gamma = config.gamma,
-                                      .gae_lambda = config.gae_lambda,
-                                      .scaler = pipeline_.scaler.get()},
-                                     &pipeline_.learner->networks()));
+    RILL_RETURN_IF_ERROR(round_.Fill(
+        batch, {.gamma = config.gamma, .gae_lambda = config.gae_lambda},
+        &pipeline_.learner->networks()));
   }
   // Until the end of the function; the one above ends with its block.
   PhaseTimer timer(*options_.clock, &result_.times.learn);
@@ -213,10 +211,10 @@ absl::Status Trainer::AddRow() {
 absl::Status Trainer::Evaluate() {
   PhaseTimer timer(*options_.clock, &result_.times.evaluate);
   const Config& config = options_.config;
-  RILL_ASSIGN_OR_RETURN(
-      std::unique_ptr<Env> env,
-      // Made now: its normalisation is that of all the run has seen.
-      MakeEvaluationEnv(options_.task, config, *pipeline_.source));
+  // Taken now: the normalisation is that of all the run has seen.
+  RILL_ASSIGN_OR_RETURN(const TensorDict states, pipeline_.transform_states());
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Env> env,
+                        MakeEvaluationEnv(options_.task, config, states));
   // Episodes that the run has not seen.
   const uint64_t seed =
       Rng(static_cast<uint64_t>(config.seed), RngStream::kUser).Bits64(0, 0);

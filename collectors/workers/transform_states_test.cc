@@ -144,7 +144,8 @@ Tensor StateOf(std::vector<double> numbers) {
 struct Rows {
   void Add(const TensorDict& batch) {
     observations.Add(batch);
-    for (const int64_t steps : *batch.Flat<int64_t>("next/step_count")) {
+    const auto counts = *batch.Flat<int64_t>("next/step_count");
+    for (const int64_t steps : counts) {
       double value = 0;
       for (int64_t i = 0; i < steps; ++i) value = value * kGamma + 1;
       returns.push_back(value);
@@ -290,7 +291,8 @@ void ExpectScaled(const TensorDict& batch, const TensorDict& states) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const VecNormMoments moments,
       ReadVecNorm(*states.FindDict(kReturnState), "returns"));
-  for (const float reward : *batch.Flat<float>("next/reward")) {
+  const auto rewards = *batch.Flat<float>("next/reward");
+  for (const float reward : rewards) {
     EXPECT_NEAR(reward, 1 / moments.scale.data<double>()[0], 1e-3);
   }
 }

@@ -368,6 +368,7 @@ void SyncCollector::ResetAll() {
 
 absl::Status SyncCollector::DropBatch() {
   ResetAll();
+  if (!loop_->env->has_statistics()) return absl::OkStatus();
   return loop_->env->LoadStatistics(loop_->statistics);
 }
 
@@ -377,7 +378,9 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
                       " frames collected, total_frames = ",
                       options_.total_frames, "; raise it to go on");
   }
-  RILL_ASSIGN_OR_RETURN(loop_->statistics, loop_->env->Statistics());
+  if (loop_->env->has_statistics()) {
+    RILL_ASSIGN_OR_RETURN(loop_->statistics, loop_->env->Statistics());
+  }
   loop_->mark = Clock::System().Now();
   // Also after an error, and before the first batch.
   loop_->reset_all = loop_->reset_all || options_.reset_at_each_batch;

@@ -118,6 +118,7 @@ TransformedEnv::TransformedEnv(std::unique_ptr<Env> env, Transforms transforms,
       lanes_found_(done_.size(), 0),
       states_(std::move(states)) {
   for (size_t i = 0; i < transforms_.size(); ++i) {
+    has_statistics_ |= !steps_.statistics[i].empty();
     states_[i].ForEachLeaf([&](absl::string_view key, const Tensor&) {
       state_leaves_.push_back({i, std::string(key)});
     });

@@ -75,6 +75,8 @@ class TransformedEnv final : public Env {
   absl::StatusOr<TensorDict> SaveTransforms() const;
   absl::Status LoadTransforms(const TensorDict& state);
 
+  // Whether a transform has any; without, the next two have nothing to do.
+  bool has_statistics() const { return has_statistics_; }
   // The statistics of the transforms that have some (StepPlan::statistics):
   // `transforms/<i>/name`, and `transforms/<i>/state` as in a saved state,
   // without what belongs to lanes. The tensors are shared: transforms write new
@@ -110,6 +112,7 @@ class TransformedEnv final : public Env {
   const std::unique_ptr<Env> env_;
   const Transforms transforms_;
   const Steps steps_;
+  bool has_statistics_ = false;
   std::vector<uint8_t> done_;         // Lanes that are done and not reset.
   std::vector<uint8_t> mask_;         // Lanes of which something was reset.
   std::vector<int64_t> lanes_found_;  // Room for the result of FindLanes.

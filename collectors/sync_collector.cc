@@ -367,6 +367,8 @@ void SyncCollector::ResetAll() {
 }
 
 absl::Status SyncCollector::DropBatch() {
+  // Empties the recorder: the next batch stages rows from its own beginning.
+  loop_->recorder.Flush();
   ResetAll();
   if (!loop_->env->has_statistics()) return absl::OkStatus();
   return loop_->env->LoadStatistics(loop_->statistics);
@@ -398,8 +400,6 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
       if (t + 1 < loop_->steps && IsInterrupted()) loop_->steps = t + 1;
       continue;
     }
-    // Empties the recorder: the next batch stages rows from its own beginning.
-    loop_->recorder.Flush();
     RILL_RETURN_IF_ERROR(DropBatch());
     RILL_RETURN_IF_ERROR(status)
         << "SyncCollector::Next: step " << t << " of a batch of " << loop_->time

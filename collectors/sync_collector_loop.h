@@ -48,7 +48,6 @@ struct SyncCollector::Loop {
   // With set_truncated: the batch's next/truncated and next/done, where the
   // host records.
   std::vector<absl::Span<bool>> ends;
-  TensorDict statistics;       // Of the transforms, before the batch at hand.
   int64_t newest_version = 0;  // Of the batch.
   int64_t sequence = 0;        // The newest number of a batch.
   bool is_refused = false;     // The batch waits to be offered again.
@@ -60,7 +59,8 @@ struct SyncCollector::Loop {
   std::vector<int64_t> step_versions;     // By time step of the batch.
   std::vector<int64_t> trajectory_since;  // By lane, the first step without.
   int64_t next_trajectory = 0;
-  absl::Time mark;  // Where the time of the next part of a step begins.
+  absl::Time mark;        // Where the time of the next part of a step begins.
+  TensorDict statistics;  // Of the transforms, before the batch at hand.
 };
 
 }  // namespace rill

@@ -112,7 +112,6 @@ class TransformedEnv final : public Env {
   const std::unique_ptr<Env> env_;
   const Transforms transforms_;
   const Steps steps_;
-  bool has_statistics_ = false;
   std::vector<uint8_t> done_;         // Lanes that are done and not reset.
   std::vector<uint8_t> mask_;         // Lanes of which something was reset.
   std::vector<int64_t> lanes_found_;  // Room for the result of FindLanes.
@@ -120,6 +119,7 @@ class TransformedEnv final : public Env {
 
   std::vector<TensorDict> states_;       // Of each transform.
   std::vector<StateLeaf> state_leaves_;  // A walk over states would build keys.
+  bool has_statistics_ = false;
 };
 
 }  // namespace rill

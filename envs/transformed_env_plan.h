@@ -51,7 +51,6 @@ struct TransformedSteps {
   std::vector<Buffer> buffers;
   std::vector<std::vector<size_t>> used;       // Buffers of each transform.
   std::vector<std::vector<BoundLeaf>> leaves;  // The same, resolved.
-  std::vector<std::vector<std::string>> statistics;  // StepPlan::statistics.
   std::vector<Copies> copies;       // Before the calls of each transform.
   std::vector<RowCopy> carried;     // From next to the kept leaves of the root.
   std::vector<RowCopy> shown;       // From these to those that the caller sees.
@@ -60,6 +59,7 @@ struct TransformedSteps {
 
   EnvSpec spec;  // Behind the last transform.
   TensorDict step;
+  std::vector<std::vector<std::string>> statistics;  // StepPlan::statistics.
 };
 
 // INVALID_ARGUMENT, starting with `caller`, names the transform that does not

@@ -221,6 +221,21 @@ TEST(ReplayBufferCutTest, WhatHasEndedStaysAsItIs) {
   EXPECT_THAT(Flags(*subject.storage, "next/done"), ElementsAre(3, 13));
 }
 
+TEST(ReplayBufferCutTest, RowsWithoutDoneAreCutAndEndByItsParts) {
+  const std::vector<std::string> parts = {"next/terminated", "next/truncated"};
+  for (const auto make : {NStep, Slices, Sequences}) {
+    Subject subject(make());
+    TensorDict batch = Open(parts);
+    batch.Find("next/terminated")->data<bool>()[kSteps - 1] = true;
+    RILL_ASSERT_OK(subject.buffer->Write(batch, {}));
+    RILL_ASSERT_OK(subject.buffer->Cut(0, {.first = 0, .count = kLanes}));
+    RILL_ASSERT_OK(subject.buffer->Write(Open(parts), {}));
+    EXPECT_THAT(Flags(*subject.storage, "next/truncated"), ElementsAre(13));
+    EXPECT_THAT(Flags(*subject.storage, "next/terminated"), ElementsAre(3));
+    EXPECT_THAT(CountSpans(*subject.buffer), ElementsAre(0, 0));
+  }
+}
+
 TEST(ReplayBufferCutTest, AnOpenedBufferKeepsTheCut) {
   Subject subject(Slices());
   RILL_ASSERT_OK(subject.buffer->Write(Open(), {}));

@@ -5,15 +5,20 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sample_units.h"
+#include "rill/replay/stored_trajectory.h"
 #include "rill/samplers/composed_sampler.h"
+#include "rill/samplers/sample_unit.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/slice_sampler.h"
 #include "rill/samplers/uniform_selector.h"
@@ -156,6 +161,232 @@ TEST(StoredTrajectoriesTest, S8_OnlyTruncationsAreStored) {
   EXPECT_THAT(
       StartsOf(rows, 3, {.ends = {"next/terminated", "next/truncated"}}),
       ElementsAre(0, 3));
+}
+
+// Rows of one lane, each with its number as "step", with some of the flags and
+// ids stored. What ends trajectories is known beside them.
+struct Told {
+  bool done = false;
+  bool terminated = false;
+  bool truncated = false;
+  bool ids = false;
+
+  std::string ToString() const {
+    return absl::StrCat("done ", done, ", terminated ", terminated,
+                        ", truncated ", truncated, ", ids ", ids);
+  }
+};
+
+class ToldRows {
+ public:
+  ToldRows(uint64_t seed, const Told& told) : rng_(seed), told_(told) {}
+
+  // The next `count` rows; some of them end their trajectory, in a way that is
+  // stored.
+  TensorDict Next(int64_t count) {
+    std::vector<int64_t> steps, ids;
+    std::vector<float> numbers;
+    std::vector<bool> done, terminated, truncated;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t step = static_cast<int64_t>(trajectory_.size());
+      const Rng::Block bits = rng_.Bits(0, static_cast<uint32_t>(step));
+      const bool tells_both = told_.done || told_.ids;
+      const bool may_terminate = tells_both || told_.terminated;
+      const bool may_truncate = tells_both || told_.truncated;
+      const bool is_end = bits[0] % 4 == 0;
+      const bool terminates =
+          is_end && may_terminate && (!may_truncate || bits[1] % 2 == 0);
+      steps.push_back(step);
+      numbers.push_back(static_cast<float>(step));
+      ids.push_back(open_);
+      done.push_back(is_end);
+      terminated.push_back(terminates);
+      truncated.push_back(is_end && !terminates);
+      trajectory_.push_back(open_);
+      if (is_end) ++open_;
+    }
+    TensorDict rows({count});
+    RILL_EXPECT_OK(rows.Set("step", Column(steps)));
+    RILL_EXPECT_OK(rows.Set("observation", Column(numbers)));
+    RILL_EXPECT_OK(rows.Set("next/reward", Column(numbers)));
+    RILL_EXPECT_OK(rows.Set("next/achieved_goal", Column(numbers)));
+    RILL_EXPECT_OK(rows.Set(
+        "desired_goal",
+        Column(std::vector<float>(static_cast<size_t>(count), -1.0f))));
+    if (told_.done) {
+      RILL_EXPECT_OK(rows.Set("next/done", Column(done)));
+    }
+    if (told_.terminated) {
+      RILL_EXPECT_OK(rows.Set("next/terminated", Column(terminated)));
+    }
+    if (told_.truncated) {
+      RILL_EXPECT_OK(rows.Set("next/truncated", Column(truncated)));
+    }
+    if (told_.ids) {
+      RILL_EXPECT_OK(rows.Set("collector/traj_ids", Column(ids)));
+    }
+    return rows;
+  }
+
+  int64_t size() const { return static_cast<int64_t>(trajectory_.size()); }
+  int64_t TrajectoryOf(int64_t step) const {
+    return trajectory_[static_cast<size_t>(step)];
+  }
+  // The step `by` behind, or before where it is negative, or the last of that
+  // way that is stored and of the trajectory.
+  int64_t Near(int64_t step, int64_t by, int64_t oldest) const {
+    const int64_t one = by < 0 ? -1 : 1;
+    for (; by != 0; by -= one) {
+      const int64_t next = step + one;
+      if (next < oldest || next >= size() ||
+          TrajectoryOf(next) != TrajectoryOf(step)) {
+        break;
+      }
+      step = next;
+    }
+    return step;
+  }
+
+ private:
+  const Rng rng_;
+  const Told told_;
+  std::vector<int64_t> trajectory_;  // Of each step.
+  int64_t open_ = 0;
+};
+
+constexpr int64_t kToldSlots = 24;
+
+void ExpectOneTrajectory(const TensorDict& batch, const ToldRows& rows) {
+  const auto steps = Values<int64_t>(batch, "step");
+  ASSERT_FALSE(steps.empty());
+  for (const int64_t step : steps) {
+    EXPECT_EQ(rows.TrajectoryOf(step), rows.TrajectoryOf(steps[0]));
+  }
+}
+
+void ExpectWindow(const TensorDict& batch, const ToldRows& rows) {
+  const int64_t step = Values<int64_t>(batch, "step")[0];
+  const int64_t last = rows.Near(step, 2, rows.size() - kToldSlots);
+  float sum = 0;
+  for (int64_t i = step; i <= last; ++i) sum += static_cast<float>(i);
+  EXPECT_THAT(Values<float>(batch, "next/reward"), ElementsAre(sum));
+  EXPECT_THAT(Values<int64_t>(batch, "steps_to_next_obs"),
+              ElementsAre(last - step + 1));
+}
+
+void ExpectStack(const TensorDict& batch, const ToldRows& rows) {
+  const int64_t step = Values<int64_t>(batch, "step")[0];
+  std::vector<float> frames;
+  for (const int64_t by : {-2, -1, 0}) {
+    frames.push_back(static_cast<float>(
+        rows.Near(step, by, rows.size() - kToldSlots)));
+  }
+  EXPECT_THAT(Values<float>(batch, "observation"), ElementsAreArray(frames));
+}
+
+void ExpectGoal(const TensorDict& batch, const ToldRows& rows) {
+  const int64_t step = Values<int64_t>(batch, "step")[0];
+  const auto goal =
+      static_cast<int64_t>(Values<float>(batch, "desired_goal")[0]);
+  ASSERT_GE(goal, step);
+  EXPECT_EQ(rows.TrajectoryOf(goal), rows.TrajectoryOf(step));
+}
+
+absl::StatusOr<Tensor> Reached(const Tensor& achieved, const Tensor&) {
+  return Tensor::Zeros(DType::kFloat32, achieved.shape());
+}
+
+// One item of each kind, and the oracle of a batch that holds one.
+struct ToldUnit {
+  const char* name;
+  absl::StatusOr<SampleUnit> (*make)();
+  int64_t rows;  // Of an item, as batch sizes count.
+  void (*expect)(const TensorDict& batch, const ToldRows& rows);
+};
+
+const ToldUnit kToldUnits[] = {
+    {"slices", [] { return MakeSlices({.slices = {.length = 2}}); }, 2,
+     ExpectOneTrajectory},
+    {"loose slices",
+     [] { return MakeSlices({.slices = {.length = 4, .is_strict = false}}); },
+     4, ExpectOneTrajectory},
+    {"sequences",
+     [] {
+       return MakeSequences({.sequences = {.length = 3, .burn_in = 2}});
+     },
+     5, ExpectOneTrajectory},
+    {"trajectories", [] { return MakeTrajectories({}); }, 1,
+     ExpectOneTrajectory},
+    {"n steps",
+     [] {
+       return MakeTransitions(
+           {.n_step = NStepReturns::Options{.num_steps = 3, .gamma = 1}});
+     },
+     1, ExpectWindow},
+    {"frames",
+     [] {
+       return MakeTransitions(
+           {.frames = StackFrames::Options{.num_frames = 3,
+                                           .keys = {"observation"}}});
+     },
+     1, ExpectStack},
+    {"hindsight",
+     [] {
+       return MakeHindsight({.goals = {.strategy = HindsightStrategy::kFuture,
+                                       .ratio = 1},
+                             .relabel = {.reward = Reached}});
+     },
+     1, ExpectGoal},
+};
+
+// Whatever of flags and ids is stored, no unit goes over an end.
+TEST(StoredTrajectoriesTest, NoUnitCrossesEndsWhateverOfThemIsStored) {
+  for (uint32_t stored = 1; stored < 16; ++stored) {
+    const Told told = {.done = (stored & 1) != 0,
+                       .terminated = (stored & 2) != 0,
+                       .truncated = (stored & 4) != 0,
+                       .ids = (stored & 8) != 0};
+    for (const ToldUnit& unit : kToldUnits) {
+      SCOPED_TRACE(absl::StrCat(unit.name, ": ", told.ToString()));
+      auto made = unit.make();
+      RILL_ASSERT_OK(made);
+      const auto buffer = Make(
+          {.sampler = Over(*std::move(made)), .batch_size = unit.rows},
+          {.capacity = kToldSlots});
+      ToldRows rows(stored, told);
+      const Rng rng(/*seed=*/stored);
+      for (uint32_t write = 0; write < 12 || rows.size() < 30; ++write) {
+        const int64_t count = 1 + rng.Bits(1, write)[0] % 9;
+        RILL_ASSERT_OK(buffer->Extend(rows.Next(count)));
+      }
+      for (int draw = 0; draw < 60; ++draw) {
+        RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+        unit.expect(batch, rows);
+        if (HasFailure()) return;
+      }
+      int64_t next = rows.size() - kToldSlots;
+      RILL_ASSERT_OK(buffer->Iterate({}, [&](const StoredTrajectory& found) {
+        const auto steps = Values<int64_t>(found.rows, "step");
+        EXPECT_EQ(steps.front(), next);
+        next = rows.Near(next, kToldSlots, 0) + 1;
+        EXPECT_EQ(steps.back(), next - 1);
+        return true;
+      }));
+      EXPECT_EQ(next, rows.size());
+    }
+  }
+}
+
+// Ids alone were asked for.
+TEST(StoredTrajectoriesTest, WithoutEndKeysPartsOfDoneDoNotCount) {
+  TensorDict rows({6});
+  RILL_ASSERT_OK(
+      rows.Set("collector/traj_ids", Column<int64_t>({0, 0, 0, 0, 0, 0})));
+  RILL_ASSERT_OK(
+      rows.Set("next/terminated",
+               Column<bool>({false, false, true, false, false, false})));
+  EXPECT_THAT(StartsOf(rows, 3), ElementsAre(0, 3));
+  EXPECT_THAT(StartsOf(rows, 3, {.ends = {}}), ElementsAre(0, 1, 2, 3));
 }
 
 TEST(StoredTrajectoriesTest, S11_BuffersOfOneStorageSeeWritesInPlace) {

@@ -18,6 +18,7 @@ namespace {
 
 constexpr absl::string_view kCaller = "ReplayBuffer::Cut";
 constexpr absl::string_view kTruncatedKey = "next/truncated";
+constexpr absl::string_view kTerminatedKey = "next/terminated";
 constexpr absl::string_view kDoneKey = "next/done";
 
 bool HasFlag(const TensorDictSpec& spec, absl::string_view key) {
@@ -89,8 +90,13 @@ absl::StatusOr<TrajectoryCut> TrajectoryCut::Plan(const RowReader& storage,
         "was cut; write \"",
         kTruncatedKey, "\" too");
   }
-  std::vector<std::string> keys = {std::string(kTruncatedKey)};
-  if (HasFlag(spec, kDoneKey)) keys.emplace_back(kDoneKey);
+  std::vector<std::string> cut_keys = {std::string(kTruncatedKey)};
+  if (HasFlag(spec, kDoneKey)) cut_keys.emplace_back(kDoneKey);
+  // Rows without done end where a part of it is set.
+  std::vector<std::string> keys = cut_keys;
+  if (keys.size() == 1 && HasFlag(spec, kTerminatedKey)) {
+    keys.emplace_back(kTerminatedKey);
+  }
   TensorDict flags;
   absl::Status read = storage.ReadLeaves(newest, keys, &flags);
   if (absl::IsOutOfRange(read)) {
@@ -111,7 +117,7 @@ absl::StatusOr<TrajectoryCut> TrajectoryCut::Plan(const RowReader& storage,
   }
   const Shape n = {static_cast<int64_t>(cut.slots.size())};
   cut.rows = TensorDict(n);
-  for (const std::string& key : keys) {
+  for (const std::string& key : cut_keys) {
     RILL_ASSIGN_OR_RETURN(
         Tensor set,
         Tensor::Empty(DType::kBool, n.Concat(spec.Find(key)->shape)));

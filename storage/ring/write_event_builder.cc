@@ -8,7 +8,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/tensors/dtype.h"
@@ -36,6 +39,16 @@ absl::StatusOr<std::optional<size_t>> FindLeaf(const TensorDictSpec& spec,
   return std::optional<size_t>();
 }
 
+// The leaves that say what `key` would: of a "<group>/done" that rows do not
+// have, its parts beside it.
+std::vector<std::string> PartsOf(absl::string_view key) {
+  if (!absl::ConsumeSuffix(&key, "done") ||
+      !(key.empty() || absl::EndsWith(key, "/"))) {
+    return {};
+  }
+  return {absl::StrCat(key, "terminated"), absl::StrCat(key, "truncated")};
+}
+
 // Calls fn(i, value) for every row, lane after lane.
 template <typename T, typename Fn>
 void ForEachValue(const Tensor& tensor, const BatchRows& rows, Fn fn) {
@@ -58,10 +71,18 @@ void ForEachValue(const Tensor& tensor, const BatchRows& rows, Fn fn) {
 absl::StatusOr<EventLeaves> EventLeaves::Find(const TensorDictSpec& spec,
                                               const EventKeys& keys) {
   EventLeaves leaves;
-  for (const std::string& key : keys.ends) {
+  const auto add_end = [&](const std::string& key) -> absl::StatusOr<bool> {
     RILL_ASSIGN_OR_RETURN(const std::optional<size_t> leaf,
                           FindLeaf(spec, key, "ends", DType::kBool));
     if (leaf.has_value()) leaves.ends.push_back(*leaf);
+    return leaf.has_value();
+  };
+  for (const std::string& key : keys.ends) {
+    RILL_ASSIGN_OR_RETURN(const bool is_stored, add_end(key));
+    if (is_stored) continue;
+    for (const std::string& part : PartsOf(key)) {
+      RILL_RETURN_IF_ERROR(add_end(part).status());
+    }
   }
   for (const std::string& key : keys.trajectories) {
     RILL_ASSIGN_OR_RETURN(leaves.trajectory,

@@ -38,7 +38,7 @@ commit "1.2.3"
 
 tools/release "$work/one" >"$work/said"
 grep -q "$(sha256sum "$work/one/rill-1.2.3.tar.gz" | cut -d' ' -f1)" "$work/said" || die "another checksum: $(cat "$work/said")"
-tar -tzf "$work/one/rill-1.2.3.tar.gz" | grep -qx "rill-1.2.3/MODULE.bazel" || die "MODULE.bazel is not in the archive"
+tar -tzf "$work/one/rill-1.2.3.tar.gz" | grep -x "rill-1.2.3/MODULE.bazel" >/dev/null || die "MODULE.bazel is not in the archive"
 # Elsewhere, later, with other rights and another time zone.
 git clone -q . "$work/clone"
 (

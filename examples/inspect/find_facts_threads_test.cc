@@ -34,7 +34,8 @@ TEST(FindFactsThreadsTest, BesideAWriterEpisodesAreWholeOnesOrNone) {
     }
   });
   int64_t complete = 0;
-  for (int round = 0; round < 50; ++round) {
+  // On a busy machine the writer may overwrite every episode of each round.
+  for (int round = 0; round < 50 || (complete == 0 && round < 5000); ++round) {
     absl::StatusOr<Saved> saved = OpenSaved(path);
     RILL_EXPECT_OK(saved.status());
     if (!saved.ok()) break;

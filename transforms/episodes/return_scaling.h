@@ -41,7 +41,8 @@ namespace rill {
 // Cost: two passes over the lanes; no allocation once states come and go.
 //
 // Example (ReturnScalingTest.Example runs it):
-//   RILL_ASSIGN_OR_RETURN(auto scaling, ReturnScaling::Create({.gamma = 0.99}));
+//   RILL_ASSIGN_OR_RETURN(auto scaling,
+//                         ReturnScaling::Create({.gamma = 0.99}));
 struct ReturnScaling {
   struct Options {
     std::string reward_key = "reward";  // Below next.

@@ -114,12 +114,14 @@ class MemmapReader final : public RequestReader<RowReader> {
   absl::Status ReadRows(absl::Span<const Slot> slots,
                         const ReadRequest& request) const override;
 
-  // The record as it is now, or as it was last where the writer is too fast.
+  // The record as it is now, or as it was last where the writer is too fast. No
+  // row where the directory is another one now.
   CommitView Seen() const {
     absl::MutexLock lock(&mutex_);
     CommitView now;
+    const bool is_gone = !directory_->CheckIsSame().ok();
     // Until a look has succeeded the lanes are reported as empty.
-    if (directory_->Look(&now).ok() || seen_.state.marks.empty()) {
+    if (is_gone || directory_->Look(&now).ok() || seen_.state.marks.empty()) {
       now.state.marks.resize(lanes().count);
       seen_ = std::move(now);
     }
@@ -226,6 +228,7 @@ absl::Status MemmapReader::Turn(absl::string_view caller,
 
 absl::Status MemmapReader::ReadRows(absl::Span<const Slot> slots,
                                     const ReadRequest& request) const {
+  RILL_RETURN_IF_ERROR(directory_->CheckIsSame());
   thread_local Scratch scratch;
   ReadPlaces& places = ReadPlaces::OfThread();
   RILL_RETURN_IF_ERROR(places.Find({table_->spec(), tree_, Device::Cpu()},

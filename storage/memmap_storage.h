@@ -98,12 +98,12 @@ class MemmapStorage {
   //   that a killed Extend had begun to overwrite (they are not live). So for
   //   all while a WriteAt is in flight or rows are discarded, or where the
   //   writer was killed in the middle of that.
-  // - Lease is FAILED_PRECONDITION and names the owner. Directories that are
-  //   removed and made anew are others: a reader goes on with what it has
-  //   opened.
+  // - Lease is FAILED_PRECONDITION and names the owner.
+  // - A directory that is removed, or made anew, is another one: size() and
+  //   cursors() are 0 then, and Read is FAILED_PRECONDITION. Open it again.
   // Needs no right to write there. NOT_FOUND before the rows' spec is known;
   // DATA_LOSS as Open.
-  // Cost: Read as of a storage, and two looks at the record, O(lanes).
+  // Cost: Read as of a storage, two looks at the record, O(lanes), and a stat.
   static absl::StatusOr<std::unique_ptr<RowReader>> OpenReader(
       const std::string& directory);
 };

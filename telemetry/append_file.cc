@@ -84,4 +84,8 @@ absl::Status AppendFile::Append(absl::string_view record) {
   return absl::OkStatus();
 }
 
+absl::Status AppendFile::Sync() const {
+  return fdatasync(fd_) == 0 ? absl::OkStatus() : ErrnoStatus("sync");
+}
+
 }  // namespace rill::telemetry_internal

@@ -36,6 +36,9 @@ class AppendFile {
   // ends where it ended before.
   absl::Status Append(absl::string_view record);
 
+  // What was appended is on the disk when this returns.
+  absl::Status Sync() const;
+
   const std::string& path() const { return path_; }
   int64_t size_bytes() const { return size_bytes_; }
 

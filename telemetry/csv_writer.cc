@@ -88,6 +88,7 @@ absl::Status CsvWriter::WriteRow(absl::Span<const double> values) {
   return file_->Append(row);
 }
 
+absl::Status CsvWriter::Sync() const { return file_->Sync(); }
 const std::string& CsvWriter::path() const { return file_->path(); }
 int64_t CsvWriter::size_bytes() const { return file_->size_bytes(); }
 

@@ -57,6 +57,9 @@ class CsvWriter {
   // ended before.
   absl::Status WriteRow(absl::Span<const double> values);
 
+  // What was written is on the disk when this returns.
+  absl::Status Sync() const;
+
   const std::string& path() const;
   int64_t size_bytes() const;
 

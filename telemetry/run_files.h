@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rill/telemetry/csv_writer.h"
@@ -30,6 +31,11 @@ namespace rill {
 //       auto files, RunFiles::Create(run_dir, {{"steps", "progress/steps"},
 //                                              {"loss", "train/loss"}}, now));
 //   RILL_RETURN_IF_ERROR(files->Write({4096, 0.25}, now));
+//   RILL_ASSIGN_OR_RETURN(const std::string position, files->SavePosition());
+//   // Later, in the process that goes on from the checkpoint:
+//   RILL_ASSIGN_OR_RETURN(
+//       files, RunFiles::Open(run_dir, {{"steps", "progress/steps"},
+//                                       {"loss", "train/loss"}}, position));
 class RunFiles {
  public:
   struct Column {
@@ -43,6 +49,19 @@ class RunFiles {
       const std::string& directory, std::vector<Column> columns,
       absl::Time now);
 
+  // Continues the files of a run that was checkpointed: what it wrote after
+  // SavePosition is cut off, so that a resumed run loses no row and writes none
+  // twice. FAILED_PRECONDITION where curve.csv has other columns, DATA_LOSS
+  // where a file is missing or shorter, or `position` is none; nothing has
+  // changed then.
+  static absl::StatusOr<std::unique_ptr<RunFiles>> Open(
+      const std::string& directory, std::vector<Column> columns,
+      absl::string_view position);
+
+  // Says where the files end, for a checkpoint to keep beside the run's state.
+  // All rows so far are on the disk when this returns.
+  absl::StatusOr<std::string> SavePosition() const;
+
   // Appends a row, a value for each column, to curve.csv and to the events. NaN
   // is an empty cell and no event. INVALID_ARGUMENT for another number of
   // values; RESOURCE_EXHAUSTED on a full disk, where the row may be in
@@ -54,6 +73,8 @@ class RunFiles {
  private:
   RunFiles(std::string directory, std::vector<Column> columns)
       : directory_(std::move(directory)), columns_(std::move(columns)) {}
+
+  std::vector<absl::string_view> Names() const;
 
   const std::string directory_;
   const std::vector<Column> columns_;

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -46,6 +47,78 @@ TEST(RunFilesTest, Example) {
   EXPECT_THAT(ReadFile(JoinPath(run_dir, "curve.csv")),
               IsOkAndHolds("steps,loss\n4096,0.25\n"));
   EXPECT_THAT(Events(run_dir), HasSubstr("train/loss"));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string position, files->SavePosition());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      files, RunFiles::Open(
+                 run_dir, {{"steps", "progress/steps"}, {"loss", "train/loss"}},
+                 position));
+  RILL_ASSERT_OK(files->Write({8192, 0.125}, now));
+  EXPECT_THAT(ReadFile(JoinPath(run_dir, "curve.csv")),
+              IsOkAndHolds("steps,loss\n4096,0.25\n8192,0.125\n"));
+}
+
+TEST(RunFilesTest, AResumedRunLosesNoRowAndWritesNoneTwice) {
+  const std::vector<RunFiles::Column> columns = {{"steps", "steps"},
+                                                 {"a", "train/a"}};
+  const auto write = [](RunFiles& files, int first, int end) {
+    for (int i = first; i < end; ++i) {
+      RILL_ASSERT_OK(files.Write({double(i), i * 0.5}, now));
+    }
+  };
+  // What one run writes that is never resumed.
+  const std::string whole = NewDirectory();
+  {
+    RILL_ASSERT_OK_AND_ASSIGN(auto files,
+                              RunFiles::Create(whole, columns, now));
+    write(*files, 0, 20);
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string csv,
+                            ReadFile(JoinPath(whole, "curve.csv")));
+  const std::string events = Events(whole);
+  for (int saved = 0; saved < 20; ++saved) {
+    const std::string run_dir = NewDirectory();
+    RILL_ASSERT_OK_AND_ASSIGN(auto files,
+                              RunFiles::Create(run_dir, columns, now));
+    write(*files, 0, saved);
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string position,
+                              files->SavePosition());
+    write(*files, saved, saved + 3);  // And then it is killed.
+    RILL_ASSERT_OK_AND_ASSIGN(files,
+                              RunFiles::Open(run_dir, columns, position));
+    write(*files, saved, 20);
+    EXPECT_THAT(ReadFile(JoinPath(run_dir, "curve.csv")), IsOkAndHolds(csv));
+    EXPECT_EQ(Events(run_dir), events);
+  }
+}
+
+TEST(RunFilesTest, WhatCannotBeContinuedIsLeftAsItIs) {
+  const std::string run_dir = NewDirectory();
+  const std::string csv = JoinPath(run_dir, "curve.csv");
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto files, RunFiles::Create(run_dir, {{"steps", "steps"}}, now));
+  RILL_ASSERT_OK(files->Write({1}, now));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string position, files->SavePosition());
+  RILL_ASSERT_OK(files->Write({2}, now));
+  EXPECT_THAT(RunFiles::Open(run_dir, {{"frames", "steps"}}, position),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("got frames, want those of")));
+  for (const char* none :
+       {"", "RunFiles1 8", "RunFiles2 8 8 events.out.tfevents.1",
+        "RunFiles1 -8 8 events.out.tfevents.1", "RunFiles1 8 8 curve.csv",
+        "RunFiles1 8 8 events.out.tfevents.1/../x"}) {
+    EXPECT_THAT(RunFiles::Open(run_dir, {{"steps", "steps"}}, none),
+                StatusIs(absl::StatusCode::kDataLoss,
+                         HasSubstr("want one of SavePosition")));
+  }
+  // The events were lost, or are those of another run.
+  const std::string other =
+      position.substr(0, position.rfind(' ')) + " events.out.tfevents.2.x";
+  EXPECT_THAT(RunFiles::Open(run_dir, {{"steps", "steps"}}, other),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("got no file")));
+  EXPECT_THAT(ReadFile(csv), IsOkAndHolds("steps\n1\n2\n"));
+  RILL_ASSERT_OK(WriteFileAtomically(csv, "steps\n"));
+  EXPECT_THAT(RunFiles::Open(run_dir, {{"steps", "steps"}}, position),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("got 6 bytes")));
 }
 
 TEST(RunFilesTest, NanIsAnEmptyCellAndNoEvent) {

@@ -113,6 +113,7 @@ absl::StatusOr<std::unique_ptr<TensorBoardWriter>> TensorBoardWriter::Reopen(
       new TensorBoardWriter(std::move(file)));
 }
 
+absl::Status TensorBoardWriter::Sync() const { return file_->Sync(); }
 const std::string& TensorBoardWriter::path() const { return file_->path(); }
 int64_t TensorBoardWriter::size_bytes() const { return file_->size_bytes(); }
 

@@ -64,6 +64,9 @@ class TensorBoardWriter {
   absl::Status WriteScalars(int64_t step, absl::Time now,
                             absl::Span<const Scalar> scalars);
 
+  // What was written is on the disk when this returns.
+  absl::Status Sync() const;
+
   const std::string& path() const;
   int64_t size_bytes() const;
 

@@ -9,25 +9,14 @@
 #include "rill/storage/rows/row_layout.h"
 
 namespace rill::storage_internal {
-namespace {
 
-// The file that is made last when a directory is made, and never changed.
-struct Identity {
-  dev_t device = 0;
-  ino_t inode = 0;
-  int64_t seconds = 0;
-  int64_t nanoseconds = 0;
-  friend bool operator==(const Identity&, const Identity&) = default;
-};
-
-Identity IdentityOf(const std::string& directory) {
+DirectoryReader::Identity DirectoryReader::IdentityOf(
+    const std::string& directory) {
   struct stat about = {};
   if (stat(JoinPath(directory, kManifestFile).c_str(), &about) != 0) return {};
   return {about.st_dev, about.st_ino, about.st_ctim.tv_sec,
           about.st_ctim.tv_nsec};
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<DirectoryReader>> DirectoryReader::Open(
     absl::string_view caller, const std::string& path) {
@@ -36,7 +25,7 @@ absl::StatusOr<std::unique_ptr<DirectoryReader>> DirectoryReader::Open(
   // rill.json is written last and never changed. Where it is the same before
   // the first file and after the last, all files are of one storage. Inode
   // numbers are used again, so the time counts too.
-  const Identity identity = IdentityOf(path);
+  reader->identity_ = IdentityOf(path);
   RILL_ASSIGN_OR_RETURN(reader->description_, ReadDescription(caller, path));
   const StorageDescription& found = reader->description_;
   const int64_t bytes = CommitRecord::SizeBytes(found.lanes.count);
@@ -49,7 +38,7 @@ absl::StatusOr<std::unique_ptr<DirectoryReader>> DirectoryReader::Open(
   RILL_ASSIGN_OR_RETURN(
       reader->rows_,
       RowFiles::Map(layout, found.lanes, path, RowFiles::Mode::kOpenToRead));
-  if (!(IdentityOf(path) == identity)) {
+  if (!(IdentityOf(path) == reader->identity_)) {
     return Unavailable(
         caller, ": \"", path,
         "\": got another directory while it was opened, want one; try again");
@@ -67,6 +56,14 @@ absl::Span<const std::byte> DirectoryReader::RecordBytes() const {
 
 absl::Status DirectoryReader::Look(CommitView* view) const {
   return CommitRecord::ReadLive(RecordBytes(), description_.lanes, view);
+}
+
+absl::Status DirectoryReader::CheckIsSame() const {
+  if (IdentityOf(path_) == identity_) return absl::OkStatus();
+  return FailedPrecondition(
+      "MemmapStorage: \"", path_,
+      "\": got a directory that was removed or made anew, want the one that "
+      "was opened; open a reader again");
 }
 
 bool DirectoryReader::IsNewest(uint64_t number) const {

@@ -2,6 +2,8 @@
 #ifndef RILL_STORAGE_DIRECTORY_DIRECTORY_READER_H_
 #define RILL_STORAGE_DIRECTORY_DIRECTORY_READER_H_
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,15 +35,29 @@ class DirectoryReader {
   const StorageDescription& description() const { return description_; }
   const RowFiles& rows() const { return *rows_; }
 
+  // FAILED_PRECONDITION where the directory is no longer the one that was
+  // opened. Cost: a stat.
+  absl::Status CheckIsSame() const;
   // CommitRecord::ReadLive and IsNewest.
   absl::Status Look(CommitView* view) const;
   bool IsNewest(uint64_t number) const;
 
  private:
+  // The file that is made last when a directory is made, and never changed.
+  struct Identity {
+    dev_t device = 0;
+    ino_t inode = 0;
+    int64_t seconds = 0;
+    int64_t nanoseconds = 0;
+    friend bool operator==(const Identity&, const Identity&) = default;
+  };
+  static Identity IdentityOf(const std::string& directory);
+
   explicit DirectoryReader(std::string path) : path_(std::move(path)) {}
   absl::Span<const std::byte> RecordBytes() const;
 
   const std::string path_;
+  Identity identity_;
   StorageDescription description_;
   std::unique_ptr<RowFiles> rows_;
   std::shared_ptr<AddressRange> record_range_;

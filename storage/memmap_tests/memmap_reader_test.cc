@@ -19,6 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
+#include "rill/base/file.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/sink.h"
@@ -235,6 +236,43 @@ TEST_P(MemmapReaderTest, RowsInFlightWhenTheOwnerDiedAreNotOffered) {
   RILL_ASSERT_OK(ExtendAll(owner.get(), 5));
   RILL_ASSERT_OK(reader->Read({kLaneCapacity + 8}, &rows));
   EXPECT_THAT(ValuesOf(rows), ElementsAre(kLaneCapacity + 8));
+}
+
+TEST_P(MemmapReaderTest, ADirectoryThatIsMadeAnewIsAnother) {
+  TensorDict rows;
+  const auto expect_gone = [&](const RowReader& reader) {
+    EXPECT_EQ(reader.size(), 0);
+    EXPECT_THAT(reader.cursors(), ElementsAre(Cursor{0}, Cursor{0}));
+    EXPECT_THAT(reader.Read({0}, &rows),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         AllOf(HasSubstr(options_.directory),
+                               HasSubstr("open a reader again"))));
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(auto storage, MemmapStorage::Create(options_));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto reader,
+                            MemmapStorage::OpenReader(options_.directory));
+  RILL_ASSERT_OK(ExtendAll(storage.get(), 5));
+  RILL_ASSERT_OK(reader->Read({3}, &rows));
+  // A reader that has not looked since the last write is told too.
+  RILL_ASSERT_OK_AND_ASSIGN(const auto second,
+                            MemmapStorage::OpenReader(options_.directory));
+  RILL_ASSERT_OK(ExtendAll(storage.get(), 5));
+  storage.reset();
+  RILL_ASSERT_OK(RemoveAll(options_.directory));
+  expect_gone(*second);
+  RILL_ASSERT_OK_AND_ASSIGN(storage, MemmapStorage::Create(options_));
+  RILL_ASSERT_OK(storage->Extend(Rows({2, 1}, {70, 71})).status());
+  expect_gone(*reader);
+  RILL_ASSERT_OK_AND_ASSIGN(const auto anew,
+                            MemmapStorage::OpenReader(options_.directory));
+  RILL_ASSERT_OK(anew->Read({0}, &rows));
+  EXPECT_THAT(ValuesOf(rows), ElementsAre(70));
+  // The next owner of the same one changes nothing for a reader.
+  storage.reset();
+  RILL_ASSERT_OK_AND_ASSIGN(storage, MemmapStorage::Open(options_));
+  RILL_ASSERT_OK(storage->Extend(Rows({2, 1}, {80, 81})).status());
+  RILL_ASSERT_OK(anew->Read({1}, &rows));
+  EXPECT_THAT(ValuesOf(rows), ElementsAre(80));
 }
 
 TEST_P(MemmapReaderTest, NeedsNoRightToWrite) {

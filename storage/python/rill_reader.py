@@ -17,13 +17,20 @@ overwritten. What the writer overwrote while it was copied is left out of `read`
 and drawn again by `sample`. Two rows of one batch may be from before and after
 a write in place (WriteAt), each of them whole.
 
-A directory that is removed and made anew is another one: open it again. Keys
-are Rill's: "observation", "next/reward". bfloat16 has no NumPy dtype: those
+Every step of a run once, in order, as a learner beside its collectors reads it:
+
+    for first in range(0, total, 128):
+        reader.wait(first + 128, timeout=60)
+        batch = reader.read(steps=(first, first + 128), layout="lanes")
+
+Keys are Rill's: "observation", "next/reward". bfloat16 has no NumPy dtype: those
 leaves are uint16 with the same bits, and torch.bfloat16 in `torch()`.
 
 Errors: RillError, and its kinds. NotFoundError: no storage there, or none whose
 rows are known yet. DamagedError: files that do not fit together; the message
-names them. UnavailableError: the writer is at it; try again.
+names them. UnavailableError: the writer is at it; try again. ReplacedError: the
+directory was removed or made anew; open another Reader. LostError: steps that
+were asked for are no longer there.
 
 Thread-safety: one thread at a time; each may have a reader of its own. What
 every byte means: docs/formats/storage_directory.md of Rill.
@@ -59,7 +66,17 @@ class DamagedError(RillError):
 
 
 class UnavailableError(RillError):
-    """The writer changes rows all the time, or died while it did."""
+    """The writer changes rows all the time, or died while it did; or steps that
+    are wanted are not written yet."""
+
+
+class ReplacedError(RillError):
+    """The directory was removed, or made anew by a writer, and is another one:
+    open it again. Its steps are counted from 0."""
+
+
+class LostError(RillError):
+    """Steps that are wanted were overwritten or discarded."""
 
 
 _ITEM_BYTES = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
@@ -450,14 +467,14 @@ class Reader:
         """`timeout`: seconds to wait for a writer that changes rows in place, or
         is faster than the reader, before UnavailableError."""
         self.directory, self.timeout = os.fspath(directory), timeout
-        identity = self._identity()
+        self._opened = self._identity()
         about = _Description(self.directory)
         self.lanes, self.lane_capacity = about.lanes, about.lane_capacity
         self.spec = about.leaves  # A Leaf by key, in the storage's order.
         self._record = _Record(os.path.join(self.directory, "rill.commit"), self.lanes,
                                self.lane_capacity)
         self._rows, self._grids = self._map_rows(about)
-        if self._identity() != identity:
+        if self._identity() != self._opened:
             raise UnavailableError("%r: got another directory while it was opened, want one; try "
                                    "again" % self.directory)
         self._record.look()
@@ -468,15 +485,32 @@ class Reader:
     @property
     def size(self):
         """Live rows."""
-        view = self._record.look()
+        view = self._look()
         return int((view.end - view.first).sum())
 
     def cursors(self):
         """Steps ever appended to each lane, int64 [lanes]. They go back with a
         Clear, a Load and a LoadPosition alone."""
-        return self._record.look().end.copy()
+        return self._look().end.copy()
 
-    def read(self, keys=None, layout="flat", last=None):
+    def wait(self, end, timeout=None):
+        """Waits until each lane has `end` steps, a number or one a lane, and
+        returns the cursors. UnavailableError after `timeout` seconds, that of
+        the reader where it is None. Looks every 10 ms at least."""
+        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        end, pause = self._of_lanes("wait: end", end), 1e-4
+        while True:
+            cursors = self.cursors()
+            if (cursors >= end).all():
+                return cursors
+            if time.monotonic() > deadline:
+                lane = int((cursors < end).argmax())
+                raise UnavailableError("%r: waited for step %d of lane %d: got %d steps; try again" %
+                                       (self.directory, end[lane], lane, cursors[lane]))
+            time.sleep(pause)
+            pause = min(2 * pause, 0.01)
+
+    def read(self, keys=None, layout="flat", last=None, steps=None):
         """Live rows, copied, oldest first in each lane.
 
         keys: some of `self.keys`; None for all.
@@ -484,16 +518,24 @@ class Reader:
           "lanes" gives [lanes, time, ...]: the newest steps of each lane, as
           many as every lane has.
         last: at most this many steps of each lane, the newest.
+        steps: (first, end), numbers or one a lane: steps [first, end) of each
+          lane, all of them, or an error. LostError where some were overwritten
+          or discarded, UnavailableError where some are not written yet (`wait`).
         Returns a Batch. Of each lane its rows are without a gap and end with the
         newest; oldest ones that the writer overwrote meanwhile are not there.
         """
         keys = self._keys(keys)
         if layout not in ("flat", "lanes"):
             raise ValueError("Reader.read: layout: got %r, want \"flat\" or \"lanes\"" % (layout,))
+        if steps is not None:
+            steps = self._check_steps(steps, layout, last)
         deadline = time.monotonic() + self.timeout
         while True:
-            view, first = self._window(deadline, layout, last)
+            view, first = self._window(deadline, layout, last, steps)
             out, kept = self._copy(keys, view, first, layout)
+            if out is not None and steps is not None:
+                self._check_kept(first, kept)
+                return self._batch(out, view, first, kept, layout)
             if out is not None:
                 are_left = kept < view.end
                 if (first == view.end).all() or (are_left.all() if layout == "lanes" else
@@ -507,7 +549,7 @@ class Reader:
         of lanes, one or two pieces [time, ...], oldest first (two where the ring
         goes round between them). Read-only, not copied."""
         keys = self._keys(keys)
-        view, first = self._window(time.monotonic() + self.timeout, "flat", last)
+        view, first = self._window(time.monotonic() + self.timeout, "flat", last, None)
         pieces = []
         for lane in range(self.lanes):
             step = int(first[lane])
@@ -530,7 +572,7 @@ class Reader:
         lane, step = np.zeros(n, np.int64), np.zeros(n, np.int64)
         pending, generation = np.arange(n), None
         while pending.size:
-            view, first = self._window(deadline, "flat", None)
+            view, first = self._window(deadline, "flat", None, None)
             if view.generation != generation:  # Rows may be others by now.
                 pending, generation = np.arange(n), view.generation
             ends = np.cumsum(view.end - first)
@@ -558,6 +600,38 @@ class Reader:
         except OSError:
             return None
         return about.st_dev, about.st_ino, about.st_ctime_ns
+
+    def _look(self):
+        """The record of a directory that still is the one that was opened: of
+        another one this one's would stay as it is for ever."""
+        if self._identity() != self._opened:
+            raise ReplacedError("%r: got a directory that was removed or made anew, want the one that "
+                                "was opened; open another Reader" % self.directory)
+        return self._record.look()
+
+    def _of_lanes(self, what, number):
+        try:
+            return np.broadcast_to(np.asarray(number, np.int64), (self.lanes,))
+        except (TypeError, ValueError):
+            raise ValueError("Reader.%s: got %.80r, want an integer, or one for each of %d lanes" %
+                             (what, number, self.lanes)) from None
+
+    def _check_steps(self, steps, layout, last):
+        if last is not None:
+            raise ValueError("Reader.read: got `last` and `steps`, want one of them")
+        first, end = (self._of_lanes("read: steps", number) for number in steps)
+        if (first < 0).any() or (end < first).any() or \
+                (layout == "lanes" and (end - first != end[0] - first[0]).any()):
+            raise ValueError("Reader.read: steps: got %.160r, want 0 <= first <= end%s" %
+                             (steps, ", as many in each lane" if layout == "lanes" else ""))
+        return first, end
+
+    def _check_kept(self, first, kept):
+        if (kept > first).any():
+            lane = int((kept > first).argmax())
+            raise LostError("%r: steps: got [%d, ...) of lane %d, of which those below %d are no longer "
+                            "there, want some that are; read sooner, or make the storage larger" %
+                            (self.directory, first[lane], lane, kept[lane]))
 
     def _map_rows(self, about):
         """Of each key its rows as [lanes, lane_capacity], and those with their
@@ -604,14 +678,23 @@ class Reader:
             raise UnavailableError("%r: waited %g seconds: %s" % (self.directory, self.timeout, why))
         time.sleep(0)
 
-    def _window(self, deadline, layout, last):
+    def _window(self, deadline, layout, last, steps):
         """A state in which no row is written in place, and where to begin."""
         while True:
-            view = self._record.look()
+            view = self._look()
             if not view.is_in_place:
                 break
             self._check(deadline, "rows are written over in place or discarded, or were when the "
                         "writer died; then open the storage once with its owner")
+        if steps is not None:
+            first, end = steps
+            if (view.end < end).any():
+                lane = int((view.end < end).argmax())
+                raise UnavailableError("%r: steps: got [%d, %d) of lane %d, want some below %d, which are "
+                                       "written; wait() for them" %
+                                       (self.directory, first[lane], end[lane], lane, view.end[lane]))
+            self._check_kept(first, np.where(first < end, view.first, first))
+            return _View(view.number, view.generation, view.first, end), first
         first = view.first
         if last is not None:
             if last < 0:

@@ -205,6 +205,117 @@ class LiveRowsTest(ReaderTest):
             reader.read(layout="time")
 
 
+class StepsTest(ReaderTest):
+
+    def test_a_range_of_steps_is_whole_or_an_error(self):
+        rng = random.Random(3)
+        for layout, order in FORMS:
+            writer = self.writer(layout, order)
+            reader = rill_reader.Reader(self.path, timeout=0)
+            ends = [0] * LANES
+            for _ in range(30):
+                lane, count, steps = rng.choice([(0, 3, 7), (0, 3, 1), (1, 1, 5), (2, 1, 40)])
+                ends = writer.do("extend %d %d %d" % (lane, count, steps))
+                first = [rng.randrange(end + 2) for end in ends]
+                end = [rng.randrange(f, min(f + 20, e + 3) + 1) if f <= e else f
+                       for f, e in zip(first, ends)]
+                wanted = [(f, e, cursor) for f, e, cursor in zip(first, end, ends)]
+                if any(e > cursor for _, e, cursor in wanted):
+                    with self.assertRaisesRegex(rill_reader.UnavailableError, "wait"):
+                        reader.read(steps=(first, end))
+                elif any(f < max(0, cursor - CAPACITY) and f < e for f, e, cursor in wanted):
+                    with self.assertRaisesRegex(rill_reader.LostError, "no longer there"):
+                        reader.read(steps=(first, end))
+                else:
+                    self.expect_steps(reader.read(steps=(first, end)), list(zip(first, end)))
+            writer.do("clear")
+            writer.do("extend 0 3 20")
+            self.expect_steps(reader.read(steps=(3, 9), layout="lanes"), [(3, 9)] * 3)
+            self.assertEqual(reader.read(steps=(3, 9), layout="lanes")["next/id"].shape, (3, 6, 1))
+            self.assertEqual(reader.read(steps=(20, 20), layout="lanes")["next/id"].shape, (3, 0, 1))
+            writer.close()
+            shutil.rmtree(self.path)
+
+    def test_steps_that_go_while_they_are_copied_are_an_error(self):
+        writer = self.writer()
+        writer.do("extend 0 3 32")
+        reader = rill_reader.Reader(self.path)
+        copy = reader._copy_steps
+        commands = ["extend 1 1 5"]
+
+        def copy_and_write(*args):
+            copy(*args)
+            if commands:
+                writer.do(commands.pop())
+        with mock.patch.object(reader, "_copy_steps", copy_and_write):
+            self.expect_steps(reader.read(steps=(5, 20)), [(5, 20)] * 3)
+            commands.append("extend 1 1 5")
+            with self.assertRaisesRegex(rill_reader.LostError, r"\[5, ...\) of lane 1, .* below 10"):
+                reader.read(steps=(5, 20))
+            commands.append("clear")
+            with self.assertRaises(rill_reader.UnavailableError):
+                reader.read(steps=(10, 20))
+
+    def test_a_learner_reads_every_step_once_while_the_writer_goes_on(self):
+        writer = self.writer()
+        reader = rill_reader.Reader(self.path, timeout=60)
+        seen = 0
+        for first in range(0, 96, 8):
+            writer.begin("extend 0 3 8")
+            self.assertTrue((reader.wait(first + 8) >= first + 8).all())
+            batch = reader.read(steps=(first, first + 8), layout="lanes")
+            self.expect_steps(batch, [(first, first + 8)] * 3)
+            seen += batch.step.shape[1]
+            writer.end()
+        self.assertEqual(seen, 96)
+
+    def test_waiting_ends(self):
+        writer = self.writer()
+        writer.do("extend 0 3 4")
+        writer.do("extend 1 1 1")
+        reader = rill_reader.Reader(self.path, timeout=0)
+        self.assertEqual(reader.wait([4, 5, 0]).tolist(), [4, 5, 4])
+        with self.assertRaisesRegex(rill_reader.UnavailableError, "step 5 of lane 0: got 4"):
+            reader.wait(5, timeout=0.01)
+
+    def test_bad_arguments_are_named(self):
+        self.writer()
+        reader = rill_reader.Reader(self.path)
+        for steps in ((3, 2), (-1, 2), ([0, 0, 0], [1, 1, -1])):
+            with self.assertRaisesRegex(ValueError, "want 0 <= first <= end"):
+                reader.read(steps=steps)
+        with self.assertRaisesRegex(ValueError, "as many in each lane"):
+            reader.read(steps=(0, [1, 1, 2]), layout="lanes")
+        with self.assertRaisesRegex(ValueError, "one for each of 3 lanes"):
+            reader.read(steps=(0, [1, 1]))
+        with self.assertRaisesRegex(ValueError, "one of them"):
+            reader.read(last=1, steps=(0, 1))
+
+
+class MadeAnewTest(ReaderTest):
+
+    def test_a_directory_that_is_made_anew_is_another(self):
+        writer = self.writer()
+        reader = rill_reader.Reader(self.path, timeout=0)
+        writer.do("extend 0 3 20")
+        writer.close()
+        writer = self.writer()  # The next owner of the same one.
+        writer.do("extend 0 3 1")
+        self.expect_steps(reader.read(), [(0, 21)] * 3)
+        writer.do("extend 0 3 1")  # Which the reader has not seen.
+        writer.close()
+        shutil.rmtree(self.path)
+        for made_anew in (False, True):
+            if made_anew:
+                self.writer().do("extend 0 3 2")
+            for call in (lambda: reader.size, reader.cursors, reader.read, reader.views,
+                         lambda: reader.sample(4), lambda: reader.read(steps=(0, 1)),
+                         lambda: reader.wait(1)):
+                with self.assertRaisesRegex(rill_reader.ReplacedError, "open another Reader"):
+                    call()
+        self.expect_steps(rill_reader.Reader(self.path).read(), [(0, 2)] * 3)
+
+
 class ExampleTest(ReaderTest):
     """The lines that users copy."""
 
@@ -228,7 +339,8 @@ class ExampleTest(ReaderTest):
     def test_of_the_file(self):
         lines = re.findall("^    (.*)$", rill_reader.__doc__, re.M)
         self.assertGreater(len(lines), 4)
-        self.run_lines("\n".join(lines).replace('"/data/storage"', "directory"))
+        self.run_lines("\n".join(lines).replace('"/data/storage"', "directory")
+                       .replace("range(0, total, 128)", "()"))
 
 
 class ViewTest(ReaderTest):

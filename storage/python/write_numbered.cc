@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A storage directory that rill_reader_test.py reads while it is written.
+// A storage directory, made or opened, that rill_reader_test.py reads while it
+// is written.
 //
 // usage: write_numbered DIRECTORY rows|columns lane_major|time_major LANES
 //                       LANE_CAPACITY
@@ -249,8 +250,10 @@ class Writer {
 };
 
 absl::Status Run(const MemmapStorage::Options& options) {
+  auto made = MemmapStorage::Open(options);
+  if (absl::IsNotFound(made.status())) made = MemmapStorage::Create(options);
   RILL_ASSIGN_OR_RETURN(const std::unique_ptr<Storage> storage,
-                        MemmapStorage::Create(options));
+                        std::move(made));
   Writer writer(storage.get());
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("made\n");

@@ -2,6 +2,7 @@
 #include "rill/envs/env_checker.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/checking/env_step_checker.h"
 #include "rill/envs/checking/env_trace.h"
+#include "rill/envs/env_spec.h"
 #include "rill/envs/steps/step_driver.h"
 
 // How it works: runs are compared. CheckEqualSeeds records a reference run.
@@ -37,6 +39,11 @@ bool IsRepresentable(DType dtype, double value) {
   return IsInteger(dtype) && value >= -limit && value < limit;
 }
 
+// Values of whole leaves, by their keys.
+struct Scribbles {
+  std::vector<std::pair<std::string, Tensor>> root, next;
+};
+
 class EnvChecker {
  public:
   EnvChecker(Env* env, const CheckEnvOptions& options)
@@ -49,6 +56,7 @@ class EnvChecker {
  private:
   // The promises, in the order in which they are checked.
   absl::Status CheckEqualSeeds();
+  absl::StatusOr<Scribbles> MakeScribbles() const;
   absl::Status CheckWrongActions();
   absl::Status CheckWrongAction(int64_t t, const TensorDictSpec::Leaf& leaf);
   absl::Status CheckFinishedLanes();
@@ -57,9 +65,10 @@ class EnvChecker {
 
   absl::Status CheckReplay(const TensorDict& state, int64_t saved_at);
 
-  // A whole run with `hook` between the steps must equal the reference from
-  // `first_lane` on.
-  absl::Status CheckRun(absl::string_view promise, int64_t first_lane,
+  // A whole run with `hook` between the steps must equal the reference, but for
+  // the lanes that are `ignored`.
+  absl::Status CheckRun(absl::string_view promise,
+                        absl::Span<const uint8_t> ignored,
                         EnvTracer::Hook hook);
 
   Env& env_;
@@ -68,7 +77,8 @@ class EnvChecker {
   std::vector<TensorDict> reference_;
 };
 
-absl::Status EnvChecker::CheckRun(absl::string_view promise, int64_t first_lane,
+absl::Status EnvChecker::CheckRun(absl::string_view promise,
+                                  absl::Span<const uint8_t> ignored,
                                   EnvTracer::Hook hook) {
   // Kept apart from the trace's status: what a hook found comes back as it is,
   // and not as a correct call that failed.
@@ -76,22 +86,66 @@ absl::Status EnvChecker::CheckRun(absl::string_view promise, int64_t first_lane,
   const auto guarded = [&](int64_t t, StepDriver& driver) {
     return broken = hook(t, driver);
   };
-  absl::StatusOr<std::vector<TensorDict>> trace = tracer_.Run(guarded);
+  const absl::StatusOr<std::vector<TensorDict>> trace = tracer_.Run(guarded);
   RILL_RETURN_IF_ERROR(broken);
   if (!trace.ok()) return FailedCall(env_, trace.status());
   RILL_ASSIGN_OR_RETURN(const std::string difference,
-                        FirstDifference(reference_, *trace, 0, first_lane));
+                        FirstDifference(reference_, *trace, 0, ignored));
   if (difference.empty()) return absl::OkStatus();
   return BrokenPromise(env_, promise, difference);
 }
 
+// Writes over what Reset and Step shall write.
+absl::StatusOr<Scribbles> EnvChecker::MakeScribbles() const {
+  const EnvSpec& spec = env_.spec();
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec flags, FlagSpec(spec));
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec rewards, RewardSpec(spec));
+  Scribbles scribbles;
+  for (const TensorDictSpec* part : {&spec.observation, &flags, &rewards}) {
+    for (const TensorDictSpec::Leaf& leaf : part->leaves()) {
+      RILL_ASSIGN_OR_RETURN(Tensor values, leaf.spec.Zero({env_.lanes()}));
+      const bool is_bool = leaf.spec.dtype == DType::kBool;
+      std::memset(values.raw_data(), is_bool ? 1 : 0x3f,
+                  static_cast<size_t>(values.size_bytes()));
+      // Flags of the root: EnvStepChecker::CheckFirstReset.
+      if (part == &spec.observation) {
+        scribbles.root.emplace_back(leaf.key, values);
+      }
+      scribbles.next.emplace_back(absl::StrCat("next/", leaf.key), values);
+    }
+  }
+  return scribbles;
+}
+
+// The second run finds other bytes in the leaves than the first.
 absl::Status EnvChecker::CheckEqualSeeds() {
-  absl::StatusOr<std::vector<TensorDict>> trace =
-      tracer_.Run([](int64_t, StepDriver&) { return absl::OkStatus(); });
+  const auto nothing = [](int64_t, StepDriver&) { return absl::OkStatus(); };
+  absl::StatusOr<std::vector<TensorDict>> trace = tracer_.Run(nothing);
   if (!trace.ok()) return FailedCall(env_, trace.status());
   reference_ = *std::move(trace);
-  return CheckRun("equal seeds give equal episodes", 0,
-                  [](int64_t, StepDriver&) { return absl::OkStatus(); });
+  RILL_ASSIGN_OR_RETURN(const Scribbles scribbles, MakeScribbles());
+  const auto scribble = [&](bool is_root) -> absl::Status {
+    for (const auto& [key, values] :
+         is_root ? scribbles.root : scribbles.next) {
+      RILL_RETURN_IF_ERROR(env_.step().Find(key)->CopyFrom(values));
+    }
+    return absl::OkStatus();
+  };
+  trace = tracer_.Run(nothing, scribble);
+  if (!trace.ok()) return FailedCall(env_, trace.status());
+  RILL_ASSIGN_OR_RETURN(const std::string difference,
+                        FirstDifference(reference_, *trace, 0));
+  if (difference.empty()) return absl::OkStatus();
+  // A run that is like the second one tells which promise does not hold.
+  const auto again = tracer_.Run(nothing, scribble);
+  if (!again.ok()) return FailedCall(env_, again.status());
+  RILL_ASSIGN_OR_RETURN(const std::string unlike,
+                        FirstDifference(*trace, *again, 0));
+  return BrokenPromise(env_,
+                       unlike.empty()
+                           ? "Reset and Step write all of their leaves"
+                           : "equal seeds give equal episodes",
+                       difference);
 }
 
 absl::Status EnvChecker::CheckWrongActions() {
@@ -101,7 +155,7 @@ absl::Status EnvChecker::CheckWrongActions() {
     }
     return absl::OkStatus();
   };
-  return CheckRun("refused actions move no lane", 0, hook);
+  return CheckRun("refused actions move no lane", {}, hook);
 }
 
 absl::Status EnvChecker::CheckWrongAction(int64_t t,
@@ -157,17 +211,27 @@ absl::Status EnvChecker::CheckFinishedLanes() {
     }
     return absl::OkStatus();
   };
-  return CheckRun("refused steps move no lane", 0, hook);
+  return CheckRun("refused steps move no lane", {}, hook);
 }
 
 absl::Status EnvChecker::CheckLaneIndependence() {
-  std::vector<uint8_t> mask(env_.lanes(), 0);
-  mask[0] = 1;
-  // An extra reset of lane 0, whose rows are not looked at.
-  return CheckRun("lanes do not depend on each other", 1,
-                  [&](int64_t t, StepDriver& driver) {
-                    return t % 3 == 0 ? driver.Reset(mask) : absl::OkStatus();
-                  });
+  // Extra resets of some lanes, whose rows are not looked at: of the first one,
+  // of the odd ones, and of the even ones. So lane 0 has all others as
+  // witnesses, and each lane those beside it.
+  const auto check = [&](int64_t first, int64_t distance) {
+    std::vector<uint8_t> mask(env_.lanes(), 0);
+    for (int64_t lane = first; lane < env_.lanes(); lane += distance) {
+      mask[lane] = 1;
+    }
+    return CheckRun("lanes do not depend on each other", mask,
+                    [&](int64_t t, StepDriver& driver) {
+                      return t % 3 == 0 ? driver.Reset(mask) : absl::OkStatus();
+                    });
+  };
+  RILL_RETURN_IF_ERROR(check(0, env_.lanes()));
+  if (env_.lanes() == 1) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(check(1, 2));
+  return env_.lanes() > 2 ? check(0, 2) : absl::OkStatus();
 }
 
 absl::Status EnvChecker::CheckReplay(const TensorDict& state,
@@ -185,7 +249,7 @@ absl::Status EnvChecker::CheckReplay(const TensorDict& state,
       tracer_.RunAfter(saved_at, driver);
   if (!rest.ok()) return FailedCall(env_, rest.status());
   RILL_ASSIGN_OR_RETURN(const std::string difference,
-                        FirstDifference(reference_, *rest, saved_at + 1, 0));
+                        FirstDifference(reference_, *rest, saved_at + 1));
   if (difference.empty()) return absl::OkStatus();
   return BrokenPromise(env_, "LoadState goes on where SaveState was",
                        difference);
@@ -205,7 +269,7 @@ absl::Status EnvChecker::CheckSaveAndLoad() {
     RILL_ASSIGN_OR_RETURN(copy, state->Clone());
     return absl::OkStatus();
   };
-  RILL_RETURN_IF_ERROR(CheckRun("SaveState changes nothing", 0, hook));
+  RILL_RETURN_IF_ERROR(CheckRun("SaveState changes nothing", {}, hook));
   if (absl::IsUnimplemented(state.status())) return absl::OkStatus();
   if (absl::Status same = state->CheckEqual(copy); !same.ok()) {
     return BrokenPromise(env_, "a saved state is a copy", same.message());

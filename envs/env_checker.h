@@ -10,8 +10,10 @@
 namespace rill {
 
 // Steps `env` with random actions and checks the contract of Env:
-// - layouts and values fit the specs; done = terminated | truncated;
-// - Reset leaves other lanes alone; equal seeds give equal episodes;
+// - layouts and values fit the specs, and no value is NaN or a bool of a byte
+//   that is neither 0 nor 1; done = terminated | truncated;
+// - Reset and Step write all of their leaves; Reset leaves other lanes alone;
+// - equal seeds give equal episodes, whatever the lanes beside do;
 // - wrong actions, and steps of finished lanes, are refused and move no lane;
 // - LoadState resumes bit for bit where SaveState was.
 //

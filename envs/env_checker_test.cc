@@ -39,24 +39,35 @@ struct Fault {
   std::function<absl::Status(Env&)> step = nullptr;
   std::function<absl::StatusOr<TensorDict>(const Env&)> save = nullptr;
   std::function<absl::Status(Env&, const TensorDict&)> load = nullptr;
+  bool is_bounded = true;
+  std::string unwritten = "";  // A leaf.
 };
 
-// CountingEnv's spec, where the observation keeps below 10 here.
-EnvSpec BoundedSpec(const Env& env) {
+// CountingEnv's spec, where the observation keeps below 10 here if it is
+// bounded.
+EnvSpec BrokenSpec(const Env& env, bool is_bounded) {
   EnvSpec spec = env.spec();
   spec.name = "Broken";
-  EXPECT_TRUE(
-      spec.observation
-          .Set("observation", LeafSpec::Bounded(DType::kFloat32, {1}, 0, 10))
-          .ok());
+  if (!is_bounded) return spec;
+  RILL_EXPECT_OK(spec.observation.Set(
+      "observation", LeafSpec::Bounded(DType::kFloat32, {1}, 0, 10)));
   return spec;
+}
+
+// CountingEnv's step, with another tensor for a leaf that it shall not write.
+TensorDict BrokenStep(const Env& env, const std::string& unwritten) {
+  TensorDict step = env.step();
+  if (unwritten.empty()) return step;
+  RILL_EXPECT_OK(step.Set(unwritten, *step.Find(unwritten)->Clone()));
+  return step;
 }
 
 // CountingEnv with a fault.
 class BrokenEnv final : public Env {
  public:
   BrokenEnv(std::unique_ptr<Env> env, Fault fault)
-      : Env(BoundedSpec(*env), env->step()),
+      : Env(BrokenSpec(*env, fault.is_bounded),
+            BrokenStep(*env, fault.unwritten)),
         env_(std::move(env)),
         fault_(std::move(fault)) {}
 
@@ -145,6 +156,80 @@ std::vector<Fault> ResetFaults() {
        .reset = [](Env&, const ResetMask&) -> absl::Status {
          return absl::UnavailableError("gone");
        }},
+  };
+}
+
+// As AfterReset or after a step: `change` all rows of a leaf.
+absl::Status ChangeFloats(
+    Env& env, const char* key,
+    const std::function<void(absl::Span<float>)>& change) {
+  RILL_ASSIGN_OR_RETURN(const auto values, env.step().Flat<float>(key));
+  change(values);
+  return absl::OkStatus();
+}
+
+// What a leaf without bounds, a row beside its own and bytes that were there
+// before let through.
+std::vector<Fault> UnseenFaults() {
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+  return {
+      {.name = "NanWithoutBounds",
+       .promise = "values are numbers, and bools 0 or 1: step 0, lane 1, "
+                  "\"next/observation\"[0]: got nan",
+       .step =
+           AfterStep<float>("next/observation", [nan](float* x) { *x = nan; }),
+       .is_bounded = false},
+      {.name = "NanOfAReset",
+       .promise = "lane 0, \"observation\"[0]: got nan",
+       .reset = [nan](Env& env, const ResetMask& mask) -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Reset(mask));
+         return ChangeFloats(env, "observation", [&](absl::Span<float> x) {
+           if (mask.lanes[0] != 0) x[0] = nan;
+         });
+       },
+       .is_bounded = false},
+      {.name = "FlagOfByteTwo",
+       .promise = "lane 2, \"next/done\"[0]: got a bool of byte 2",
+       .step = [](Env& env) -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Step());
+         for (const char* key : {"next/terminated", "next/done"}) {
+           std::byte* const flag = env.step().Find(key)->raw_data();
+           if (flag[2] != std::byte{0}) flag[2] = std::byte{2};
+         }
+         return absl::OkStatus();
+       }},
+      {.name = "WritesTheNextLanesRow",
+       .promise = "lanes do not depend on each other: step 1, lane 1",
+       .step = [](Env& env) -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Step());
+         return ChangeFloats(env, "next/observation", [](absl::Span<float> x) {
+           for (int64_t lane = kLanes - 1; lane > 0; --lane) {
+             x[lane] = x[lane - 1];
+           }
+         });
+       }},
+      // Of the first lane only the row of the one before would show it.
+      {.name = "WritesTheRowOfTheLaneBefore",
+       .promise = "lanes do not depend on each other: step 1, lane 0",
+       .step = [](Env& env) -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Step());
+         return ChangeFloats(env, "next/observation",
+                             [](absl::Span<float> x) { x[0] = x[1]; });
+       }},
+      {.name = "ResetOfTheLastLaneWritesTheOneBefore",
+       .promise = "Reset leaves other lanes alone: reset of lane 2",
+       .reset = [](Env& env, const ResetMask& mask) -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Reset(mask));
+         return ChangeFloats(env, "observation", [&](absl::Span<float> x) {
+           if (mask.lanes.size() == kLanes && mask.lanes[2] != 0) x[1] = x[2];
+         });
+       }},
+      {.name = "StepNeverWritesALeaf",
+       .promise = "Reset and Step write all of their leaves: step 0, lane 0",
+       .unwritten = "next/observation"},
+      {.name = "ResetNeverWritesALeaf",
+       .promise = "Reset and Step write all of their leaves: step 0, lane 0",
+       .unwritten = "observation"},
   };
 }
 
@@ -305,6 +390,8 @@ INSTANTIATE_TEST_SUITE_P(Reset, EnvCheckerFaultTest,
                          testing::ValuesIn(ResetFaults()), FaultName);
 INSTANTIATE_TEST_SUITE_P(Step, EnvCheckerFaultTest,
                          testing::ValuesIn(StepFaults()), FaultName);
+INSTANTIATE_TEST_SUITE_P(Unseen, EnvCheckerFaultTest,
+                         testing::ValuesIn(UnseenFaults()), FaultName);
 INSTANTIATE_TEST_SUITE_P(Refusal, EnvCheckerFaultTest,
                          testing::ValuesIn(RefusalFaults()), FaultName);
 INSTANTIATE_TEST_SUITE_P(State, EnvCheckerFaultTest,

@@ -15,12 +15,23 @@ namespace rill {
 // A fresh policy, always the same, and what it acts on.
 struct PolicySubject {
   std::shared_ptr<Policy> policy;
-  TensorDict root;       // [lanes], at least 4 lanes.
+  // [lanes], at least 4 lanes, not all of them equal. It has the leaf of the
+  // root that belongs to each leaf of recurrent state.
+  TensorDict root;
   LeafSpec action = {};  // Of a lane.
+  // False: it acts on batches of as many lanes as `root` only.
+  bool takes_fewer_lanes = true;
 };
 using PolicyFactory = std::function<PolicySubject()>;
 
-// Every Policy passes this suite. Use, in the policy's own test:
+// Every Policy passes this suite, by its action and all of its outputs:
+// - each is written in place, inside its spec, for all lanes;
+// - nothing else of the step is written;
+// - what is remembered is in the root: other calls in between make no
+//   difference, and a fresh policy goes on from the root and the context;
+// - without exploration a lane depends on its own row alone, but for rounding.
+//
+// Use, in the policy's own test:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, PolicyConformanceTest,
 //                            ::testing::Values(MakeMyPolicy));

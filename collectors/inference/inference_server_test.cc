@@ -312,9 +312,10 @@ PolicySubject Served() {
   PolicySubject subject = {
       .policy = std::shared_ptr<Policy>(all, all->client.get()),
       .root = RootOf(4, 0.5),
-      .action = LeafSpec::Categorical(2)};
-  RILL_EXPECT_OK(
-      subject.root.Set("memory", *Tensor::Zeros(DType::kFloat32, {4, 1})));
+      .action = LeafSpec::Categorical(2),
+      .takes_fewer_lanes = false};
+  RILL_EXPECT_OK(subject.root.Set(
+      "memory", *Tensor::From<float>({0.5f, -4, 0, 2}, {4, 1})));
   return subject;
 }
 INSTANTIATE_TEST_SUITE_P(InferenceClients, PolicyConformanceTest,

@@ -13,6 +13,7 @@
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/envs/checking/leaf_values.h"
 #include "rill/envs/env_spec.h"
 
 namespace rill::envs_internal {
@@ -59,6 +60,11 @@ absl::Status EnvStepChecker::CheckStepValues(int64_t t,
     return BrokenPromise(env_, "values are inside their specs", "step ", t,
                          ": ", inside.message());
   }
+  RILL_ASSIGN_OR_RETURN(const TensorDict host, driver.step().To(Device::Cpu()));
+  if (const std::string first = FirstNoValue(host); !first.empty()) {
+    return BrokenPromise(env_, "values are numbers, and bools 0 or 1", "step ",
+                         t, ", ", first);
+  }
   return CheckFlags(t, driver);
 }
 
@@ -99,7 +105,7 @@ absl::Status EnvStepChecker::CheckFlags(int64_t t, const StepDriver& driver) {
   return absl::OkStatus();
 }
 
-// Resets lane 0 alone and looks at the rows of all.
+// Resets one lane alone, another one each time, and looks at the rows of all.
 absl::Status EnvStepChecker::CheckPartialReset(int64_t t, StepDriver& driver) {
   RILL_ASSIGN_OR_RETURN(const TensorDict before, driver.root().Clone());
   std::vector<uint8_t> mask(env_.lanes(), 0);
@@ -112,15 +118,17 @@ absl::Status EnvStepChecker::CheckPartialReset(int64_t t, StepDriver& driver) {
   }
   // An empty mask came first: a Reset that ignores its mask is found here too
   // where there is one lane.
-  mask[0] = 1;
+  const auto lane = static_cast<size_t>(t / 8 % env_.lanes());
+  mask[lane] = 1;
   if (absl::Status status = driver.Reset(mask); !status.ok()) {
     return FailedCall(env_, status);
   }
   RILL_ASSIGN_OR_RETURN(const std::string difference,
-                        FirstDifference({before}, {driver.root()}, 0, 1));
+                        FirstDifference({before}, {driver.root()}, 0, mask));
   if (!difference.empty()) {
     return BrokenPromise(env_, "Reset leaves other lanes alone",
-                         "reset of lane 0 after step ", t, ": ", difference);
+                         "reset of lane ", lane, " after step ", t, ": ",
+                         difference);
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env.h"
 #include "rill/envs/steps/step_driver.h"
@@ -26,12 +27,16 @@ class EnvTracer {
   // Called after the step at time t, before done lanes are reset. Between the
   // two it may do to the environment what should make no difference.
   using Hook = absl::FunctionRef<absl::Status(int64_t t, StepDriver& driver)>;
+  // Called before the environment writes all rows: of the root, or below next.
+  using BeforeWrite = absl::FunctionRef<absl::Status(bool is_root)>;
 
   EnvTracer(Env* env, uint64_t seed, int64_t steps)
       : env_(*env), seed_(seed), steps_(steps) {}
 
   // From a fresh Seed and Reset; a clone of each of `steps` steps.
   absl::StatusOr<std::vector<TensorDict>> Run(Hook hook);
+  absl::StatusOr<std::vector<TensorDict>> Run(Hook hook,
+                                              BeforeWrite before_write);
   // The steps after `begin`, where `driver` has just made the step at `begin`.
   absl::StatusOr<std::vector<TensorDict>> RunAfter(int64_t begin,
                                                    StepDriver& driver);
@@ -57,11 +62,12 @@ absl::Status BrokenPromise(const Env& env, absl::string_view promise,
 }
 absl::Status FailedCall(const Env& env, const absl::Status& status);
 
-// "" if the lanes in [first_lane, ...) are bit-equal in both, else "step 3,
-// lane 1, leaf ...". `got` begins at time `begin` of `want`.
-absl::StatusOr<std::string> FirstDifference(const std::vector<TensorDict>& want,
-                                            const std::vector<TensorDict>& got,
-                                            int64_t begin, int64_t first_lane);
+// "" if all lanes but those of `ignored` (one entry a lane; empty: none) are
+// bit-equal in both, else "step 3, lane 1, leaf ...". `got` begins at time
+// `begin` of `want`.
+absl::StatusOr<std::string> FirstDifference(
+    const std::vector<TensorDict>& want, const std::vector<TensorDict>& got,
+    int64_t begin, absl::Span<const uint8_t> ignored = {});
 
 }  // namespace rill::envs_internal
 

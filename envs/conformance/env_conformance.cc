@@ -33,12 +33,16 @@ bool GroupEnded(const Env& env, const TensorDict& next, absl::string_view key,
   return false;
 }
 
-absl::StatusOr<TensorDict> RandomRollout(Env& env, int64_t steps) {
-  RILL_RETURN_IF_ERROR(env.Seed(7));
+absl::StatusOr<TensorDict> RandomSteps(Env& env, int64_t steps) {
   RILL_ASSIGN_OR_RETURN(auto policy,
                         MakeRandomPolicy(env.spec().action, {.seed = 7}));
   return Rollout(env, *policy,
                  {.max_steps = steps, .break_when_any_done = false});
+}
+
+absl::StatusOr<TensorDict> RandomRollout(Env& env, int64_t steps) {
+  RILL_RETURN_IF_ERROR(env.Seed(7));
+  return RandomSteps(env, steps);
 }
 
 TEST_P(EnvConformanceTest, KeepsThePromisesOfEnv) {
@@ -76,6 +80,22 @@ TEST_P(EnvConformanceTest, AnotherEnvGoesOnFromASavedState) {
   RILL_ASSERT_OK(env_b->LoadState(*state));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict again, env_b->SaveState());
   RILL_EXPECT_OK(again.CheckEqual(*state));
+  // And is what it says: both go on up to an end, and from a reset.
+  TensorDict step = env_b->step();
+  RILL_ASSERT_OK(step.CopyFrom(env_a->step()));
+  for (int64_t t = 0; t < 20; ++t) {
+    for (Env* env : {env_a.get(), env_b.get()}) {
+      RILL_ASSERT_OK(
+          WriteRandomActions(env->spec().action, {.seed = 7}, t, env->step()));
+    }
+    const absl::Status status = env_a->Step();
+    ASSERT_EQ(env_b->Step().code(), status.code()) << "step " << t;
+    if (!status.ok()) break;  // A lane has ended.
+    RILL_ASSERT_OK(step.CheckEqual(env_a->step())) << "step " << t;
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict a, RandomSteps(*env_a, 30));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict b, RandomSteps(*env_b, 30));
+  RILL_EXPECT_OK(b.CheckEqual(a)) << "after a reset";
 }
 
 TEST_P(EnvConformanceTest, RolloutKeepsTheFinalObservationInNext) {

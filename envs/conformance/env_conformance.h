@@ -21,7 +21,8 @@ using EnvFactory = std::function<absl::StatusOr<std::unique_ptr<Env>>()>;
 //       [] { return MakeCartPole({.lanes = 3}); }));
 //
 // Several lanes test more than one, and episodes that end within 200 random
-// steps test more than endless ones.
+// steps test more than endless ones. What it refuses: counting_env_test.cc, and
+// env_checker_test.cc.
 class EnvConformanceTest : public ::testing::TestWithParam<EnvFactory> {};
 
 }  // namespace rill

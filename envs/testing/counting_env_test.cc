@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/testing/counting_env.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
 #include "rill/envs/conformance/env_conformance.h"
+#include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/testing/wrong_parts.h"
 
 namespace rill {
 namespace {
@@ -61,6 +73,115 @@ INSTANTIATE_TEST_SUITE_P(
         [] { return MakeCountingEnv({.lanes = 3, .stagger_steps = 2}); },
         [] { return MakeCountingEnv({.lanes = 2, .ends_truncated = true}); },
         [] { return MakeCountingEnv({.can_save = false}); }));
+
+// --- Environments that break a promise ---------------------------------------
+
+// A CountingEnv, changed.
+class WrongEnv : public Env {
+ public:
+  explicit WrongEnv(std::unique_ptr<Env> env)
+      : Env(env->spec(), env->step()), env_(std::move(env)) {}
+
+  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
+  absl::Status Reset(const ResetMask& mask) override {
+    return env_->Reset(mask);
+  }
+  absl::Status BeginStep() override { return env_->Step(); }
+  absl::StatusOr<TensorDict> SaveState() const override {
+    return env_->SaveState();
+  }
+  absl::Status LoadState(const TensorDict& state) override {
+    return env_->LoadState(state);
+  }
+
+ protected:
+  Env& right() { return *env_; }
+  float* Floats(const char* key) { return step().Find(key)->data<float>(); }
+
+ private:
+  const std::unique_ptr<Env> env_;
+};
+
+struct MakesNan final : WrongEnv {
+  using WrongEnv::WrongEnv;
+  absl::Status BeginStep() override {
+    const absl::Status status = right().Step();
+    Floats("next/observation")[1] = std::nanf("");
+    return status;
+  }
+};
+struct StepsBeforeAnyReset final : WrongEnv {
+  using WrongEnv::WrongEnv;
+  absl::Status BeginStep() override {
+    const absl::Status status = right().Step();
+    return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
+  }
+};
+// Draws from what is of the process and not of the seed.
+struct DrawsFromItsNumber final : WrongEnv {
+  using WrongEnv::WrongEnv;
+  absl::Status BeginStep() override {
+    const absl::Status status = right().Step();
+    Floats("next/reward")[0] += static_cast<float>(number);
+    return status;
+  }
+  static inline int made = 0;
+  const int number = ++made;
+};
+// Gives back what it was given, and goes on as before.
+struct KeepsALoadedStateUnused final : WrongEnv {
+  using WrongEnv::WrongEnv;
+  absl::StatusOr<TensorDict> SaveState() const override {
+    return loaded.empty() ? WrongEnv::SaveState() : loaded;
+  }
+  absl::Status LoadState(const TensorDict& state) override {
+    RILL_RETURN_IF_ERROR(state.GetOr("steps", Tensor()).status());
+    loaded = state;
+    return absl::OkStatus();
+  }
+  TensorDict loaded;
+};
+// Its own state goes on; the rows that a policy sees do not.
+struct ResetWritesAllRows final : WrongEnv {
+  using WrongEnv::WrongEnv;
+  absl::Status Reset(const ResetMask& mask) override {
+    const absl::Status status = right().Reset(mask);
+    std::fill_n(Floats("observation"), lanes(), 0.0f);
+    return status;
+  }
+};
+
+template <typename T>
+absl::StatusOr<std::unique_ptr<Env>> Make() {
+  RILL_ASSIGN_OR_RETURN(
+      auto env,
+      MakeCountingEnv({.lanes = 3, .episode_steps = 2, .stagger_steps = 1}));
+  return std::make_unique<T>(std::move(env));
+}
+
+std::vector<WrongPart<EnvConformanceTest>> WrongEnvs() {
+  return {{.name = "MakesNan",
+           .test = "KeepsThePromisesOfEnv",
+           .says = "values are numbers",
+           .part = Make<MakesNan>},
+          {.name = "StepsBeforeAnyReset",
+           .test = "FreshEnvRefusesStepsBeforeReset",
+           .says = "Actual: OK",
+           .part = Make<StepsBeforeAnyReset>},
+          {.name = "DrawsFromItsNumber",
+           .test = "TwoEnvsOfOneSeedAreEqual",
+           .says = "\"next/reward\"",
+           .part = Make<DrawsFromItsNumber>},
+          {.name = "KeepsALoadedStateUnused",
+           .test = "AnotherEnvGoesOnFromASavedState",
+           .says = "step 0",
+           .part = Make<KeepsALoadedStateUnused>},
+          {.name = "ResetWritesAllRows",
+           .test = "RolloutKeepsTheFinalObservationInNext",
+           .says = "lane 1, time 1",
+           .part = Make<ResetWritesAllRows>}};
+}
+RILL_REFUSES_WRONG_PARTS(EnvConformanceTest, WrongEnvs);
 
 }  // namespace
 }  // namespace rill

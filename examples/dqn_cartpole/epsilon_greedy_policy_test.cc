@@ -132,7 +132,8 @@ PolicySubject EpsilonGreedy() {
                            .root = TensorDict({kLanes}),
                            .action = LeafSpec::Categorical(2)};
   RILL_EXPECT_OK(subject.root.Set(
-      "observation", *Tensor::Zeros(DType::kFloat32, {kLanes, 4})));
+      "observation", *LeafSpec::Unbounded(DType::kFloat32, {4})
+                          .Random({kLanes}, Rng(1, RngStream::kUser), 0)));
   return subject;
 }
 INSTANTIATE_TEST_SUITE_P(EpsilonGreedy, PolicyConformanceTest,

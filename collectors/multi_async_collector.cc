@@ -46,7 +46,7 @@ bool MultiAsyncCollector::IsStale(const WriteInfo& info) const {
 absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
   RILL_RETURN_IF_ERROR(team_->CheckGoesOn(place_));
   for (int64_t i = 0; i < team_->size(); ++i) {
-    RILL_RETURN_IF_ERROR(team_->Ask(i, WorkerTeam::kDepth));
+    RILL_RETURN_IF_ERROR(team_->Ask(i, WorkerTeam::kDepth, place_.frames));
   }
   bool was_stale = false;
   FunctionSink fresh(
@@ -73,14 +73,12 @@ absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
       RILL_ASSIGN_OR_RETURN(const bool is_there, team_->Deliver(worker, fresh));
       if (!is_there) continue;
       place_.next_worker = (worker + 1) % team_->size();
-      RILL_RETURN_IF_ERROR(team_->Ask(worker, WorkerTeam::kDepth));
-      if (was_stale) {
-        was_stale = false;
-        stale_frames_ += team_->frames_per_batch(worker);
-        continue;
-      }
-      place_.frames += team_->frames_per_batch(worker);
-      return absl::OkStatus();
+      const bool is_stale = std::exchange(was_stale, false);
+      (is_stale ? stale_frames_ : place_.frames) +=
+          team_->frames_per_batch(worker);
+      RILL_RETURN_IF_ERROR(
+          team_->Ask(worker, WorkerTeam::kDepth, place_.frames));
+      if (!is_stale) return absl::OkStatus();
     }
     RILL_RETURN_IF_ERROR(team_->Wait());
   }

@@ -22,8 +22,11 @@ namespace rill {
 // call hands out the batch of one worker; those that have one take turns, and
 // all go on meanwhile. A worker is at most two batches ahead.
 //
-// Worker w steps what SyncCollector steps with seed + w, and gives the same
-// batches in the same order; how those of several workers mix depends on time.
+// Worker w steps what SyncCollector steps with WorkerSeed(seed, w), and gives
+// the same batches in the same order; how those of several workers mix depends
+// on time. So does what policies see of the run: the frames that were handed
+// out when a batch was asked for, and since then as many of each worker as of
+// this one.
 // Batches are [lanes, time] of one worker. Workers that die, hang or fail are
 // as MultiSyncCollector's.
 //

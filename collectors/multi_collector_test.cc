@@ -27,6 +27,7 @@
 #include "rill/collectors/testing/hooked_env.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
+#include "rill/collectors/workers/worker_seed.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/testing/counting_env.h"
@@ -72,7 +73,7 @@ std::unique_ptr<SyncCollector> Alone(int64_t w, int64_t frames) {
   SyncCollector::Options options;
   options.env = *MakeCartPole({.lanes = kLanes});
   options.frames_per_batch = frames;
-  options.seed = 5 + static_cast<uint64_t>(w);
+  options.seed = WorkerSeed(5, w);
   options.producer = w;
   return *SyncCollector::Create(std::move(options));
 }

@@ -86,7 +86,7 @@ absl::Status MultiSyncCollector::DeliverRound(Sink& sink) {
   // All that the round still lacks are asked before the first is waited for. A
   // round that a sink stopped goes on where it was.
   for (int64_t i = place_.next_worker; i < team_->size(); ++i) {
-    RILL_RETURN_IF_ERROR(team_->Ask(i, 1));
+    RILL_RETURN_IF_ERROR(team_->Ask(i, 1, place_.frames));
   }
   int64_t frames = 0;
   FunctionSink counted(

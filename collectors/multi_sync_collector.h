@@ -23,8 +23,8 @@ namespace rill {
 // batch begins when it is asked for, so that it is made with the newest
 // weights. Workers are threads, or processes (workers/worker_main.h).
 //
-// Worker w steps what SyncCollector steps with seed + w, and gives the same
-// rows. Next joins the workers' batches: [workers * lanes, time], or as
+// Worker w steps what SyncCollector steps with WorkerSeed(seed, w), and gives
+// the same rows; policies see the frames of all workers. Next joins the workers' batches: [workers * lanes, time], or as
 // cat_results says. CollectInto writes one batch a worker, in their order.
 // `policy_version` and `collector/traj_ids` are as SyncCollector's.
 //

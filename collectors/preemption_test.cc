@@ -34,6 +34,7 @@
 #include "rill/collectors/testing/hooked_env.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
+#include "rill/collectors/workers/worker_seed.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/flow/conformance/source_conformance.h"
 #include "rill/flow/sink.h"
@@ -143,7 +144,7 @@ TensorDict Alone(int64_t w, int64_t steps) {
   SyncCollector::Options options;
   options.env = *MakeCartPole({.lanes = kLanes});
   options.frames_per_batch = kLanes * steps;
-  options.seed = 5 + static_cast<uint64_t>(w);
+  options.seed = WorkerSeed(5, w);
   options.producer = w;
   auto collector = *SyncCollector::Create(std::move(options));
   return *collector->Next()->Clone();

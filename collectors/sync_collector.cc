@@ -128,6 +128,7 @@ absl::Status SyncCollector::MakeLoop() {
   loop.time = (options_.frames_per_batch + loop.lanes - 1) / loop.lanes;
   frames_per_batch_ = loop.lanes * loop.time;
   loop.seed = options_.seed;
+  loop.run.during = frames_per_batch_;
   loop.trajectory.assign(loop.lanes, 0);
   loop.step_versions.assign(loop.time, 0);
 
@@ -273,8 +274,9 @@ absl::Status SyncCollector::ResetLanes(int64_t t) {
 
 // Random actions are of version 0.
 absl::StatusOr<int64_t> SyncCollector::Act(const ActContext& context) {
-  if (options_.policy != nullptr &&
-      context.frames >= options_.init_random_frames) {
+  // Its own: each collector of a run makes its share.
+  const int64_t own = loop_->run.earlier + context.step * loop_->lanes;
+  if (options_.policy != nullptr && own >= options_.init_random_frames) {
     return loop_->driver.Act(context);
   }
   RILL_RETURN_IF_ERROR(WriteRandomActions(
@@ -283,16 +285,18 @@ absl::StatusOr<int64_t> SyncCollector::Act(const ActContext& context) {
   return 0;
 }
 
+void SyncCollector::SetRunFrames(const RunFrames& run) { loop_->run = run; }
+
 absl::Status SyncCollector::CollectStep(int64_t t) {
   Loop& loop = *loop_;
   RILL_RETURN_IF_ERROR(ResetLanes(t));
-  // Both numbers follow from frames_, so a loaded state draws and anneals as
-  // the run that saved it.
-  const int64_t frames = frames_ + t * loop.lanes;
+  // These follow from frames of the run and of this collector, so a loaded
+  // state draws and anneals as the run that saved it.
   RILL_ASSIGN_OR_RETURN(const int64_t version,
-                        Act({.frames = frames,
-                             .step = frames / loop.lanes,
-                             .explore = options_.explore}));
+                        Act({.frames = loop.RunFramesAt(t),
+                             .step = frames_ / loop.lanes + t,
+                             .explore = options_.explore,
+                             .seed = loop.seed}));
   Lap(&loop.mark, &times_.policy);
 
   RILL_RETURN_IF_ERROR(loop.driver.Step());
@@ -397,7 +401,10 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
     const absl::Status status = CollectStep(t);
     if (status.ok()) {
       // Not behind the last step, which ends the batch anyway.
-      if (t + 1 < loop_->steps && IsInterrupted()) loop_->steps = t + 1;
+      if (t + 1 < loop_->steps && options_.is_interrupted != nullptr &&
+          options_.is_interrupted()) {
+        loop_->steps = t + 1;
+      }
       continue;
     }
     RILL_RETURN_IF_ERROR(DropBatch());
@@ -412,6 +419,7 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
     RILL_RETURN_IF_ERROR(status) << "SyncCollector::Next: the end of a batch";
   }
   frames_ += loop_->steps * loop_->lanes;
+  loop_->run.before = loop_->RunFramesAt(loop_->steps);
   return absl::OkStatus();
 }
 

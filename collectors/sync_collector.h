@@ -81,7 +81,9 @@ class SyncCollector final : public Source {
     // The last step of each batch is truncated, and so done, where it is not
     // done. The episode goes on in the next batch.
     bool set_truncated = false;
-    uint64_t seed = 0;  // Of environment and random actions.
+    // Of environment, transforms, random actions and ActContext::seed, which
+    // explorers mix into theirs.
+    uint64_t seed = 0;
     // For WriteInfo and trajectory ids: [0, kMaxTrajectoryProducer].
     int64_t producer = 0;
     int64_t first_lane = 0;
@@ -138,6 +140,18 @@ class SyncCollector final : public Source {
   // is written. An error of Cut comes back, and the next call tries again.
   // A sink gets complete batches, also with no_cuda_sync.
   absl::Status CollectInto(Sink& sink) override;
+  // The frames of a run that several collectors make.
+  struct RunFrames {
+    int64_t before = 0;   // Of the run, where the next batch begins.
+    int64_t during = 0;   // That the run makes in the time of a batch.
+    int64_t earlier = 0;  // Of a collector that this one goes on for.
+  };
+  // For one of several: policies see the run's frames (ActContext::frames),
+  // spread evenly over a batch, and init_random_frames counts the earlier ones
+  // too. Batches count on from there until the next call. Without one, and
+  // after LoadState, the run's frames are this collector's. The collectors with
+  // workers call it in theirs.
+  void SetRunFrames(const RunFrames& run);
   void Stop() override { is_stopped_.store(true, std::memory_order_relaxed); }
 
   // Both wait for the stream.
@@ -186,9 +200,6 @@ class SyncCollector final : public Source {
   // The same, as the steps of a batch that was begun are lost.
   absl::Status DropBatch();
   absl::Status CollectStep(int64_t t);
-  bool IsInterrupted() const {
-    return options_.is_interrupted != nullptr && options_.is_interrupted();
-  }
   // The batch to hand out: the one that is recorded into, or a short one.
   const TensorDict& Made() const;
   // Writes the lane's trajectory to the batch, up to time `t`.

@@ -23,6 +23,11 @@ namespace rill {
 
 // For SyncCollector's sources only. Thread-safety: thread-compatible.
 struct SyncCollector::Loop {
+  // Of the run, before step `t` of the batch at hand.
+  int64_t RunFramesAt(int64_t t) const {
+    return run.before + run.during / time * t + run.during % time * t / time;
+  }
+
   std::optional<Stream> stream;  // None: nothing is on a device.
   std::unique_ptr<TransformedEnv> env;
   std::unique_ptr<MovedPolicy> moved_policy;  // Null: none is to be moved.
@@ -30,9 +35,10 @@ struct SyncCollector::Loop {
   TensorDictSpec step_spec;  // Of what is recorded.
   TensorDictSpec root_spec;
   int64_t lanes = 0;
-  int64_t time = 0;   // Steps a whole batch.
-  int64_t steps = 0;  // Of the batch at hand.
-  uint64_t seed = 0;  // Of random actions.
+  int64_t time = 0;              // Steps a whole batch.
+  int64_t steps = 0;             // Of the batch at hand.
+  uint64_t seed = 0;             // Of random actions, and ActContext::seed.
+  SyncCollector::RunFrames run;  // Of the batch at hand.
 
   // Null: steps and batches are in host memory.
   std::unique_ptr<collectors_internal::DeviceBatch> device_batch;

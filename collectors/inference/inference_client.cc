@@ -80,7 +80,10 @@ absl::StatusOr<int64_t> InferenceClient::Act(const TensorDict& root,
                            layout_.lanes());
   }
   std::byte* const question = calls_->question(client_);
-  new (question) QuestionHead{.explore = context.explore};
+  new (question) QuestionHead{.frames = context.frames,
+                              .step = context.step,
+                              .seed = context.seed,
+                              .explore = context.explore};
   for (size_t i = 0; i < layout_.question().size(); ++i) {
     const InferenceLayout::Leaf& leaf = layout_.question()[i];
     CopyBytes(asked_[i].data, leaf.bytes, question + leaf.offset);

@@ -19,7 +19,11 @@ namespace rill::inference_internal {
 
 // A question begins with this; its leaves come behind.
 struct QuestionHead {
-  uint8_t explore;  // ActContext::explore, or 0.
+  // Of the client's ActContext.
+  int64_t frames;
+  int64_t step;
+  uint64_t seed;
+  uint8_t explore;  // 0 or 1.
 };
 // An answer begins with this; its leaves come behind.
 struct AnswerHead {

@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/inference/inference_client.h"
 #include "rill/tensors/tensor.h"
@@ -32,6 +33,7 @@ using inference_internal::InferenceClient;
 using inference_internal::InferenceLayout;
 using inference_internal::QuestionHead;
 
+constexpr uint16_t kSeedSubstream = 0xFFFF;  // Far from those of explorers.
 constexpr char kCreate[] = "InferenceServer::Create";
 
 absl::Status Refuse(absl::string_view option, int64_t got,
@@ -104,8 +106,7 @@ absl::StatusOr<std::unique_ptr<Policy>> InferenceServer::OpenClient(
 void InferenceServer::Run() {
   std::vector<int64_t> waiting;
   const auto explores = [this](int64_t client) {
-    return reinterpret_cast<const QuestionHead*>(calls_->question(client))
-               ->explore != 0;
+    return QuestionOf(client).explore != 0;
   };
   while (
       calls_->AwaitQuestions(options_.min_clients, options_.max_wait, &waiting)
@@ -143,6 +144,25 @@ void InferenceServer::Serve(const std::vector<int64_t>& clients, bool explore) {
   }
 }
 
+const QuestionHead& InferenceServer::QuestionOf(int64_t client) const {
+  return *reinterpret_cast<const QuestionHead*>(calls_->question(client));
+}
+
+ActContext InferenceServer::ContextOf(const std::vector<int64_t>& clients,
+                                      bool explore) const {
+  ActContext context = {
+      .frames = frames_, .step = calls_made_, .explore = explore};
+  for (const int64_t client : clients) {
+    context.frames = std::max(context.frames, QuestionOf(client).frames);
+  }
+  // A worker asks once for a step of its own. The calls of this server begin
+  // anew with it, also where the run goes on from a checkpoint.
+  const QuestionHead& first = QuestionOf(clients.front());
+  context.seed = Rng(first.seed, RngStream::kPolicy, kSeedSubstream)
+                     .Bits64(static_cast<uint64_t>(first.step), /*draw=*/0);
+  return context;
+}
+
 absl::StatusOr<int64_t> InferenceServer::Act(
     const std::vector<int64_t>& clients, bool explore) {
   const auto count = static_cast<int64_t>(clients.size());
@@ -159,12 +179,11 @@ absl::StatusOr<int64_t> InferenceServer::Act(
   if (!batch.has_value()) {
     RILL_ASSIGN_OR_RETURN(batch, MakeBatch(count));
   }
-  context_.explore = explore;
-  const absl::StatusOr<int64_t> version =
-      options_.policy->Act(batch->root, context_, &batch->step);
+  const absl::StatusOr<int64_t> version = options_.policy->Act(
+      batch->root, ContextOf(clients, explore), &batch->step);
   // Also after an error: the numbers that a policy draws by do not repeat.
-  context_.frames += count * options_.lanes;
-  ++context_.step;
+  if (explore) frames_ += count * options_.lanes;
+  ++calls_made_;
   const absl::Status in_place =
       batch->in_place.Check("Policy::Act", batch->step);
   if (!in_place.ok()) batch.reset();  // The next call finds it as it was.

@@ -37,10 +37,12 @@ namespace rill {
 //   server, bit for bit. Clients stand in a batch in the order of their
 //   numbers.
 // - Recurrent state stays with the lanes of the worker, as without a server.
-// - ActContext counts frames and calls of the server's own. Exploration whose
-//   draws do not depend on the batch goes around the client
-//   (envs/policies/exploration.h). Clients with and without `explore` are in
-//   calls of their own.
+// - ActContext::step counts the server's calls, ::seed is another one in each,
+//   also in a run that was loaded. ::frames are the most that a client of the
+//   call knows of, or those that exploring clients have asked for, where these
+//   are more. Exploration whose draws do not depend on the batch goes around
+//   the client (envs/policies/exploration.h). Clients with and without
+//   `explore` are in calls of their own.
 // - An error of the policy goes to the clients of that call with its text; the
 //   next call tries again.
 // - A client that dies holds a call up for no longer than max_wait, nor than
@@ -119,6 +121,8 @@ class InferenceServer {
   absl::Status Start();
   void Run();
   void Serve(const std::vector<int64_t>& clients, bool explore);
+  const inference_internal::QuestionHead& QuestionOf(int64_t client) const;
+  ActContext ContextOf(const std::vector<int64_t>& clients, bool explore) const;
   absl::StatusOr<int64_t> Act(const std::vector<int64_t>& clients,
                               bool explore);
   absl::StatusOr<Batch> MakeBatch(int64_t clients) const;
@@ -131,7 +135,8 @@ class InferenceServer {
   TensorDict root_;
   TensorDict step_;
   std::vector<std::optional<Batch>> batches_;  // By number of clients.
-  ActContext context_;
+  int64_t frames_ = 0;  // That exploring clients have asked for.
+  int64_t calls_made_ = 0;
   std::thread thread_;
 };
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -143,6 +144,46 @@ TEST(InferenceServerTest, ClientsThatWaitAreOneBatch) {
   EXPECT_THAT(policy.lanes, Each(4 * kLanes));
   EXPECT_EQ(policy.contexts.back().step, 49);
   EXPECT_EQ(policy.contexts.back().frames, 49 * 4 * kLanes);
+}
+
+// Steps 0 to 4 of two workers, and then 5 to 9 in a run that was loaded, with
+// another server.
+TEST(InferenceServerTest, AResumedRunDrawsOtherNumbersAndGoesOnWithItsFrames) {
+  EchoPolicy policy;
+  for (const int64_t begin : {0, 5}) {
+    RILL_ASSERT_OK_AND_ASSIGN(const auto server,
+                              InferenceServer::Create(With(&policy, 2)));
+    for (int64_t worker = 0; worker < 2; ++worker) {
+      RILL_ASSERT_OK_AND_ASSIGN(const auto client, server->OpenClient(worker));
+      for (int64_t step = begin; step < begin + 5; ++step) {
+        const TensorDict root = RootOf(kLanes, 0);
+        TensorDict leaves = StepOf(root);
+        RILL_ASSERT_OK(client
+                           ->Act(root,
+                                 {.frames = 100 + step,
+                                  .step = step,
+                                  .seed = static_cast<uint64_t>(worker)},
+                                 &leaves)
+                           .status());
+        EXPECT_EQ(policy.contexts.back().frames, 100 + step);
+      }
+    }
+  }
+  std::set<uint64_t> seeds;
+  for (const ActContext& context : policy.contexts) seeds.insert(context.seed);
+  EXPECT_EQ(seeds.size(), 20);
+}
+
+TEST(InferenceServerTest, AnEvaluationAddsNoFramesOfTheRun) {
+  EchoPolicy policy;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto server,
+                            InferenceServer::Create(With(&policy, 1)));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto client, server->OpenClient(0));
+  for (const bool explore : {false, false, true, true}) {
+    RILL_ASSERT_OK(Ask(client.get(), 0, explore));
+  }
+  EXPECT_EQ(policy.contexts.back().frames, kLanes);
+  EXPECT_EQ(policy.contexts.back().step, 3);
 }
 
 TEST(InferenceServerTest, AClientThatHasGoneIsNotWaitedFor) {

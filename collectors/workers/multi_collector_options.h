@@ -56,14 +56,16 @@ struct MultiCollectorOptions {
   // > 0: OUT_OF_RANGE once so many were handed out; batches are always whole,
   // so the last one may go beyond. -1: never.
   int64_t total_frames = -1;
-  // As SyncCollector's; each worker makes its share, rounded up.
+  // As SyncCollector's; each worker makes its share, rounded up. One that
+  // replaces another makes what that one's rows have left.
   int64_t init_random_frames = 0;
   // As SyncCollector's.
   bool explore = true;
   int64_t max_frames_per_traj = -1;
   bool reset_at_each_batch = false;
   bool set_truncated = false;
-  // Worker w has seed + w. One that was started anew has another.
+  // Of the run. Worker w has WorkerSeed(seed, w), and another for each time
+  // that it was started anew (collectors/workers/worker_seed.h).
   uint64_t seed = 0;
   // Worker w is producer + w, and its lanes come behind those of the workers
   // before it. One that was started anew is producer + w + workers * restarts:

@@ -24,6 +24,9 @@ struct WorkerContext {
   int64_t worker = 0;  // In [0, workers).
   int64_t workers = 1;
   int64_t restarts = 0;  // How often it was started anew.
+  // WorkerSeed of the run's: for parts that draw and get it in no other way.
+  // The environment is seeded with it, and policies have it in ActContext.
+  uint64_t seed = 0;
   std::string argument;  // MultiCollectorOptions::argument.
   // Reads MultiCollectorOptions::weights; null without. Outlives the parts.
   WeightStore::Reader* weights = nullptr;
@@ -33,7 +36,7 @@ struct WorkerContext {
 
 // The parts that a worker steps.
 struct WorkerParts {
-  std::unique_ptr<Env> env = nullptr;        // Required.
+  std::unique_ptr<Env> env = nullptr;  // Required.
   // Null: WorkerContext::inference; without that, random actions for ever.
   std::unique_ptr<Policy> policy = nullptr;
   // Beside the environment, in this order (envs/transformed_env.h).

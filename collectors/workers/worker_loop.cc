@@ -142,9 +142,13 @@ class Worker {
       case MessageKind::kCollect: {
         RILL_ASSIGN_OR_RETURN(const auto parts,
                               Unpack<WorkerAsk>(message.bytes));
-        batches_ += parts.first.batches;
+        const WorkerAsk& ask = parts.first;
         // Also of batches that were asked for before and are not begun.
-        round_ = parts.first.round;
+        round_ = ask.round;
+        run_ = {.before = ask.before - batches_ * ask.during,
+                .during = ask.during,
+                .earlier = ask.earlier};
+        batches_ += ask.batches;
         return absl::OkStatus();
       }
       case MessageKind::kPause:
@@ -205,6 +209,7 @@ class Worker {
                           make_({.worker = start.worker,
                                  .workers = start.workers,
                                  .restarts = start.restarts,
+                                 .seed = start.seed,
                                  .argument = std::string(argument),
                                  .weights = weights_.get(),
                                  .inference = inference_.get()}));
@@ -294,6 +299,8 @@ class Worker {
                        Internal("no channel to collect into"));
     }
     if (start_.times_steps) BeginStep();
+    collector_->SetRunFrames(run_);
+    run_.before += run_.during;
     absl::Status collected;
     if (before_batch_ != nullptr) collected = before_batch_();
     if (collected.ok()) collected = collector_->CollectInto(*sink_);
@@ -327,9 +334,10 @@ class Worker {
   std::unique_ptr<SyncCollector> collector_;
   std::unique_ptr<Sink> sink_;
   WorkerStart start_ = {};
-  TensorDict fresh_;     // Statistics before the first row.
-  int64_t batches_ = 0;  // Asked for, and not collected.
-  int64_t round_ = 0;    // Of these.
+  TensorDict fresh_;              // Statistics before the first row.
+  int64_t batches_ = 0;           // Asked for, and not collected.
+  int64_t round_ = 0;             // Of these.
+  SyncCollector::RunFrames run_;  // Of the next one.
 };
 
 }  // namespace

@@ -71,6 +71,10 @@ struct WorkerReady {
 struct WorkerAsk {
   int64_t batches;  // So many more.
   int64_t round;    // They, and those not begun, are of this one.
+  // SyncCollector::RunFrames of the first of them; each batch is `during` on.
+  int64_t before = 0;
+  int64_t during = 0;
+  int64_t earlier = 0;
 };
 struct WorkerTimes {
   int64_t env_ns;

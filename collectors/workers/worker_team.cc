@@ -16,11 +16,11 @@
 #include "absl/types/span.h"
 #include "rill/base/clock.h"
 #include "rill/base/process/poll_until.h"
-#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/workers/dict_bytes.h"
 #include "rill/collectors/workers/worker_loop.h"
 #include "rill/collectors/workers/worker_main.h"
+#include "rill/collectors/workers/worker_seed.h"
 #include "rill/formats/spec_json.h"
 
 // How it works. A worker, thread or process, runs one loop (worker_loop.h).
@@ -157,18 +157,11 @@ absl::Status WorkerTeam::Start(int64_t index) {
   worker.times = {};
   // Until kReady comes; then that of a batch.
   worker.deadline = In(options_.start_timeout);
-  const uint64_t seed = options_.seed + static_cast<uint64_t>(index);
   const WorkerStart start = {
       .worker = index,
       .workers = size(),
       .restarts = worker.restarts,
-      // Another seed after a restart: the same one would repeat the episodes of
-      // the worker that is replaced.
-      .seed = worker.restarts == 0
-                  ? seed
-                  : Rng(seed, RngStream::kInit)
-                        .Bits64(static_cast<uint64_t>(worker.restarts),
-                                /*draw=*/1),
+      .seed = WorkerSeed(options_.seed, index, worker.restarts),
       .frames_per_batch = AskedFrames(options_, index),
       .init_random_frames = ShareOf(options_.init_random_frames, size()),
       .max_frames_per_traj = options_.max_frames_per_traj,
@@ -244,6 +237,7 @@ absl::Status WorkerTeam::Replace(int64_t index) {
   }
   ++restarts_;
   ++worker.restarts;
+  worker.earlier_frames = worker.frames;
   statistics_.Replace(index);
   return Start(index);
 }
@@ -265,6 +259,7 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
     int64_t most = 0;
     for (int64_t i = 0; i < size(); ++i) {
       most = std::max(most, frames_per_batch(i));
+      frames_per_round_ += frames_per_batch(i);
     }
     RILL_ASSIGN_OR_RETURN(const TensorDict row, spec_.Zero({1}));
     RILL_ASSIGN_OR_RETURN(
@@ -307,7 +302,15 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
 absl::Status WorkerTeam::SendAsked(int64_t index, int64_t batches) {
   Worker& worker = workers_[index];
   worker.deadline = In(options_.batch_timeout);
-  const WorkerAsk ask = {.batches = batches, .round = worker.round};
+  const int64_t before = worker.asked - batches + worker.HeldBatches();
+  const WorkerAsk ask = {
+      .batches = batches,
+      .round = worker.round,
+      // While the worker makes what it was asked for before, the others make as
+      // much as they do in the time of as many batches.
+      .before = worker.run_frames + before * frames_per_round_,
+      .during = frames_per_round_,
+      .earlier = worker.earlier_frames};
   worker.socket->Send(MessageKind::kCollect, Pack(ask), worker.deadline)
       .IgnoreError();
   return absl::OkStatus();
@@ -317,12 +320,13 @@ void WorkerTeam::Interrupt() {
   board_->Interrupt(round_.load(std::memory_order_relaxed));
 }
 
-absl::Status WorkerTeam::Ask(int64_t index, int64_t batches) {
+absl::Status WorkerTeam::Ask(int64_t index, int64_t batches, int64_t frames) {
   Worker& worker = workers_[index];
   const int64_t more = batches - worker.asked - worker.HeldBatches();
   if (more <= 0) return absl::OkStatus();
   worker.asked += more;
   worker.round = round_.load(std::memory_order_relaxed);
+  worker.run_frames = frames;
   // ReadReady of the worker, or of the one that replaces it, sends what was
   // asked by then.
   if (!worker.socket.has_value() || !worker.is_ready) return absl::OkStatus();
@@ -344,6 +348,7 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
   const int64_t first_lane = options_.first_lane + index * lanes();
   const int64_t producer = ProducerOf(index);
   TensorDict statistics;
+  int64_t frames = 0;
   FunctionSink named(
       [&](const TensorDict& batch, const WriteInfo& info) -> absl::Status {
         RILL_ASSIGN_OR_RETURN(statistics,
@@ -351,6 +356,7 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
         WriteInfo of_worker = info;
         of_worker.producer = producer;
         of_worker.first_lane += first_lane;
+        frames = batch.batch_shape().num_elements();
         return sink.Write(batch, of_worker);
       },
       [&](int64_t /*number*/, LaneRange lanes) {
@@ -363,6 +369,7 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
     statistics_.HandOut(index, std::move(statistics));
     --worker.asked;
     --worker.arrived;
+    worker.frames += frames;
     return true;
   }
   if (!worker.socket.has_value()) {

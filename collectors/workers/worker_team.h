@@ -83,8 +83,9 @@ class WorkerTeam {
     return workers_[worker].HeldBatches() + workers_[worker].arrived > 0;
   }
 
-  // Until `batches` (<= kDepth) are asked for and not delivered.
-  absl::Status Ask(int64_t worker, int64_t batches);
+  // Until `batches` (<= kDepth) are asked for and not delivered. The run has
+  // handed out `frames`.
+  absl::Status Ask(int64_t worker, int64_t batches, int64_t frames);
   // Writes the worker's next batch, or a cut that comes first, to `sink`;
   // whether it was a batch. An error of the sink leaves both where they are.
   // Replaces a worker that died when all that it sent was delivered:
@@ -123,9 +124,13 @@ class WorkerTeam {
     bool is_ready = false;
     std::string end;  // How it ended.
     int64_t restarts = 0;
-    int64_t asked = 0;    // And not delivered.
-    int64_t arrived = 0;  // Of those, told by kBatch; may be behind.
-    int64_t round = 0;    // Of what was asked last.
+    int64_t asked = 0;       // And not delivered.
+    int64_t arrived = 0;     // Of those, told by kBatch; may be behind.
+    int64_t round = 0;       // Of what was asked last.
+    int64_t run_frames = 0;  // Handed out by then.
+    // That it has sent in all, and before it was started anew.
+    int64_t frames = 0;
+    int64_t earlier_frames = 0;
     absl::Time deadline = absl::InfiniteFuture();
     std::deque<HeldBatch> held;  // Come before what is in the channel.
 
@@ -176,6 +181,7 @@ class WorkerTeam {
   std::string spec_text_;
   std::string fresh_bytes_;  // Of the statistics, as worker 0 has told.
   int64_t lanes_ = 0;
+  int64_t frames_per_round_ = 0;  // A batch of each worker.
   Source::Times times_;
   int64_t restarts_ = 0;
   WorkerDeaths deaths_;

@@ -31,6 +31,36 @@ namespace {
 constexpr absl::string_view kType = "WorkerTeam";
 constexpr int64_t kStateVersion = 1;
 
+// Older states have none: their workers had begun to count anew.
+absl::StatusOr<std::vector<int64_t>> ReadEarlierFrames(const StateReader& state,
+                                                       int64_t workers) {
+  constexpr absl::string_view kKey = "earlier_frames";
+  constexpr int64_t kMost = int64_t{1} << 61;
+  if (!state.dict().Contains(kKey)) return std::vector<int64_t>(workers, 0);
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> frames,
+                        state.List<int64_t>(kKey, Shape({workers})));
+  const auto [least, most] = std::minmax_element(frames.begin(), frames.end());
+  if (*least >= 0 && *most <= kMost) return frames;
+  return state.DoesNotFit(absl::StrCat("\"", kKey, "\": got ", *least, " to ",
+                                       *most, ", want [0, 2^61]"));
+}
+
+// The place, of so many workers.
+absl::StatusOr<WorkerTeam::Place> ReadPlace(const StateReader& state,
+                                            int64_t workers) {
+  RILL_ASSIGN_OR_RETURN(const auto numbers,
+                        state.List<int64_t>("place", Shape({2})));
+  const WorkerTeam::Place place = {.frames = numbers[0],
+                                   .next_worker = numbers[1]};
+  if (place.frames >= 0 && place.next_worker >= 0 &&
+      place.next_worker < workers) {
+    return place;
+  }
+  return state.DoesNotFit(absl::StrCat(
+      "\"place\": got ", place.frames, " frames and worker ", place.next_worker,
+      ", want frames >= 0 and a worker below ", workers));
+}
+
 }  // namespace
 
 absl::Status WorkerTeam::AskAll(MessageKind kind,
@@ -166,13 +196,16 @@ absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> states, WorkerStates());
   StateWriter state(kType, kStateVersion);
   std::vector<int64_t> restarts;
+  std::vector<int64_t> earlier_frames;
   for (int64_t i = 0; i < size(); ++i) {
     restarts.push_back(workers_[i].restarts);
+    earlier_frames.push_back(workers_[i].earlier_frames);
     state.Entry(absl::StrCat("worker/", i), DictFromBytes(states[i]));
     SaveHeld(i, workers_[i].held, &state);
   }
   statistics_.Save(&state);
   state.List<int64_t>("restarts", restarts, {size()});
+  state.List<int64_t>("earlier_frames", earlier_frames, {size()});
   state.List<int64_t>("place", {place.frames, place.next_worker}, {2});
   return std::move(state).Finish();
 }
@@ -198,17 +231,12 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
     const TensorDict& dict) {
   RILL_ASSIGN_OR_RETURN(const StateReader state,
                         StateReader::Open(kType, kStateVersion, dict));
-  RILL_ASSIGN_OR_RETURN(const auto numbers,
-                        state.List<int64_t>("place", Shape({2})));
-  const Place place = {.frames = numbers[0], .next_worker = numbers[1]};
-  if (place.frames < 0 || place.next_worker < 0 ||
-      place.next_worker >= size()) {
-    return state.DoesNotFit(absl::StrCat(
-        "\"place\": got ", place.frames, " frames and worker ",
-        place.next_worker, ", want frames >= 0 and a worker below ", size()));
-  }
+  RILL_ASSIGN_OR_RETURN(const Place place, ReadPlace(state, size()));
   RILL_ASSIGN_OR_RETURN(const auto restarts,
                         state.List<int64_t>("restarts", Shape({size()})));
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> earlier_frames,
+                        ReadEarlierFrames(state, size()));
+  std::vector<int64_t> frames;
   std::vector<std::string> states;
   std::vector<const TensorDict*> collectors;
   std::vector<std::deque<HeldBatch>> held(size());
@@ -222,6 +250,10 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
       return state.DoesNotFit(absl::StrCat("worker ", i, ": got ", restarts[i],
                                            " restarts, want [0, ", most, "]"));
     }
+    // Without them the worker refuses its state below.
+    const absl::StatusOr<int64_t> own_frames =
+        state.Get<int64_t>(absl::StrCat("worker/", i, "/frames"));
+    frames.push_back(earlier_frames[i] + own_frames.value_or(0));
     collectors.push_back(of_worker);
     RILL_ASSIGN_OR_RETURN(std::string bytes, DictToBytes(*of_worker));
     states.push_back(std::move(bytes));
@@ -253,6 +285,8 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
   }
   statistics_ = std::move(statistics);
   for (int64_t i = 0; i < size(); ++i) {
+    workers_[i].frames = frames[i];
+    workers_[i].earlier_frames = earlier_frames[i];
     workers_[i].held = std::move(held[i]);
     for (HeldBatch& one : workers_[i].held) {
       // Saved before batches had them: its worker's count its rows already.

@@ -93,7 +93,7 @@ class RandomPolicy final : public Policy {
                               const ActContext& context,
                               TensorDict* step) override {
     RILL_RETURN_IF_ERROR(WriteRandomActions(action_,
-                                            {.seed = seed_,
+                                            {.seed = context.SeedOf(seed_),
                                              .stream = RngStream::kPolicy,
                                              .first_substream = kLeaves},
                                             context.step, *step,
@@ -114,7 +114,7 @@ class EGreedy final : public Policy {
         random_(std::move(action), options.seed),
         epsilon_{options.eps_init, options.eps_end,
                  options.annealing_num_steps},
-        choice_(options.seed, RngStream::kPolicy, kChoice) {}
+        seed_(options.seed) {}
 
   const TensorDictSpec& output_spec() const override {
     return policy_.output_spec();
@@ -133,6 +133,7 @@ class EGreedy final : public Policy {
     // function of its lane and step, whatever the others do.
     RILL_RETURN_IF_ERROR(random_.Act(root, context, &drawn_).status());
     const double epsilon = epsilon_.At(context.frames);
+    const Rng choice(context.SeedOf(seed_), RngStream::kPolicy, kChoice);
     const int64_t lanes = step->batch_shape().num_elements();
     for (const TensorDictSpec::Leaf& leaf : action_.leaves()) {
       RILL_ASSIGN_OR_RETURN(const Tensor action, step->Get(leaf.key));
@@ -148,7 +149,7 @@ class EGreedy final : public Policy {
       const int64_t width = drawn.size_bytes() / std::max<int64_t>(lanes, 1);
       for (int64_t lane = 0; lane < lanes; ++lane) {
         // The same draw for every leaf: a lane's action is random as a whole.
-        const double draw = choice_.UniformDouble(
+        const double draw = choice.UniformDouble(
             static_cast<uint64_t>(context.step), static_cast<uint32_t>(lane));
         if (draw >= epsilon) continue;
         std::memcpy(action.raw_data() + lane * width,
@@ -164,7 +165,7 @@ class EGreedy final : public Policy {
   const TensorDictSpec action_;
   RandomPolicy random_;
   const Annealed epsilon_;
-  const Rng choice_;
+  const uint64_t seed_;
   TensorDict drawn_;
 };
 
@@ -251,7 +252,7 @@ class NoisePolicy final : public Policy {
       }
     }
     if (!context.explore) return absl::OkStatus();
-    const Rng rng(seed_, RngStream::kPolicy,
+    const Rng rng(context.SeedOf(seed_), RngStream::kPolicy,
                   static_cast<uint16_t>(kLeaves + i));
     const double scale = scale_.At(context.frames);
     const int64_t width = std::max<int64_t>(leaf.spec.shape.num_elements(), 1);

@@ -18,10 +18,11 @@ namespace rill {
 // call it directly; with ActContext::explore off a wrapper changes nothing.
 // Outputs and versions are the wrapped policy's.
 //
-// Draws are functions of (seed, ActContext::step, lane, element), from
-// RngStream::kPolicy: a resumed run acts as an uninterrupted one.
-// Annealing is linear in ActContext::frames, from `_init` at frame 0 to `_end`
-// at frame annealing_num_steps, and stays there.
+// Draws are functions of (ActContext::SeedOf(seed), ActContext::step, lane,
+// element), from RngStream::kPolicy: a resumed run acts as an uninterrupted
+// one, and each worker draws numbers of its own.
+// Annealing is linear in ActContext::frames, the run's, from `_init` at frame 0
+// to `_end` at frame annealing_num_steps, and stays there.
 // Errors: INVALID_ARGUMENT names the option, or the leaf of the action that
 //   does not fit; NOT_FOUND a leaf that the step lacks.
 // Thread-safety: that of Policy.

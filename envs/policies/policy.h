@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rill/base/mixed_seed.h"
 #include "rill/device/stream.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -17,14 +18,23 @@
 namespace rill {
 
 // The place of a call in a run: enough to draw from a counter-based stream
-// without a generator of its own.
+// without a generator of its own. A policy draws by (SeedOf its own seed, step,
+// lane): so policies that one function makes draw other numbers in each worker.
 struct ActContext {
-  int64_t frames = 0;  // Frames before this step, over all lanes.
-  int64_t step = 0;    // Steps before this one.
+  // Of the whole run before this step: of all lanes and of all workers, as far
+  // as the caller knows. Annealing counts these.
+  int64_t frames = 0;
+  int64_t step = 0;  // Steps of the caller before this one.
   // False: a policy that explores acts as if it did not.
   bool explore = true;
   // For work on leaves on a device. Null: the leaves are in host memory.
   const Stream* stream = nullptr;
+  // Another one for each collector's seed, each worker, and each start of a
+  // worker. 0: the caller has none.
+  uint64_t seed = 0;
+
+  // `own`, with the caller's seed mixed in.
+  uint64_t SeedOf(uint64_t own) const { return MixedSeed(own, seed); }
 };
 
 // Chooses actions. Rollout, evaluator and collectors call the same policies.

@@ -28,9 +28,9 @@ class NewestWeightsPolicy final : public Policy {
   NewestWeightsPolicy(WeightStore::Reader* weights, uint64_t seed)
       : weights_(weights),
         network_(kLanes, {}),
-        greedy_(&network_,
-                {.seed = seed, .epsilon_frames = 1250, .final_epsilon = 0.04}) {
-  }
+        greedy_(
+            &network_,
+            {.seed = seed, .epsilon_frames = 10'000, .final_epsilon = 0.04}) {}
 
   absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
                               TensorDict* step) override {

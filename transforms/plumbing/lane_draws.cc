@@ -5,6 +5,7 @@
 #include "rill/transforms/plumbing/lane_draws.h"
 
 #include "absl/strings/str_cat.h"
+#include "rill/base/mixed_seed.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
@@ -14,11 +15,6 @@ namespace {
 
 constexpr absl::string_view kSeed = "seed";
 constexpr absl::string_view kDraws = "draws";
-
-// Spreads the environment's seeds, which are often 0, 1, 2, over those of the
-// generator. It is 2^64 divided by the golden ratio and odd: the product of an
-// odd number is one-to-one, so no two seeds meet.
-constexpr uint64_t kSpread = 0x9E3779B97F4A7C15;
 
 absl::StatusOr<TensorDict> StateOf(uint64_t seed, int64_t lanes) {
   TensorDict state;
@@ -67,7 +63,7 @@ absl::StatusOr<LaneDraws> LaneDraws::Create(absl::string_view caller,
   RILL_ASSIGN_OR_RETURN(const absl::Span<int64_t> counts,
                         draws.Flat<int64_t>());
   RILL_RETURN_IF_ERROR(state->Set(kDraws, draws));
-  return LaneDraws(Rng(seed ^ (static_cast<uint64_t>(of_env) * kSpread),
+  return LaneDraws(Rng(MixedSeed(seed, static_cast<uint64_t>(of_env)),
                        RngStream::kTransform, static_cast<uint16_t>(stream)),
                    counts);
 }

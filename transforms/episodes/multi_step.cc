@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstring>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@
 #include "rill/transforms/lane_transform.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/structure/group_ends.h"
 
 namespace rill {
 namespace {
@@ -152,7 +154,12 @@ class MultiStepTransform final : public LaneTransform {
   // Room for five tensors a leaf (of batch, state and those before them), and
   // of steps, gamma and the count of held rows.
   explicit MultiStepTransform(const MultiStep::Options& options)
-      : options_(options), spare_(5 * (options.rows.leaves().size() + 3)) {
+      : options_(options),
+        ends_(transforms_internal::EndsOf(options.done_key, options.rows)),
+        spare_(5 * (options.rows.leaves().size() + 3)) {
+    if (options.rows.Find(options.terminated_key) != nullptr) {
+      ends_.push_back(options.terminated_key);
+    }
     for (const TensorDictSpec::Leaf& leaf : options.rows.leaves()) {
       state_keys_.push_back(absl::StrCat(kRows, leaf.key));
     }
@@ -243,7 +250,9 @@ class MultiStepTransform final : public LaneTransform {
     for (size_t i = 0; i < state_keys_.size(); ++i) {
       const TensorDictSpec::Leaf& leaf = options_.rows.leaves()[i];
       const bool is_truncated =
-          leaf.key == kTruncatedKey && leaf.spec.dtype == DType::kBool;
+          leaf.spec.dtype == DType::kBool &&
+          (leaf.key == kTruncatedKey ||
+           (IsEnd(leaf.key) && absl::EndsWith(leaf.key, "/truncated")));
       if (!IsEnd(leaf.key) && !is_truncated) continue;
       RILL_ASSIGN_OR_RETURN(const Tensor flags,
                             ReadHeld(kCut, i, leaf.spec, *state));
@@ -252,7 +261,7 @@ class MultiStepTransform final : public LaneTransform {
           return flags.raw_data()[row] != std::byte{0};
         });
       }
-      if (leaf.key == options_.terminated_key) continue;
+      if (leaf.key != options_.done_key && !is_truncated) continue;
       RILL_RETURN_IF_ERROR(marked.Set(state_keys_[i], flags));
     }
     if (open.empty()) return absl::OkStatus();
@@ -419,7 +428,7 @@ class MultiStepTransform final : public LaneTransform {
   }
 
   bool IsEnd(absl::string_view key) const {
-    return key == options_.done_key || key == options_.terminated_key;
+    return std::find(ends_.begin(), ends_.end(), key) != ends_.end();
   }
 
   // For each of the lane's steps: whether a window ends there at the latest.
@@ -547,6 +556,7 @@ class MultiStepTransform final : public LaneTransform {
   }
 
   const MultiStep::Options options_;
+  std::vector<std::string> ends_;        // Flags that end windows.
   std::vector<double> powers_;           // gamma^0 ... gamma^n.
   std::vector<std::string> state_keys_;  // One a leaf of the rows.
   mutable transforms_internal::SpareTensors spare_;
@@ -581,8 +591,14 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> MultiStep::Create(
     return InvalidArgument("MultiStep::Create: keys: got \"", key,
                            "\", want a key of its own, which rows do not have");
   }
-  RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
-      kCreate, options.done_key, options.rows));
+  std::vector<std::string> ends =
+      transforms_internal::EndsOf(options.done_key, options.rows);
+  // Says which leaves there are.
+  if (ends.empty()) ends = {options.done_key};
+  for (const std::string& key : ends) {
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckIsFlag(kCreate, key, options.rows));
+  }
   if (options.rows.Find(options.terminated_key) != nullptr) {
     RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
         kCreate, options.terminated_key, options.rows));
@@ -597,6 +613,8 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> MultiStep::Create(
   for (const std::string& key : options.reward_keys) {
     RILL_RETURN_IF_ERROR(
         transforms_internal::FindFloat(kCreate, key, options.rows).status());
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckStopsAtGroupEnds(
+        kCreate, key, options.done_key, options.rows));
   }
   return std::make_unique<MultiStepTransform>(options);
 }

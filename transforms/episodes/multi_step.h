@@ -68,6 +68,7 @@ struct MultiStep {
     TensorDictSpec rows = {};  // What is written; the state needs to know.
     int64_t lanes = 1;         // > 0, the storage's.
     std::vector<std::string> reward_keys = {"next/reward"};
+    // Where rows do not have it, "terminated" and "truncated" beside it count.
     std::string done_key = "next/done";
     // Rows may be without it.
     std::string terminated_key = "next/terminated";
@@ -75,7 +76,9 @@ struct MultiStep {
     std::string gamma_key = "gamma";
   };
 
-  // INVALID_ARGUMENT or NOT_FOUND name the option, or the leaf of `rows`.
+  // INVALID_ARGUMENT or NOT_FOUND name the option, or the leaf of `rows`; so
+  // does a reward of a group with flags of its own that are not those of
+  // done_key.
   static absl::StatusOr<std::unique_ptr<BatchTransform>> Create(
       const Options& options);
 };

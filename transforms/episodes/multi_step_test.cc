@@ -130,6 +130,57 @@ TEST(MultiStepTest, ATerminatedStepEndsAWindowThoughItIsNotDone) {
               IsOkAndHolds(ElementsAre(6, 5, 3, 9, 5)));
 }
 
+// Random ends and cuts: rows without done come out as those with it.
+TEST(MultiStepTest, PartsEndWindowsWhereDoneIsMissing) {
+  const Rng rng(/*seed=*/40);
+  TensorDictSpec parts = RowSpec();
+  parts.Erase("next/done");
+  const auto with = *MultiStep::Create({.n_steps = 3, .rows = RowSpec()});
+  const auto without = *MultiStep::Create({.n_steps = 3, .rows = parts});
+  TensorDict with_state = *with->InitialState();
+  TensorDict without_state = *without->InitialState();
+  const auto cut = [](const BatchTransform& transform, TensorDict* state) {
+    return dynamic_cast<const LaneTransform&>(transform).CutLanes(0, 1, state);
+  };
+  for (uint32_t round = 0; round < 100; ++round) {
+    TensorDict steps = FiveSteps();
+    for (int64_t i = 0; i < 5; ++i) {
+      const uint32_t bits = rng.Bits(round, static_cast<uint32_t>(i))[0];
+      const bool is_terminated = bits % 4 == 0;
+      const bool is_truncated = bits / 4 % 4 == 0;
+      steps.Find("next/reward")->data<float>()[i] =
+          static_cast<float>(bits / 16 % 8);
+      steps.Find("next/terminated")->data<bool>()[i] = is_terminated;
+      steps.Find("next/truncated")->data<bool>()[i] = is_truncated;
+      steps.Find("next/done")->data<bool>()[i] = is_terminated || is_truncated;
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, steps.Exclude({"next/done"}));
+    RILL_ASSERT_OK(with->Inverse(&steps, &with_state));
+    RILL_ASSERT_OK(without->Inverse(&batch, &without_state));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict expected,
+                              steps.Exclude({"next/done"}));
+    RILL_ASSERT_OK(batch.CheckEqual(expected));
+    if (round % 3 != 0) continue;
+    RILL_ASSERT_OK(cut(*with, &with_state));
+    RILL_ASSERT_OK(cut(*without, &without_state));
+  }
+}
+
+TEST(MultiStepTest, RewardsOfAGroupWithOtherEndsAreRefused) {
+  TensorDictSpec rows = RowSpec();
+  RILL_ASSERT_OK(
+      rows.Set("next/guard/reward", LeafSpec::Unbounded(DType::kFloat32, {1})));
+  const std::vector<std::string> reward = {"next/guard/reward"};
+  RILL_EXPECT_OK(MultiStep::Create({.rows = rows, .reward_keys = reward}));
+  RILL_ASSERT_OK(rows.Set("next/guard/truncated", LeafSpec::Binary({1})));
+  EXPECT_THAT(MultiStep::Create({.rows = rows, .reward_keys = reward}),
+              StatusIs(kInvalidArgument, HasSubstr("next/guard/truncated")));
+  RILL_EXPECT_OK(MultiStep::Create({.rows = rows,
+                                    .reward_keys = reward,
+                                    .done_key = "next/guard/done",
+                                    .terminated_key = "next/terminated"}));
+}
+
 TEST(MultiStepTest, ARowIsHeldUntilItsWindowIsWholeOrItsTrajectoryEnds) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto multi_step,

@@ -419,6 +419,23 @@ class Batch(dict):
         self.lane, self.step = lane, step
         self._leaves = leaves
 
+    def ends(self, group=None):
+        """bool [..., 1]: where a trajectory ends with the row. That is
+        `next/done`, or where rows do not have it, `next/terminated` or
+        `next/truncated`. With group="agents": where an episode of an agent ends,
+        by the flags below `next/agents`."""
+        prefix = "next/%s/" % group if group else "next/"
+        keys = [prefix + flag for flag in ("done", "terminated", "truncated")]
+        stored = [key for key in keys if key in self._leaves]
+        if not stored:
+            raise RillError("Batch.ends: rows: got none of %r, want one of them; without flags only "
+                            "ids tell trajectories apart" % keys)
+        wanted = stored[:1] if stored[0] == keys[0] else stored
+        for key in wanted:
+            if key not in self:
+                raise RillError("Batch.ends: got a batch without %r, want that too; read it" % key)
+        return np.logical_or.reduce([self[key] for key in wanted])
+
     def torch(self):
         """The same as a dictionary of tensors that share the arrays' bytes. With
         tensordict: TensorDict(batch.torch(), list(batch.step.shape))

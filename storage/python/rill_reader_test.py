@@ -316,6 +316,36 @@ class MadeAnewTest(ReaderTest):
         self.expect_steps(rill_reader.Reader(self.path).read(), [(0, 2)] * 3)
 
 
+@unittest.skipIf(np is None, "no NumPy for %s" % sys.executable)
+class EndsTest(unittest.TestCase):
+
+    def batch(self, flags, stored=None):
+        lane = np.zeros(20, np.int64)
+        return rill_reader.Batch(flags, lane, np.arange(20), dict.fromkeys(stored or flags))
+
+    def test_parts_count_where_done_is_not_stored(self):
+        rng = np.random.default_rng(0)
+        for group, width in ((None, 1), ("agents", 2)):
+            prefix = "next/agents/" if group else "next/"
+            terminated, truncated = rng.random((2, 20, width, 1)) < 0.3
+            flags = {"terminated": terminated, "truncated": truncated, "done": terminated | truncated}
+            for count in (1, 2, 3):
+                for names in itertools.combinations(flags, count):
+                    batch = self.batch({prefix + name: flags[name] for name in names})
+                    want = flags["done"] if "done" in names else np.logical_or.reduce(
+                        [flags[name] for name in names])
+                    np.testing.assert_array_equal(batch.ends(group), want)
+
+    def test_flags_that_are_missing_are_no_flags_that_are_false(self):
+        none = np.zeros((20, 1), bool)
+        with self.assertRaisesRegex(rill_reader.RillError, "got none of .*next/truncated"):
+            self.batch({"next/reward": none}).ends()
+        with self.assertRaisesRegex(rill_reader.RillError, "next/truncated"):
+            self.batch({"next/terminated": none}, ["next/terminated", "next/truncated"]).ends()
+        with self.assertRaisesRegex(rill_reader.RillError, "next/guard/done"):
+            self.batch({"next/done": none}).ends("guard")
+
+
 class ExampleTest(ReaderTest):
     """The lines that users copy."""
 

@@ -267,6 +267,33 @@ TEST(ReplayBufferCutTest, RowsThatCannotTellACutRefuseIt) {
   EXPECT_THAT(Flags(*rows.storage, "next/done"), IsEmpty());
 }
 
+// Units are told of other ends than the cut sets, so they would go over it.
+TEST(ReplayBufferCutTest, EndsOfOtherNamesThanACutSetsRefuseIt) {
+  TensorDict batch = Open();
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor stop,
+                            Tensor::Zeros(DType::kBool, {kLanes, kSteps, 1}));
+  RILL_ASSERT_OK(batch.Set("stop", stop));
+  for (const bool has_both : {false, true}) {
+    EventKeys keys = {.ends = {"stop"}};
+    if (has_both) keys.ends.push_back("next/truncated");
+    Subject subject(Slices(), nullptr,
+                    *DenseStorage::Create({.capacity = kLanes * kCapacity,
+                                           .lanes = kLanes,
+                                           .event_keys = keys}));
+    RILL_ASSERT_OK(subject.buffer->Write(batch, {}));
+    const absl::Status cut =
+        subject.buffer->Cut(0, {.first = 0, .count = kLanes});
+    if (has_both) {
+      RILL_ASSERT_OK(cut);
+      RILL_ASSERT_OK(subject.buffer->Write(batch, {}));
+      EXPECT_THAT(CountSpans(*subject.buffer), ElementsAre(0, 0));
+      continue;
+    }
+    EXPECT_THAT(cut, StatusIs(absl::StatusCode::kFailedPrecondition,
+                              HasSubstr("EventKeys::ends")));
+  }
+}
+
 TEST(ReplayBufferCutTest, TrajectoryIdsTellWithoutFlags) {
   Subject subject(Slices());
   TensorDict batch = Open({});

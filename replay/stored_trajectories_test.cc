@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -21,9 +22,11 @@
 #include "rill/samplers/sample_unit.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/slice_sampler.h"
+#include "rill/samplers/uniform_sampler.h"
 #include "rill/samplers/uniform_selector.h"
 #include "rill/samplers/units/trajectory_unit.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
@@ -34,8 +37,10 @@
 namespace rill {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
 
 template <typename T>
 Tensor Column(const std::vector<T>& values) {
@@ -170,6 +175,7 @@ struct Told {
   bool terminated = false;
   bool truncated = false;
   bool ids = false;
+  bool ends_nothing = false;
 
   std::string ToString() const {
     return absl::StrCat("done ", done, ", terminated ", terminated,
@@ -193,7 +199,7 @@ class ToldRows {
       const bool tells_both = told_.done || told_.ids;
       const bool may_terminate = tells_both || told_.terminated;
       const bool may_truncate = tells_both || told_.truncated;
-      const bool is_end = bits[0] % 4 == 0;
+      const bool is_end = !told_.ends_nothing && bits[0] % 4 == 0;
       const bool terminates =
           is_end && may_terminate && (!may_truncate || bits[1] % 2 == 0);
       steps.push_back(step);
@@ -278,8 +284,8 @@ void ExpectStack(const TensorDict& batch, const ToldRows& rows) {
   const int64_t step = Values<int64_t>(batch, "step")[0];
   std::vector<float> frames;
   for (const int64_t by : {-2, -1, 0}) {
-    frames.push_back(static_cast<float>(
-        rows.Near(step, by, rows.size() - kToldSlots)));
+    frames.push_back(
+        static_cast<float>(rows.Near(step, by, rows.size() - kToldSlots)));
   }
   EXPECT_THAT(Values<float>(batch, "observation"), ElementsAreArray(frames));
 }
@@ -311,9 +317,7 @@ const ToldUnit kToldUnits[] = {
      [] { return MakeSlices({.slices = {.length = 4, .is_strict = false}}); },
      4, ExpectOneTrajectory},
     {"sequences",
-     [] {
-       return MakeSequences({.sequences = {.length = 3, .burn_in = 2}});
-     },
+     [] { return MakeSequences({.sequences = {.length = 3, .burn_in = 2}}); },
      5, ExpectOneTrajectory},
     {"trajectories", [] { return MakeTrajectories({}); }, 1,
      ExpectOneTrajectory},
@@ -325,16 +329,15 @@ const ToldUnit kToldUnits[] = {
      1, ExpectWindow},
     {"frames",
      [] {
-       return MakeTransitions(
-           {.frames = StackFrames::Options{.num_frames = 3,
-                                           .keys = {"observation"}}});
+       return MakeTransitions({.frames = StackFrames::Options{
+                                   .num_frames = 3, .keys = {"observation"}}});
      },
      1, ExpectStack},
     {"hindsight",
      [] {
-       return MakeHindsight({.goals = {.strategy = HindsightStrategy::kFuture,
-                                       .ratio = 1},
-                             .relabel = {.reward = Reached}});
+       return MakeHindsight(
+           {.goals = {.strategy = HindsightStrategy::kFuture, .ratio = 1},
+            .relabel = {.reward = Reached}});
      },
      1, ExpectGoal},
 };
@@ -350,9 +353,9 @@ TEST(StoredTrajectoriesTest, NoUnitCrossesEndsWhateverOfThemIsStored) {
       SCOPED_TRACE(absl::StrCat(unit.name, ": ", told.ToString()));
       auto made = unit.make();
       RILL_ASSERT_OK(made);
-      const auto buffer = Make(
-          {.sampler = Over(*std::move(made)), .batch_size = unit.rows},
-          {.capacity = kToldSlots});
+      const auto buffer =
+          Make({.sampler = Over(*std::move(made)), .batch_size = unit.rows},
+               {.capacity = kToldSlots});
       ToldRows rows(stored, told);
       const Rng rng(/*seed=*/stored);
       for (uint32_t write = 0; write < 12 || rows.size() < 30; ++write) {
@@ -373,6 +376,281 @@ TEST(StoredTrajectoriesTest, NoUnitCrossesEndsWhateverOfThemIsStored) {
         return true;
       }));
       EXPECT_EQ(next, rows.size());
+    }
+  }
+}
+
+TEST(StoredTrajectoriesTest, RowsThatTellNoEndsAreRefusedWhereUnitsNeedThem) {
+  const auto told = [](const absl::Status& status) {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                 AllOf(HasSubstr("next/truncated"),
+                                       HasSubstr("collector/traj_ids"),
+                                       HasSubstr("endless"))));
+  };
+  ToldRows rows(/*seed=*/1, {});
+  const TensorDict batch = rows.Next(kToldSlots);
+  const std::string directory = testing::TempDir() + "/untold_rows";
+  std::shared_ptr<Storage> stored =
+      *DenseStorage::Create({.capacity = kToldSlots});
+  std::shared_ptr<Storage> reopened =
+      *MemmapStorage::Create({.directory = directory, .capacity = kToldSlots});
+  for (const auto& storage : {stored, reopened}) {
+    RILL_ASSERT_OK(storage->Extend(batch).status());
+  }
+  reopened.reset();
+  RILL_ASSERT_OK_AND_ASSIGN(reopened,
+                            MemmapStorage::Open({.directory = directory}));
+  for (const ToldUnit& unit : kToldUnits) {
+    SCOPED_TRACE(unit.name);
+    const auto make = [&](std::shared_ptr<Storage> storage) {
+      return ReplayBuffer::Create({.storage = std::move(storage),
+                                   .sampler = Over(*unit.make()),
+                                   .batch_size = unit.rows});
+    };
+    // Before the first write the rows are not known.
+    const std::shared_ptr<Storage> empty =
+        *DenseStorage::Create({.capacity = kToldSlots});
+    RILL_ASSERT_OK_AND_ASSIGN(const auto first, make(empty));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto second, make(empty));
+    told(first->Extend(batch).status());
+    EXPECT_EQ(empty->size(), 0);
+    EXPECT_TRUE(empty->spec().empty());
+    // Somebody else writes them.
+    RILL_ASSERT_OK(empty->Extend(batch).status());
+    told(first->Extend(batch).status());
+    told(second->Sample().status());
+    // They are there before the buffer.
+    told(make(stored).status());
+    told(make(reopened).status());
+  }
+}
+
+TEST(StoredTrajectoriesTest, AnOpenedSaveThatTellsNoEndsIsRefused) {
+  ToldRows rows(/*seed=*/1, {});
+  const std::string directory = testing::TempDir() + "/untold_save";
+  const auto options = [](const EventKeys& keys) {
+    return ReplayBuffer::Options{
+        .storage =
+            *DenseStorage::Create({.capacity = kToldSlots, .event_keys = keys}),
+        .sampler = *MakeSliceSampler({.length = 2}),
+        .batch_size = 2};
+  };
+  const EventKeys endless = {.ends = {}, .trajectories = {}};
+  RILL_ASSERT_OK_AND_ASSIGN(const auto saved,
+                            ReplayBuffer::Create(options(endless)));
+  RILL_ASSERT_OK(saved->Extend(rows.Next(10)).status());
+  RILL_ASSERT_OK(saved->Save(directory));
+  EXPECT_THAT(
+      ReplayBuffer::Open(directory, options({})).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("endless")));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto opened,
+                            ReplayBuffer::Open(directory, options(endless)));
+  RILL_EXPECT_OK(opened->Sample().status());
+}
+
+// An oracle of one trajectory that never ends.
+TEST(StoredTrajectoriesTest, LanesThatAreSaidToBeEndlessAreOneTrajectory) {
+  for (const ToldUnit& unit : kToldUnits) {
+    SCOPED_TRACE(unit.name);
+    const auto buffer =
+        Make({.sampler = Over(*unit.make()), .batch_size = unit.rows},
+             {.capacity = kToldSlots,
+              .event_keys = {.ends = {}, .trajectories = {}}});
+    ToldRows rows(/*seed=*/3, {.ends_nothing = true});
+    for (int i = 0; i < 5; ++i) {
+      RILL_ASSERT_OK(buffer->Extend(rows.Next(7)).status());
+    }
+    for (int draw = 0; draw < 60; ++draw) {
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+      unit.expect(batch, rows);
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const auto found,
+        buffer->Query({}, [](const StoredTrajectory&) { return true; }));
+    ASSERT_EQ(found.size(), 1);
+    EXPECT_EQ(found[0].slots.size(), kToldSlots);
+  }
+}
+
+TEST(StoredTrajectoriesTest, SingleRowsNeedNoEndsButIterateDoes) {
+  ToldRows rows(/*seed=*/1, {});
+  const auto buffer = Make({.sampler = MakeUniformSampler(), .batch_size = 4},
+                           {.capacity = kToldSlots});
+  const auto iterate = [&] {
+    return buffer->Iterate({}, [](const StoredTrajectory&) { return true; });
+  };
+  RILL_EXPECT_OK(iterate());  // Nothing is there.
+  RILL_ASSERT_OK(buffer->Extend(rows.Next(10)).status());
+  RILL_EXPECT_OK(buffer->Sample().status());
+  EXPECT_THAT(iterate(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                  HasSubstr("ReplayBuffer::Iterate: rows: got "
+                                            "none of \"next/done\"")));
+}
+
+// --- Groups with episodes of their own ---------------------------------------
+
+// Rows of one lane with two agents in a group; each ends episodes of its own,
+// and the lane ends all of them.
+class GroupRows {
+ public:
+  explicit GroupRows(uint64_t seed, bool has_done)
+      : rng_(seed), has_done_(has_done) {}
+
+  TensorDict Next(int64_t count) {
+    std::vector<int64_t> steps;
+    std::vector<float> numbers;
+    std::vector<bool> done, agents_done, none(static_cast<size_t>(2 * count));
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t step = static_cast<int64_t>(is_end_.size());
+      const Rng::Block bits = rng_.Bits(0, static_cast<uint32_t>(step));
+      steps.push_back(step);
+      for (int agent = 0; agent < 2; ++agent) {
+        numbers.push_back(static_cast<float>(10 * step + agent));
+        agents_done.push_back(bits[static_cast<size_t>(agent)] % 5 == 0);
+      }
+      done.push_back(bits[2] % 7 == 0);
+      is_end_.push_back(done.back() || agents_done[agents_done.size() - 1] ||
+                        agents_done[agents_done.size() - 2]);
+    }
+    const auto pairs = [&](const auto& values) {
+      return *Column(values).Reshape({count, 2, 1});
+    };
+    TensorDict rows({count});
+    RILL_EXPECT_OK(rows.Set("step", Column(steps)));
+    RILL_EXPECT_OK(rows.Set("agents/observation", pairs(numbers)));
+    RILL_EXPECT_OK(rows.Set("next/agents/reward", pairs(numbers)));
+    RILL_EXPECT_OK(rows.Set("next/agents/goal", pairs(numbers)));
+    RILL_EXPECT_OK(rows.Set("agents/wanted", pairs(numbers)));
+    RILL_EXPECT_OK(rows.Set("next/done", Column(done)));
+    RILL_EXPECT_OK(rows.Set("next/agents/truncated", pairs(agents_done)));
+    RILL_EXPECT_OK(rows.Set("next/agents/terminated", pairs(none)));
+    if (has_done_) {
+      RILL_EXPECT_OK(rows.Set("next/agents/done", pairs(agents_done)));
+    }
+    return rows;
+  }
+
+  int64_t size() const { return static_cast<int64_t>(is_end_.size()); }
+  // The last of `count` rows that begin with `step`, before or at an end.
+  int64_t LastOf(int64_t step, int64_t count) const {
+    while (--count > 0 && step + 1 < size() &&
+           !is_end_[static_cast<size_t>(step)]) {
+      ++step;
+    }
+    return step;
+  }
+  bool HasEnd(int64_t from, int64_t before) const {
+    for (; from < before; ++from) {
+      if (is_end_[static_cast<size_t>(from)]) return true;
+    }
+    return false;
+  }
+
+ private:
+  const Rng rng_;
+  const bool has_done_;
+  std::vector<bool> is_end_;  // Of the lane or an agent.
+};
+
+const ToldUnit kGroupUnits[] = {
+    {"n steps",
+     [] {
+       return MakeTransitions({.n_step = NStepReturns::Options{
+                                   .num_steps = 3,
+                                   .gamma = 1,
+                                   .reward_keys = {"next/agents/reward"}}});
+     },
+     1, nullptr},
+    {"frames",
+     [] {
+       return MakeTransitions(
+           {.frames = StackFrames::Options{.num_frames = 3,
+                                           .keys = {"agents/observation"}}});
+     },
+     1, nullptr},
+    {"hindsight",
+     [] {
+       return MakeHindsight(
+           {.goals = {.strategy = HindsightStrategy::kFuture, .ratio = 1},
+            .relabel = {.achieved_key = "next/agents/goal",
+                        .desired_key = "agents/wanted",
+                        .reward = Reached,
+                        .reward_key = "next/agents/reward"}});
+     },
+     1, nullptr},
+};
+
+TEST(StoredTrajectoriesTest, GroupsWithEndsThatNobodyIsToldOfAreRefused) {
+  for (const bool has_done : {true, false}) {
+    GroupRows rows(/*seed=*/1, has_done);
+    const TensorDict batch = rows.Next(kToldSlots);
+    const std::shared_ptr<Storage> stored =
+        *DenseStorage::Create({.capacity = kToldSlots});
+    RILL_ASSERT_OK(stored->Extend(batch).status());
+    for (const ToldUnit& unit : kGroupUnits) {
+      SCOPED_TRACE(unit.name);
+      const auto refused = StatusIs(
+          absl::StatusCode::kInvalidArgument,
+          AllOf(HasSubstr("of a group that ends"), HasSubstr("EventKeys::ends"),
+                HasSubstr(has_done ? "\"next/agents/done\""
+                                   : "\"next/agents/terminated\"")));
+      const auto buffer =
+          Make({.sampler = Over(*unit.make()), .batch_size = unit.rows},
+               {.capacity = kToldSlots});
+      EXPECT_THAT(buffer->Extend(batch).status(), refused);
+      EXPECT_THAT(ReplayBuffer::Create({.storage = stored,
+                                        .sampler = Over(*unit.make()),
+                                        .batch_size = unit.rows})
+                      .status(),
+                  refused);
+    }
+    // Whole rows of slices hold the group's flags.
+    RILL_EXPECT_OK(
+        ReplayBuffer::Create({.storage = stored,
+                              .sampler = *MakeSliceSampler({.length = 1}),
+                              .batch_size = 2})
+            .status());
+  }
+}
+
+TEST(StoredTrajectoriesTest, NoUnitCrossesEndsOfAGroupThatAreNamed) {
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    const bool has_done = seed % 2 == 0;
+    GroupRows rows(seed, has_done);
+    const auto make = [&](size_t unit) {
+      return Make({.sampler = Over(*kGroupUnits[unit].make()), .batch_size = 1},
+                  {.capacity = kToldSlots,
+                   .event_keys = {.ends = {"next/done", "next/agents/done"}}});
+    };
+    const auto n_step = make(0), frames = make(1), hindsight = make(2);
+    while (rows.size() < 40) {
+      const TensorDict batch = rows.Next(1 + static_cast<int64_t>(seed));
+      for (auto* const buffer : {n_step.get(), frames.get(), hindsight.get()}) {
+        RILL_ASSERT_OK(buffer->Extend(batch).status());
+      }
+    }
+    for (int draw = 0; draw < 100; ++draw) {
+      RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, n_step->Sample());
+      int64_t step = Values<int64_t>(batch, "step")[0];
+      const int64_t last = rows.LastOf(step, 3);
+      const int64_t k = last - step + 1;
+      const auto sum = static_cast<float>(10 * (step + last) * k / 2);
+      EXPECT_THAT(Values<float>(batch, "next/agents/reward"),
+                  ElementsAre(sum, sum + static_cast<float>(k)));
+      EXPECT_THAT(Values<int64_t>(batch, "steps_to_next_obs"), ElementsAre(k));
+
+      RILL_ASSERT_OK_AND_ASSIGN(batch, frames->Sample());
+      step = Values<int64_t>(batch, "step")[0];
+      const auto stack = Values<float>(batch, "agents/observation");
+      ASSERT_EQ(stack.size(), 6);
+      for (const float frame : stack) {
+        EXPECT_FALSE(rows.HasEnd(static_cast<int64_t>(frame) / 10, step));
+      }
+
+      RILL_ASSERT_OK_AND_ASSIGN(batch, hindsight->Sample());
+      step = Values<int64_t>(batch, "step")[0];
+      const auto goal = Values<float>(batch, "agents/wanted");
+      EXPECT_FALSE(rows.HasEnd(step, static_cast<int64_t>(goal[0]) / 10));
     }
   }
 }

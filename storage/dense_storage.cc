@@ -40,7 +40,8 @@ StorageTraits TraitsOf(const DenseStorage::Options& options, bool in_files) {
                                                            : Device::Cpu(),
           // Files have announced an append by the time that observers would be
           // asked, and their readers would wait for it.
-          .asks_before_overwriting = !WritesAlone(options) && !in_files};
+          .asks_before_overwriting = !WritesAlone(options) && !in_files,
+          .event_keys = options.event_keys};
 }
 
 }  // namespace
@@ -49,8 +50,7 @@ DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options,
                                    std::unique_ptr<RowsOnDisk> directory)
     : RingStorage(
           TraitsOf(options, /*in_files=*/directory != nullptr),
-          WritesAlone(options) ? WriteOrder::kInTurn : WriteOrder::kSideBySide,
-          options.event_keys),
+          WritesAlone(options) ? WriteOrder::kInTurn : WriteOrder::kSideBySide),
       options_(options),
       directory_(std::move(directory)) {
   if (directory_ == nullptr) return;

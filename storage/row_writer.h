@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,21 +12,10 @@
 #include "rill/flow/sink.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
+#include "rill/storage/event_keys.h"  // IWYU pragma: export
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
-
-// Which leaves of a batch the write events report (slots/write_observer.h). A
-// key that the rows do not have leaves its span empty.
-struct EventKeys {
-  // A step ends its trajectory where any of these bool leaves [.., 1] is true.
-  std::vector<std::string> ends = {"next/done"};
-  // int64, [..] or [.., 1]: the first of these that the rows have. Ends count
-  // beside it.
-  std::vector<std::string> trajectories = {"collector/traj_ids", "episode"};
-  std::string priority = "priority";              // float32, [.., 1].
-  std::string policy_version = "policy_version";  // int64, [.., 1].
-};
 
 // The result of an Extend.
 struct ExtendResult {

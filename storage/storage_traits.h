@@ -4,6 +4,7 @@
 
 #include "rill/device/device.h"
 #include "rill/slots/slot.h"
+#include "rill/storage/event_keys.h"
 
 namespace rill {
 
@@ -22,6 +23,8 @@ struct StorageTraits {
   // A read opens whole blocks of rows (CompressedStorage): reads of a batch's
   // parts, one after another, would open some of them again.
   bool has_blocks = false;
+  // Of the events that observers get.
+  EventKeys event_keys = {};
 };
 
 }  // namespace rill

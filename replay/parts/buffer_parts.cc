@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rill/base/status_macros.h"
+#include "rill/replay/parts/part_fit.h"
 #include "rill/replay/sampling/sample_reader.h"
 #include "rill/specs/spec.h"
 #include "rill/tensors/tensor.h"
@@ -54,10 +55,12 @@ absl::Status BufferParts::Make(BufferOptions* options) {
   TransformStage::Options stage;
   stage.transforms = std::move(options->transforms);
   stage.sample_spec =
-      [reader, device = storage->device()](
+      [this, reader, device = storage->device()](
           const TensorDictSpec& rows) -> absl::StatusOr<TensorDictSpec> {
     RILL_ASSIGN_OR_RETURN(TensorDictSpec sample,
                           SampleReader(reader).SampleSpec(rows));
+    RILL_RETURN_IF_ERROR(
+        CheckEnds(sampler->traits(), storage->traits().event_keys, rows));
     sample.set_device(device);
     return sample;
   };

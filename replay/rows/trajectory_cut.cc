@@ -8,7 +8,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/specs/spec.h"
-#include "rill/storage/row_writer.h"
+#include "rill/storage/event_keys.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
@@ -26,11 +26,17 @@ bool HasFlag(const TensorDictSpec& spec, absl::string_view key) {
   return leaf != nullptr && leaf->dtype == DType::kBool;
 }
 
-bool HasTrajectoryIds(const TensorDictSpec& spec) {
-  const std::vector<std::string> keys = EventKeys().trajectories;
-  return std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
-    return spec.Find(key) != nullptr;
-  });
+// With ids the next trajectory differs by its id; else whoever goes along
+// trajectories has to be notified of a flag that the cut sets.
+bool IsTold(const EventKeys& keys, const TensorDictSpec& spec,
+            const std::vector<std::string>& cut_keys) {
+  if (keys.is_endless()) return true;
+  for (const std::string& key : keys.trajectories) {
+    if (spec.Find(key) != nullptr) return true;
+  }
+  const std::vector<std::string> ends = keys.EndsOf(spec);
+  return std::find_first_of(ends.begin(), ends.end(), cut_keys.begin(),
+                            cut_keys.end()) != ends.end();
 }
 
 absl::Status CheckLanes(LaneRange lanes, const Lanes& there) {
@@ -80,18 +86,21 @@ absl::StatusOr<TrajectoryCut> TrajectoryCut::Plan(const RowReader& storage,
   if (newest.empty()) return cut;
 
   const TensorDictSpec spec = storage.spec();
-  if (!HasFlag(spec, kTruncatedKey)) {
-    // With ids the next trajectory differs by its id; without a need of order
-    // nobody looks at ends.
-    if (!needs_order || HasTrajectoryIds(spec)) return cut;
+  std::vector<std::string> cut_keys;
+  if (HasFlag(spec, kTruncatedKey)) {
+    cut_keys.emplace_back(kTruncatedKey);
+    if (HasFlag(spec, kDoneKey)) cut_keys.emplace_back(kDoneKey);
+  }
+  const EventKeys& event_keys = storage.traits().event_keys;
+  // Without a need of order nobody looks at ends.
+  if (needs_order && !IsTold(event_keys, spec, cut_keys)) {
     return FailedPrecondition(
         kCaller, ": rows: got neither a bool \"", kTruncatedKey,
-        "\" nor a trajectory id, want one of them to tell where a trajectory "
-        "was cut; write \"",
-        kTruncatedKey, "\" too");
+        "\" that ends trajectories nor a trajectory id, want one of them to "
+        "tell where a trajectory was cut; write \"",
+        kTruncatedKey, "\" too, and name it in EventKeys::ends of the storage");
   }
-  std::vector<std::string> cut_keys = {std::string(kTruncatedKey)};
-  if (HasFlag(spec, kDoneKey)) cut_keys.emplace_back(kDoneKey);
+  if (cut_keys.empty()) return cut;
   // Rows without done end where a part of it is set.
   std::vector<std::string> keys = cut_keys;
   if (keys.size() == 1 && HasFlag(spec, kTerminatedKey)) {

@@ -23,9 +23,9 @@ struct TrajectoryCut {
   TensorDict rows;  // [n], the flags.
 
   // OUT_OF_RANGE where the storage does not have the lanes. FAILED_PRECONDITION
-  // where rows cannot tell a cut: they have no `next/truncated` and no
-  // trajectory id, and `needs_order`.
-  // Thread-safety: thread-safe, as long as nobody appends to the lanes.
+  // where rows cannot tell a cut, and `needs_order`: they have no trajectory id
+  // and no `next/truncated`, or the storage reports other ends than the cut
+  // sets. Thread-safety: thread-safe, as long as nobody appends to the lanes.
   // Cost: O(lanes), and a read of the flags of their newest rows.
   static absl::StatusOr<TrajectoryCut> Plan(const RowReader& storage,
                                             LaneRange lanes, bool needs_order);

@@ -8,6 +8,8 @@
 
 #include "rill/base/status_macros.h"
 #include "rill/slots/sample_plan.h"
+#include "rill/specs/spec.h"
+#include "rill/storage/event_keys.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::replay_internal {
@@ -24,6 +26,11 @@ bool IsWanted(const TrajectoryFilter& filter,
 
 absl::StatusOr<std::unique_ptr<TrajectoryWalk>> TrajectoryWalk::Begin(
     const TrajectoryFilter* filter, Storage* storage, DrawnRows* drawn_rows) {
+  const EventKeys& keys = storage->traits().event_keys;
+  const TensorDictSpec rows = storage->spec();
+  if (!rows.empty() && !keys.is_endless() && !keys.TellTrajectories(rows)) {
+    return FailedPrecondition("ReplayBuffer::Iterate: ", keys.WantText());
+  }
   auto walk = std::unique_ptr<TrajectoryWalk>(
       new TrajectoryWalk(filter, storage, drawn_rows));
   RILL_RETURN_IF_ERROR(storage->AddObserver(&walk->watch_))

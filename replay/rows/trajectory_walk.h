@@ -25,7 +25,8 @@ namespace rill::replay_internal {
 // Cost: that of TrajectoryWatch, and of reading.
 class TrajectoryWalk {
  public:
-  // All outlive the walk. Errors of Storage::AddObserver.
+  // All outlive the walk. FAILED_PRECONDITION where rows do not tell
+  // trajectories apart (EventKeys); errors of Storage::AddObserver.
   static absl::StatusOr<std::unique_ptr<TrajectoryWalk>> Begin(
       const TrajectoryFilter* filter, Storage* storage, DrawnRows* drawn_rows);
   ~TrajectoryWalk() { storage_->RemoveObserver(&watch_); }

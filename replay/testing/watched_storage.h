@@ -38,7 +38,8 @@ class WatchedStorage final : public Storage {
   explicit WatchedStorage(std::shared_ptr<Storage> inner, bool asks = false)
       : Storage({.lanes = inner->lanes(),
                  .device = inner->device(),
-                 .asks_before_overwriting = asks}),
+                 .asks_before_overwriting = asks,
+                 .event_keys = inner->traits().event_keys}),
         inner_(std::move(inner)) {}
 
   // From here on reads wait at their beginning until LetReads.

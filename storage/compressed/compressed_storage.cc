@@ -27,8 +27,9 @@ class CompressedStorageImpl final : public SerializedStorage {
   explicit CompressedStorageImpl(const CompressedStorage::Options& options)
       : SerializedStorage(
             {.lanes = {options.lanes, options.capacity / options.lanes},
-             .has_blocks = true},
-            options.event_keys, "compressed"),
+             .has_blocks = true,
+             .event_keys = options.event_keys},
+            "compressed"),
         block_rows_(options.block_rows),
         level_(options.level) {}
 

@@ -121,14 +121,27 @@ absl::StatusOr<std::unique_ptr<EnsembleStorage>> EnsembleStorage::Create(
       new EnsembleStorage(std::move(state)));
 }
 
+namespace {
+
+// A lane is one endless trajectory where all members say so.
+EventKeys JoinedKeys(const std::vector<std::unique_ptr<Storage>>& members) {
+  const auto told =
+      std::find_if(members.begin(), members.end(), [](const auto& member) {
+        return !member->traits().event_keys.is_endless();
+      });
+  return (told == members.end() ? members[0] : *told)->traits().event_keys;
+}
+
+}  // namespace
+
 EnsembleStorage::EnsembleStorage(std::unique_ptr<State> state)
-    : RequestReader({.lanes = state->lanes,
-                     .device = state->members[0]->device(),
-                     .has_blocks = std::any_of(
-                         state->members.begin(), state->members.end(),
-                         [](const auto& member) {
-                           return member->traits().has_blocks;
-                         })}),
+    : RequestReader(
+          {.lanes = state->lanes,
+           .device = state->members[0]->device(),
+           .has_blocks = std::any_of(
+               state->members.begin(), state->members.end(),
+               [](const auto& member) { return member->traits().has_blocks; }),
+           .event_keys = JoinedKeys(state->members)}),
       state_(std::move(state)) {}
 
 EnsembleStorage::~EnsembleStorage() = default;

@@ -109,6 +109,22 @@ TEST(EnsembleStorageTest, LanesOfMembersLieSideBySide) {
 }
 
 // Members that hold rows when they come are seen from the start.
+TEST(EnsembleStorageTest, LanesAreEndlessWhereAllMembersSaySo) {
+  const EventKeys endless = {.ends = {}, .trajectories = {}};
+  for (const bool all : {true, false}) {
+    std::vector<std::unique_ptr<Storage>> members;
+    members.push_back(MakeDense({.capacity = 4, .event_keys = endless}));
+    members.push_back(
+        MakeDense({.capacity = 4,
+                   .event_keys = all ? endless : EventKeys{.ends = {"stop"}}}));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto storage,
+                              EnsembleStorage::Create(std::move(members)));
+    const EventKeys& keys = storage->traits().event_keys;
+    EXPECT_EQ(keys.is_endless(), all);
+    if (!all) EXPECT_THAT(keys.ends, ElementsAre("stop"));
+  }
+}
+
 TEST(EnsembleStorageTest, MembersMayHoldRowsAlready) {
   auto members = Members(/*is_lazy=*/true);
   RILL_ASSERT_OK(members[2]->Extend(Batch(3, 5, 100)));

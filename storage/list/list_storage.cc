@@ -109,8 +109,9 @@ absl::StatusOr<std::unique_ptr<ListStorage>> ListStorage::Create(
 ListStorage::ListStorage(Options options)
     : SerializedStorage(
           {.lanes = {options.lanes, options.capacity / options.lanes},
-           .ragged_leaves = !options.ragged_leaves.empty()},
-          options.event_keys, "listed"),
+           .ragged_leaves = !options.ragged_leaves.empty(),
+           .event_keys = options.event_keys},
+          "listed"),
       options_(std::move(options)) {
   if (options_.spec.empty()) return;
   for (const std::string& key : options_.ragged_leaves) {

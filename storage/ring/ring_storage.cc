@@ -22,7 +22,7 @@ absl::Status RingStorage::Init(const TensorDictSpec& spec) {
 absl::StatusOr<std::shared_ptr<RingRows>> RingStorage::NewRows(
     const TensorDictSpec& spec) const {
   RILL_ASSIGN_OR_RETURN(EventLeaves events,
-                        EventLeaves::Find(spec, event_keys_));
+                        EventLeaves::Find(spec, traits().event_keys));
   return MakeRows(spec, std::move(events));
 }
 

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -80,12 +79,8 @@ class RingStorage : public RequestReader<Storage> {
                     const StorageLoadOptions& options = {}) override;
 
  protected:
-  RingStorage(const StorageTraits& traits, WriteOrder order,
-              EventKeys event_keys)
-      : RequestReader(traits),
-        order_(order),
-        event_keys_(std::move(event_keys)),
-        rings_(traits.lanes) {}
+  RingStorage(const StorageTraits& traits, WriteOrder order)
+      : RequestReader(traits), order_(order), rings_(traits.lanes) {}
 
   // Called before anybody else has the storage. No effect where `spec` is
   // empty.
@@ -156,7 +151,6 @@ class RingStorage : public RequestReader<Storage> {
 
   mutable absl::Mutex state_mutex_;
   const WriteOrder order_;
-  const EventKeys event_keys_;
   std::shared_ptr<RingRows> rows_
       ABSL_GUARDED_BY(state_mutex_);  // No spec: null.
   LaneRings rings_ ABSL_GUARDED_BY(state_mutex_);

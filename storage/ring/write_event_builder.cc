@@ -9,7 +9,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
@@ -18,6 +17,12 @@
 
 namespace rill::storage_internal {
 namespace {
+
+// A leaf of a group of agents, which have a flag each: "next/agents/done".
+bool IsOfGroup(absl::string_view key) {
+  absl::ConsumePrefix(&key, "next/");
+  return absl::StrContains(key, '/');
+}
 
 // The number of leaf `key`; none where the spec has no such leaf.
 // INVALID_ARGUMENT where it has one that cannot be reported.
@@ -28,7 +33,9 @@ absl::StatusOr<std::optional<size_t>> FindLeaf(const TensorDictSpec& spec,
   for (size_t i = 0; i < spec.leaves().size(); ++i) {
     const TensorDictSpec::Leaf& leaf = spec.leaves()[i];
     if (leaf.key != key) continue;
-    if (leaf.spec.dtype != dtype || leaf.spec.shape.num_elements() != 1) {
+    const int64_t width = leaf.spec.shape.num_elements();
+    const bool may_be_wide = dtype == DType::kBool && IsOfGroup(key);
+    if (leaf.spec.dtype != dtype || width == 0 || (width > 1 && !may_be_wide)) {
       return InvalidArgument("EventKeys::", option, ": leaf \"", key,
                              "\": got ", leaf.spec.ToString(), " a row, want ",
                              DTypeName(dtype),
@@ -37,16 +44,6 @@ absl::StatusOr<std::optional<size_t>> FindLeaf(const TensorDictSpec& spec,
     return i;
   }
   return std::optional<size_t>();
-}
-
-// The leaves that say what `key` would: of a "<group>/done" that rows do not
-// have, its parts beside it.
-std::vector<std::string> PartsOf(absl::string_view key) {
-  if (!absl::ConsumeSuffix(&key, "done") ||
-      !(key.empty() || absl::EndsWith(key, "/"))) {
-    return {};
-  }
-  return {absl::StrCat(key, "terminated"), absl::StrCat(key, "truncated")};
 }
 
 // Calls fn(i, value) for every row, lane after lane.
@@ -71,18 +68,10 @@ void ForEachValue(const Tensor& tensor, const BatchRows& rows, Fn fn) {
 absl::StatusOr<EventLeaves> EventLeaves::Find(const TensorDictSpec& spec,
                                               const EventKeys& keys) {
   EventLeaves leaves;
-  const auto add_end = [&](const std::string& key) -> absl::StatusOr<bool> {
+  for (const std::string& key : keys.EndsOf(spec)) {
     RILL_ASSIGN_OR_RETURN(const std::optional<size_t> leaf,
                           FindLeaf(spec, key, "ends", DType::kBool));
-    if (leaf.has_value()) leaves.ends.push_back(*leaf);
-    return leaf.has_value();
-  };
-  for (const std::string& key : keys.ends) {
-    RILL_ASSIGN_OR_RETURN(const bool is_stored, add_end(key));
-    if (is_stored) continue;
-    for (const std::string& part : PartsOf(key)) {
-      RILL_RETURN_IF_ERROR(add_end(part).status());
-    }
+    leaves.ends.push_back(*leaf);
   }
   for (const std::string& key : keys.trajectories) {
     RILL_ASSIGN_OR_RETURN(leaves.trajectory,
@@ -135,6 +124,17 @@ absl::Status WriteEventBuilder::Fill(const EventLeaves& leaves,
     RILL_ASSIGN_OR_RETURN(const Tensor tensor, source(leaf));
     if (!tensor.is_valid()) continue;
     ends_.resize(n, 0);
+    if (const auto width = static_cast<size_t>(
+            n == 0 ? 1 : tensor.num_elements() / static_cast<int64_t>(n));
+        width > 1) {
+      RILL_ASSIGN_OR_RETURN(const Tensor flags, tensor.Contiguous());
+      const auto* const values =
+          reinterpret_cast<const uint8_t*>(flags.raw_data());
+      for (size_t i = 0; i < n * width; ++i) {
+        ends_[i / width] |= values[i] != 0 ? 1 : 0;
+      }
+      continue;
+    }
     ForEachValue<uint8_t>(tensor, rows, [&](int64_t i, uint8_t value) {
       ends_[i] |= value != 0 ? 1 : 0;
     });

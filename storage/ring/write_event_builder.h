@@ -28,8 +28,9 @@ struct EventLeaves {
   std::optional<size_t> priority;
   std::optional<size_t> policy_version;
 
-  // INVALID_ARGUMENT where a leaf of such a name has another dtype or more than
-  // one element a row; names the option and both sides.
+  // INVALID_ARGUMENT where a leaf of such a name has another dtype or, but for
+  // ends of a group, more than one element a row; names the option and both
+  // sides.
   static absl::StatusOr<EventLeaves> Find(const TensorDictSpec& spec,
                                           const EventKeys& keys);
 };

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -45,10 +44,8 @@ class SerializedStorage : public RingStorage {
 
   // `kind_of_rows`, which do not lie in place: "compressed". MakeRows makes a
   // RowStore.
-  SerializedStorage(const StorageTraits& traits, EventKeys event_keys,
-                    absl::string_view kind_of_rows)
-      : RingStorage(traits, WriteOrder::kApart, std::move(event_keys)),
-        kind_of_rows_(kind_of_rows) {}
+  SerializedStorage(const StorageTraits& traits, absl::string_view kind_of_rows)
+      : RingStorage(traits, WriteOrder::kApart), kind_of_rows_(kind_of_rows) {}
 
   // The rows there are, `slots` of which are live; null: none so far. Nobody
   // commits meanwhile. OUT_OF_RANGE.

@@ -89,7 +89,9 @@ absl::StatusOr<std::unique_ptr<TieredStorage>> TieredStorage::Create(
 }
 
 TieredStorage::TieredStorage(std::unique_ptr<State> state)
-    : RequestReader({.lanes = state->lanes, .device = state->fast->device()}),
+    : RequestReader({.lanes = state->lanes,
+                     .device = state->fast->device(),
+                     .event_keys = state->below->traits().event_keys}),
       state_(std::move(state)) {}
 
 TieredStorage::~TieredStorage() = default;

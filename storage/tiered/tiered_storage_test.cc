@@ -120,6 +120,15 @@ TEST(TieredStorageTest, TheNewestRowsComeFromTheFastTierInTheirPlaces) {
   }
 }
 
+TEST(TieredStorageTest, EventKeysAreThoseOfTheStorageBelow) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto below,
+      DenseStorage::Create({.capacity = 4, .event_keys = {.ends = {"stop"}}}));
+  const auto storage = Make(std::move(below), 2);
+  EXPECT_EQ(storage->traits().event_keys.ends,
+            std::vector<std::string>{"stop"});
+}
+
 TEST(TieredStorageTest, BytesThatMoveAreCounted) {
   const auto storage = Make(Below(20), 6, Device::Fake(0));
   RILL_ASSERT_OK(storage->Extend(RowsFrom(0, 15)));

@@ -6,6 +6,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/string_view.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/devices/device_batch.h"
@@ -72,7 +73,8 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> SyncCollector::Create(
     Options options) {
   auto collector = absl::WrapUnique(new SyncCollector(std::move(options)));
   RILL_RETURN_IF_ERROR(collector->CheckOptions());
-  RILL_RETURN_IF_ERROR(collector->MakeLoop());
+  RILL_RETURN_IF_ERROR(CatchExceptions([&] { return collector->MakeLoop(); },
+                                       "SyncCollector::Create"));
   return collector;
 }
 
@@ -244,7 +246,11 @@ absl::Status SyncCollector::RecordIntoOwn() {
 absl::Status SyncCollector::RecordIntoSink(Sink& sink) {
   // A sink lends host memory, and this batch is made on the device or pinned.
   if (loop_->device_batch != nullptr) return absl::OkStatus();
-  absl::StatusOr<TensorDict> lent = sink.Reserve({loop_->lanes, loop_->time});
+  absl::StatusOr<TensorDict> lent = CatchExceptions(
+      [&] {
+        return sink.Reserve({loop_->lanes, loop_->time});
+      },
+      "Sink::Reserve");
   if (absl::IsUnimplemented(lent.status())) return RecordIntoOwn();
   RILL_RETURN_IF_ERROR(lent.status());
   return RecordInto(*lent, /*is_lent=*/true);
@@ -398,15 +404,22 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
         << "SyncCollector::Next: the batch before";
   }
   for (int64_t t = 0; t < loop_->steps; ++t) {
-    const absl::Status status = CollectStep(t);
-    if (status.ok()) {
-      // Not behind the last step, which ends the batch anyway.
-      if (t + 1 < loop_->steps && options_.is_interrupted != nullptr &&
-          options_.is_interrupted()) {
-        loop_->steps = t + 1;
-      }
-      continue;
-    }
+    const absl::Status status = CatchExceptions(
+        [&]() -> absl::Status {
+          RILL_RETURN_IF_ERROR(CollectStep(t));
+          // Not behind the last step, which ends the batch anyway.
+          if (t + 1 == loop_->steps || options_.is_interrupted == nullptr) {
+            return absl::OkStatus();
+          }
+          return CatchExceptions(
+              [&] {
+                if (options_.is_interrupted()) loop_->steps = t + 1;
+                return absl::OkStatus();
+              },
+              "is_interrupted");
+        },
+        "SyncCollector");
+    if (status.ok()) continue;
     RILL_RETURN_IF_ERROR(DropBatch());
     RILL_RETURN_IF_ERROR(status)
         << "SyncCollector::Next: step " << t << " of a batch of " << loop_->time
@@ -472,9 +485,9 @@ absl::StatusOr<SyncCollector::PendingBatch> SyncCollector::NextBatch(
 
 absl::Status SyncCollector::CutIfDue(Sink& sink) {
   if (!loop_->is_cut_due) return absl::OkStatus();
-  RILL_RETURN_IF_ERROR(
-      sink.Cut(options_.producer,
-               {.first = options_.first_lane, .count = loop_->lanes}));
+  const LaneRange lanes = {.first = options_.first_lane, .count = loop_->lanes};
+  RILL_RETURN_IF_ERROR(CatchExceptions(
+      [&] { return sink.Cut(options_.producer, lanes); }, "Sink::Cut"));
   loop_->is_cut_due = false;
   return absl::OkStatus();
 }
@@ -495,11 +508,12 @@ absl::Status SyncCollector::CollectInto(Sink& sink) {
     // The next batch begins with a reset, and episodes are left open here.
     loop.is_cut_due = options_.reset_at_each_batch;
   }
-  const absl::Status written =
-      sink.Write(Made(), {.producer = options_.producer,
+  const WriteInfo info = {.producer = options_.producer,
                           .first_lane = options_.first_lane,
                           .policy_version = loop.newest_version,
-                          .sequence = loop.sequence});
+                          .sequence = loop.sequence};
+  const absl::Status written =
+      CatchExceptions([&] { return sink.Write(Made(), info); }, "Sink::Write");
   if (!written.ok() && loop.is_lent && loop.short_batch.empty()) {
     // The loan may end before the batch is offered again.
     RILL_RETURN_IF_ERROR(loop.own_batch.CopyFrom(loop.batch));

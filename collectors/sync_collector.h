@@ -120,8 +120,9 @@ class SyncCollector final : public Source {
   // A batch that a sink refused comes first, and gives its number back. After
   // an error of environment, policy or transform no frame of that batch counts,
   // and the next call begins with a reset of all lanes. No statistic of a
-  // transform counts its steps. RESOURCE_EXHAUSTED where trajectories have no
-  // more numbers.
+  // transform counts its steps. An exception of theirs, or of a sink, is such
+  // an error (base/catch_exceptions.h). RESOURCE_EXHAUSTED where trajectories
+  // have no more numbers.
   absl::StatusOr<TensorDict> Next() override;
 
   // A batch that the device may still be writing.

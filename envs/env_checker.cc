@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/checking/env_step_checker.h"
 #include "rill/envs/checking/env_trace.h"
@@ -299,7 +300,8 @@ absl::Status EnvChecker::Check() {
 }  // namespace
 
 absl::Status CheckEnv(Env& env, const CheckEnvOptions& options) {
-  return EnvChecker(&env, options).Check();
+  return CatchExceptions([&] { return EnvChecker(&env, options).Check(); },
+                         "CheckEnv: \"", env.name(), "\"");
 }
 
 }  // namespace rill

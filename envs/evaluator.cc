@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/steps/step_driver.h"
 
@@ -63,10 +64,8 @@ absl::StatusOr<int64_t> Account(const StepDriver& driver,
   return ended;
 }
 
-}  // namespace
-
-absl::StatusOr<EvaluateResult> EvaluatePolicy(Env& env, Policy& policy,
-                                              const EvaluateOptions& options) {
+absl::StatusOr<EvaluateResult> Evaluate(Env& env, Policy& policy,
+                                        const EvaluateOptions& options) {
   RILL_RETURN_IF_ERROR(CheckOptions(options));
   RILL_ASSIGN_OR_RETURN(StepDriver driver, StepDriver::Create(&env, &policy));
   RILL_RETURN_IF_ERROR(env.Seed(options.seed));
@@ -94,6 +93,14 @@ absl::StatusOr<EvaluateResult> EvaluatePolicy(Env& env, Policy& policy,
       std::accumulate(result.returns.begin(), result.returns.end(), 0.0) /
       static_cast<double>(options.episodes);
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<EvaluateResult> EvaluatePolicy(Env& env, Policy& policy,
+                                              const EvaluateOptions& options) {
+  return CatchExceptions([&] { return Evaluate(env, policy, options); },
+                         "EvaluatePolicy");
 }
 
 }  // namespace rill

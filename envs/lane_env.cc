@@ -11,6 +11,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/episode_counters.h"
@@ -103,7 +104,8 @@ absl::Status LaneEnv::Bind(const LaneFactory& make_lane) {
   for (int64_t lane = 0; lane < lanes(); ++lane) {
     // Views of one row: a simulator writes the leaves of the batch in place.
     RILL_ASSIGN_OR_RETURN(const TensorDict row, step().Index(lane));
-    absl::StatusOr<std::unique_ptr<Lane>> simulator = make_lane(lane, row);
+    absl::StatusOr<std::unique_ptr<Lane>> simulator =
+        CatchExceptions([&] { return make_lane(lane, row); }, "LaneFactory");
     RILL_RETURN_IF_ERROR(simulator.status())
         << "while lane " << lane << " of " << name() << " was made";
     if (*simulator == nullptr) {
@@ -151,8 +153,12 @@ absl::Status LaneEnv::Reset(const ResetMask& mask) {
 void LaneEnv::ResetLane(int64_t lane) {
   // An episode that cannot begin is counted too: the next reset tries another.
   const auto episode = static_cast<uint64_t>(now_.episode[lane]++);
-  status_[lane] =
-      simulators_[lane]->Reset(Rng(now_.seed[lane], RngStream::kEnv), episode);
+  status_[lane] = CatchExceptions(
+      [&] {
+        return simulators_[lane]->Reset(Rng(now_.seed[lane], RngStream::kEnv),
+                                        episode);
+      },
+      "Lane::Reset");
   now_.running[lane] = status_[lane].ok();
   if (!status_[lane].ok()) return;
   now_.steps[lane] = 0;
@@ -182,7 +188,8 @@ absl::Status LaneEnv::EndStep() {
 }
 
 void LaneEnv::StepLane(int64_t lane) {
-  const absl::StatusOr<LaneStep> result = simulators_[lane]->Step();
+  const absl::StatusOr<LaneStep> result =
+      CatchExceptions([&] { return simulators_[lane]->Step(); }, "Lane::Step");
   if (!result.ok()) {
     status_[lane] = result.status();
     return;
@@ -215,7 +222,8 @@ absl::StatusOr<TensorDict> LaneEnv::SaveState() const {
   RILL_RETURN_IF_ERROR(CheckIdle(name(), "SaveState", steps_));
   std::vector<TensorDict> rows;
   for (int64_t lane = 0; lane < lanes(); ++lane) {
-    absl::StatusOr<TensorDict> row = simulators_[lane]->SaveState();
+    absl::StatusOr<TensorDict> row = CatchExceptions(
+        [&] { return simulators_[lane]->SaveState(); }, "Lane::SaveState");
     RILL_RETURN_IF_ERROR(row.status())
         << "in " << Caller("SaveState") << " of lane " << lane;
     rows.push_back(*std::move(row));
@@ -238,7 +246,8 @@ absl::Status LaneEnv::LoadLanes(const TensorDict& lanes_state) {
     return absl::OkStatus();
   };
   for (int64_t lane = 0; lane < lanes(); ++lane) {
-    const absl::Status loaded = load(lane);
+    const absl::Status loaded =
+        CatchExceptions([&] { return load(lane); }, "Lane::LoadState");
     if (loaded.ok()) continue;
     for (size_t l = 0; l < before.size(); ++l) {
       RILL_RETURN_IF_ERROR(simulators_[l]->LoadState(before[l]))

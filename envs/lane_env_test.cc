@@ -6,6 +6,8 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,6 +40,14 @@ struct Faults {
   absl::Status step;
   absl::Status load;
   std::optional<float> reward;
+  bool throws = false;  // The error of `step` or `reset`, as an exception.
+
+  absl::Status Fail(const absl::Status& status) const {
+    if (throws && !status.ok()) {
+      throw std::runtime_error(std::string(status.message()));
+    }
+    return status;
+  }
 };
 
 // Walks along a line by its action and a draw, and ends where it is far out.
@@ -55,7 +65,7 @@ class Walker final : public Lane {
 
   absl::Status Reset(const Rng& rng, uint64_t episode) override {
     if (faults_ != nullptr) {
-      RILL_RETURN_IF_ERROR(faults_->reset);
+      RILL_RETURN_IF_ERROR(faults_->Fail(faults_->reset));
     }
     rng_ = rng;
     episode_ = episode;
@@ -69,7 +79,7 @@ class Walker final : public Lane {
     position_ += action_[0] + Draw();
     next_[0] = static_cast<float>(position_);
     if (faults_ != nullptr) {
-      RILL_RETURN_IF_ERROR(faults_->step);
+      RILL_RETURN_IF_ERROR(faults_->Fail(faults_->step));
     }
     float reward = -std::abs(next_[0]);
     if (faults_ != nullptr && faults_->reward) reward = *faults_->reward;
@@ -326,6 +336,27 @@ TEST_P(FailingLaneEnvTest, ALaneThatFailsIsCutOffAndTheOthersStep) {
 
   faults.assign(4, Faults());  // In place: lanes look there.
   EXPECT_THAT(env->Step(), StatusIs(kFailedPrecondition, HasSubstr("lane 1")));
+  RILL_ASSERT_OK(Advance(env.get()));
+  RILL_EXPECT_OK(env->Step());
+}
+
+TEST_P(FailingLaneEnvTest, ALaneThatThrowsFails) {
+  std::vector<Faults> faults(4);
+  RILL_ASSERT_OK_AND_ASSIGN(auto env,
+                            MakeWalkers(4, {.threads = GetParam()}, &faults));
+  RILL_ASSERT_OK(ResetAll(env.get()));
+  faults[1].throws = true;
+  faults[1].step = absl::UnknownError("the left knee");
+  EXPECT_THAT(env->Step(), StatusIs(absl::StatusCode::kInternal,
+                                    "Walker::Step: lane 1: Lane::Step: threw "
+                                    "std::runtime_error: the left knee"));
+  EXPECT_THAT(Flags(*env, "next/truncated"),
+              ElementsAre(false, true, false, false));
+  faults[1].step = absl::OkStatus();
+  faults[1].reset = absl::UnknownError("no ground");
+  EXPECT_THAT(Advance(env.get()),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("no ground")));
+  faults[1] = Faults();
   RILL_ASSERT_OK(Advance(env.get()));
   RILL_EXPECT_OK(env->Step());
 }

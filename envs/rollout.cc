@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/steps/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
@@ -53,9 +54,7 @@ absl::Status TruncateLast(TensorDict& batch) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<TensorDict> Rollout(Env& env, Policy& policy,
+absl::StatusOr<TensorDict> RollOut(Env& env, Policy& policy,
                                    const RolloutOptions& options) {
   if (options.max_steps < 1) {
     return InvalidArgument("Rollout: max_steps: got ", options.max_steps,
@@ -107,6 +106,14 @@ absl::StatusOr<TensorDict> Rollout(Env& env, Policy& policy,
   }
   if (blocks.size() == 1) return std::move(blocks[0]);
   return Cat(blocks, /*dim=*/1);
+}
+
+}  // namespace
+
+absl::StatusOr<TensorDict> Rollout(Env& env, Policy& policy,
+                                   const RolloutOptions& options) {
+  return CatchExceptions([&] { return RollOut(env, policy, options); },
+                         "Rollout");
 }
 
 }  // namespace rill

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -231,6 +232,23 @@ TEST(RolloutTest, ErrorsOfEnvAndActorComeBack) {
   EXPECT_THAT(Rollout(env, FunctionPolicy(refuse),
                       {.max_steps = 5, .break_when_any_done = false}),
               StatusIs(absl::StatusCode::kDataLoss, "no weights"));
+}
+
+TEST(RolloutTest, ExceptionsOfEnvAndActorAreErrors) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto counting, MakeCountingEnv({}));
+  FaultyEnv env(std::move(counting), {.fail_step = 2, .throws = true});
+  EXPECT_THAT(Rollout(env, FunctionPolicy(Stay),
+                      {.max_steps = 5, .break_when_any_done = false}),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("::Step: threw std::runtime_error: "
+                                 "simulator is gone")));
+  const auto throws = [](const TensorDict&, Tensor*) -> absl::Status {
+    throw std::runtime_error("no weights");
+  };
+  EXPECT_THAT(Rollout(env, FunctionPolicy(throws),
+                      {.max_steps = 5, .break_when_any_done = false}),
+              StatusIs(absl::StatusCode::kInternal,
+                       "Policy::Act: threw std::runtime_error: no weights"));
 }
 
 TEST(RolloutTest, AnActorThatReplacesTheActionIsRefused) {

@@ -9,6 +9,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
@@ -81,8 +82,11 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
       return InvalidArgument(kCreate, ": transforms[", i,
                              "]: got null, want a transform");
     }
-    RILL_ASSIGN_OR_RETURN(const TensorDict initial,
-                          transforms[i]->InitialState(env->lanes()));
+    RILL_ASSIGN_OR_RETURN(
+        const TensorDict initial,
+        CatchExceptions(
+            [&] { return transforms[i]->InitialState(env->lanes()); }, kCreate,
+            ": transforms[", i, "]: InitialState"));
     RILL_ASSIGN_OR_RETURN(states.emplace_back(),
                           envs_internal::OwnState(initial));
   }
@@ -92,8 +96,13 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
         env->spec().device.ToString(),
         ", want one in host memory; transform its batches instead");
   }
-  RILL_ASSIGN_OR_RETURN(Steps steps, envs_internal::PlanTransformedSteps(
-                                         kCreate, *env, transforms));
+  RILL_ASSIGN_OR_RETURN(Steps steps,
+                        CatchExceptions(
+                            [&] {
+                              return envs_internal::PlanTransformedSteps(
+                                  kCreate, *env, transforms);
+                            },
+                            kCreate));
   for (size_t i = 0; i < transforms.size(); ++i) {
     for (const std::string& key : steps.statistics[i]) {
       if (states[i].Find(key) != nullptr) continue;
@@ -125,7 +134,10 @@ TransformedEnv::TransformedEnv(std::unique_ptr<Env> env, Transforms transforms,
   }
 }
 
-absl::Status TransformedEnv::Check(size_t i, const absl::Status& status) {
+template <typename Fn>
+absl::Status TransformedEnv::Call(size_t i, absl::string_view function,
+                                  const Fn& call) {
+  const absl::Status status = CatchExceptions(call, function);
   if (status.ok()) return status;
   RestoreStates();
   return envs_internal::AnnotateTransform(status, *env_, i, *transforms_[i]);
@@ -167,10 +179,13 @@ void TransformedEnv::RestoreStates() {
 }
 
 absl::Status TransformedEnv::Seed(uint64_t seed) {
-  RILL_RETURN_IF_ERROR(env_->Seed(seed));
+  RILL_RETURN_IF_ERROR(CatchExceptions([&] { return env_->Seed(seed); },
+                                       env_->name(), "::Seed"));
   KeepStates();
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    RILL_RETURN_IF_ERROR(Check(i, transforms_[i]->OnSeed(seed, &states_[i])));
+    RILL_RETURN_IF_ERROR(Call(i, "OnSeed", [&] {
+      return transforms_[i]->OnSeed(seed, &states_[i]);
+    }));
   }
   return absl::OkStatus();
 }
@@ -178,7 +193,8 @@ absl::Status TransformedEnv::Seed(uint64_t seed) {
 absl::Status TransformedEnv::Reset(const ResetMask& mask) {
   if (transforms_.empty()) return env_->Reset(mask);
   RILL_RETURN_IF_ERROR(CheckMask("TransformedEnv::Reset", spec(), mask));
-  RILL_RETURN_IF_ERROR(env_->Reset(mask));
+  RILL_RETURN_IF_ERROR(CatchExceptions([&] { return env_->Reset(mask); },
+                                       env_->name(), "::Reset"));
   KeepStates();
   // Transforms run from the environment outwards. Before each, the leaves of
   // the root that it replaces get the rows that come before it.
@@ -187,8 +203,9 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
     for (const Steps::RowCopy& copy : steps_.copies[i].before_reset) {
       CopyLanes(lanes, copy);
     }
-    RILL_RETURN_IF_ERROR(Check(
-        i, transforms_[i]->OnReset(mask.lanes, steps_.leaves[i], &states_[i])));
+    RILL_RETURN_IF_ERROR(Call(i, "OnReset", [&] {
+      return transforms_[i]->OnReset(mask.lanes, steps_.leaves[i], &states_[i]);
+    }));
   }
   for (const int64_t lane : lanes) done_[lane] = 0;
   // A group that began on its own changed rows of the root too. No transform
@@ -224,10 +241,12 @@ absl::Status TransformedEnv::BeginStep() {
   KeepStates();
   // An action comes from the caller, so the last transform is first.
   for (size_t i = transforms_.size(); i-- > 0;) {
-    RILL_RETURN_IF_ERROR(
-        Check(i, transforms_[i]->OnAction(steps_.leaves[i], &states_[i])));
+    RILL_RETURN_IF_ERROR(Call(i, "OnAction", [&] {
+      return transforms_[i]->OnAction(steps_.leaves[i], &states_[i]);
+    }));
   }
-  failure_ = env_->BeginStep();
+  failure_ = CatchExceptions([&] { return env_->BeginStep(); }, env_->name(),
+                             "::BeginStep");
   // A refusal moved no lane and ends the call. A simulator that failed has
   // moved the others: the transforms must see the step, and EndStep returns the
   // error behind them.
@@ -238,11 +257,15 @@ absl::Status TransformedEnv::BeginStep() {
 
 absl::Status TransformedEnv::EndStep() {
   if (transforms_.empty()) return env_->EndStep();
-  if (failure_.ok()) failure_ = env_->EndStep();
+  if (failure_.ok()) {
+    failure_ = CatchExceptions([&] { return env_->EndStep(); }, env_->name(),
+                               "::EndStep");
+  }
   for (size_t i = 0; i < transforms_.size(); ++i) {
     CopyAll(steps_.copies[i].before_step);
-    RILL_RETURN_IF_ERROR(
-        Check(i, transforms_[i]->OnStep(steps_.leaves[i], &states_[i])));
+    RILL_RETURN_IF_ERROR(Call(i, "OnStep", [&] {
+      return transforms_[i]->OnStep(steps_.leaves[i], &states_[i]);
+    }));
   }
   // The transforms' own root for the next step. The caller carries the leaves
   // of step() itself, and has done so or not when that step begins.

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/envs/env.h"
 #include "rill/envs/transformed_env_plan.h"
@@ -104,8 +105,9 @@ class TransformedEnv final : public Env {
   void CopyAll(absl::Span<const Steps::RowCopy> copies) const;
   void KeepStates();
   void RestoreStates();
-  // After a call of transform i: restores the states if it has failed.
-  absl::Status Check(size_t i, const absl::Status& status);
+  // A call of transform i, which restores the states where it fails.
+  template <typename Fn>
+  absl::Status Call(size_t i, absl::string_view function, const Fn& call);
   // CheckState has passed the state.
   absl::Status AdoptTransforms(const TensorDict& state);
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/transformed_env.h"
 #include "rill/tensordict/state/state_dict.h"
@@ -74,7 +75,9 @@ absl::StatusOr<TensorDict> TransformedEnv::SaveTransforms() const {
 }
 
 absl::StatusOr<TensorDict> TransformedEnv::SaveState() const {
-  RILL_ASSIGN_OR_RETURN(TensorDict env_state, env_->SaveState());
+  RILL_ASSIGN_OR_RETURN(TensorDict env_state,
+                        CatchExceptions([&] { return env_->SaveState(); },
+                                        env_->name(), "::SaveState"));
   RILL_ASSIGN_OR_RETURN(TensorDict state, SaveTransforms());
   RILL_RETURN_IF_ERROR(state.Set("env/state", std::move(env_state)));
   return state;
@@ -175,7 +178,9 @@ absl::Status TransformedEnv::LoadState(const TensorDict& state) {
         kLoad, ": \"env/state\": got none, want the state of ", env_->name());
   }
   // The last that can refuse, and before anything of the transforms changes.
-  const absl::Status loaded = env_->LoadState(FindState(state, "env/state"));
+  const absl::Status loaded = CatchExceptions(
+      [&] { return env_->LoadState(FindState(state, "env/state")); },
+      env_->name(), "::LoadState");
   if (!loaded.ok()) {
     return FailedPrecondition(kLoad, ": ", env_->name(), ": ",
                               loaded.message());

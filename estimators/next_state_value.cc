@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
@@ -156,7 +157,8 @@ class NextStateValueTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(Tensor values, Tensor::Zeros(dtype, {count, 1}));
     if (count == 0) return values;
     RILL_ASSIGN_OR_RETURN(const TensorDict states, all.Gather(rows));
-    RILL_RETURN_IF_ERROR(options_.critic(states, &values))
+    RILL_RETURN_IF_ERROR(CatchExceptions(
+        [&] { return options_.critic(states, &values); }, "the critic"))
         << kName << ": the critic";
     RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
         kName, "values of the critic", values, dtype, {count, 1}));

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/replay_buffer_state.h"
 #include "rill/replay/rows/trajectory_walk.h"
@@ -18,7 +19,12 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Create(
   RILL_RETURN_IF_ERROR(CheckOptions(options));
   auto state = std::make_unique<State>();
   RILL_ASSIGN_OR_RETURN(
-      state->parts, replay_internal::BufferParts::Create(std::move(options)));
+      state->parts,
+      CatchExceptions(
+          [&] {
+            return replay_internal::BufferParts::Create(std::move(options));
+          },
+          "ReplayBuffer::Create"));
   return std::unique_ptr<ReplayBuffer>(new ReplayBuffer(std::move(state)));
 }
 
@@ -71,7 +77,10 @@ absl::Status ReplayBuffer::Iterate(
       RILL_ASSIGN_OR_RETURN(is_there, walk->Next(&trajectory));
     }
     if (!is_there) return absl::OkStatus();
-    RILL_ASSIGN_OR_RETURN(const bool goes_on, visit(trajectory));
+    RILL_ASSIGN_OR_RETURN(
+        const bool goes_on,
+        CatchExceptions([&] { return visit(trajectory); },
+                        "ReplayBuffer::Iterate: the function"));
     if (!goes_on) return absl::OkStatus();
   }
 }
@@ -102,7 +111,9 @@ absl::Status ReplayBuffer::State::Save(
     absl::string_view caller, const std::string& directory,
     replay_internal::BufferCheckpoint::Rows rows) {
   absl::MutexLock pause(&pause_mutex);
-  return parts->checkpoint->Replace(caller, directory, rows);
+  return CatchExceptions(
+      [&] { return parts->checkpoint->Replace(caller, directory, rows); },
+      caller);
 }
 
 absl::Status ReplayBuffer::Save(const std::string& directory) const {
@@ -132,7 +143,9 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Open(
     RILL_ASSIGN_OR_RETURN(buffer, Create(std::move(options)));
     return buffer->state_->parts->checkpoint.get();
   };
-  RILL_RETURN_IF_ERROR(BufferCheckpoint::Open(directory, open_options, make));
+  RILL_RETURN_IF_ERROR(CatchExceptions(
+      [&] { return BufferCheckpoint::Open(directory, open_options, make); },
+      "ReplayBuffer::Open"));
   return buffer;
 }
 

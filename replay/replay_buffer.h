@@ -49,7 +49,8 @@ class RunCheckpoint;
 // only gather and transforms run in the background, transforms in the order of
 // the batches. A write that would overwrite a row of a batch that was drawn and
 // is not gathered waits for that gather; other writes go on beside samples.
-// An error belongs to its batch and costs no other.
+// An error belongs to its batch and costs no other. An exception of a sampler,
+// writer, transform or function is such an error (base/catch_exceptions.h).
 //
 // Thread-safety: thread-safe. Batches are numbered in the order of their draws;
 //   a draw that fails uses up no number. Samples and writes go side by side,
@@ -109,11 +110,11 @@ class ReplayBuffer : public Sink {
   absl::Status Write(const TensorDict& batch, const WriteInfo& info) override;
   // The newest row of each lane, where it does not end a trajectory, gets
   // `next/truncated` and `next/done`, in place; a flag that is not stored is
-  // left out. So do rows of these lanes that a transform holds back (MultiStep).
-  // Batches that were drawn ahead keep what they have. OUT_OF_RANGE
-  // where the storage does not have the lanes. FAILED_PRECONDITION where the
-  // sampler needs the order of rows and these have neither `next/truncated` nor
-  // a trajectory id.
+  // left out. So do rows of these lanes that a transform holds back
+  // (MultiStep). Batches that were drawn ahead keep what they have.
+  // OUT_OF_RANGE where the storage does not have the lanes. FAILED_PRECONDITION
+  // where the sampler needs the order of rows and these have neither
+  // `next/truncated` nor a trajectory id.
   absl::Status Cut(int64_t producer, LaneRange lanes) override;
   absl::Status Flush() override;
   // Overwrites live rows in place, as Storage::WriteAt; not through the

@@ -5,6 +5,7 @@
 
 #include "absl/base/call_once.h"
 #include "absl/log/absl_log.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/replay_buffer_state.h"
@@ -55,6 +56,14 @@ absl::Status ReplayBuffer::State::SampleAndWait(int64_t items,
   }
   return placed.copied == nullptr ? absl::OkStatus()
                                   : placed.copied->Synchronize();
+}
+
+absl::Status ReplayBuffer::State::UpdatePriorities(
+    absl::Span<const Draw> rows, absl::Span<const float> priorities) {
+  absl::ReaderMutexLock pause(&pause_mutex);
+  return CatchExceptions(
+      [&] { return parts->sampler->UpdatePriorities(rows, priorities); },
+      parts->sampler->name(), "::UpdatePriorities");
 }
 
 absl::StatusOr<TensorDictSpec> ReplayBuffer::SampleSpec() const {
@@ -113,14 +122,12 @@ absl::Status ReplayBuffer::UpdatePriorities(
     spread.assign(draws.size(), priorities[0]);
     priorities = spread;
   }
-  absl::ReaderMutexLock pause(&state_->pause_mutex);
-  return state_->parts->sampler->UpdatePriorities(draws, priorities);
+  return state_->UpdatePriorities(draws, priorities);
 }
 
 absl::Status ReplayBuffer::UpdatePriorities(
     absl::Span<const Draw> rows, absl::Span<const float> priorities) {
-  absl::ReaderMutexLock pause(&state_->pause_mutex);
-  return state_->parts->sampler->UpdatePriorities(rows, priorities);
+  return state_->UpdatePriorities(rows, priorities);
 }
 
 absl::StatusOr<int64_t> ReplayBuffer::BatchesLeft() const {

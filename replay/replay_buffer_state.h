@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "rill/replay/parts/buffer_checkpoint.h"
 #include "rill/replay/parts/buffer_parts.h"
 #include "rill/replay/replay_buffer.h"
@@ -29,6 +30,9 @@ struct ReplayBuffer::State {
   absl::Status SampleInto(int64_t items, replay_internal::PlacedBatch* out)
       ABSL_LOCKS_EXCLUDED(pause_mutex);
   absl::Status SampleAndWait(int64_t items, TensorDict* out)
+      ABSL_LOCKS_EXCLUDED(pause_mutex);
+  absl::Status UpdatePriorities(absl::Span<const Draw> rows,
+                                absl::Span<const float> priorities)
       ABSL_LOCKS_EXCLUDED(pause_mutex);
   absl::Status Save(absl::string_view caller, const std::string& directory,
                     replay_internal::BufferCheckpoint::Rows rows)

@@ -40,9 +40,10 @@ struct WriteEvent {
 
 // Sees every write of a storage, in order, under the storage's publish lock.
 // Implementations must be short (but for BeforeOverwrite), must not call the
-// storage back, and cannot fail. The trajectory index, the sum tree and the
-// generations are observers; two buffers on one storage each register their
-// own.
+// storage back, and cannot fail. One that throws gets OnClear, and is attached
+// anew behind the write, which stays as it is. The trajectory index, the sum
+// tree and the generations are observers; two buffers on one storage each
+// register their own.
 //
 // Several writes may be in flight. Between OnRetire and OnWrite of one append
 // there may be events of others (retire A, retire B, write A, write B), but not
@@ -72,6 +73,7 @@ class WriteObserver {
   // with other calls too. No reader waits for that write meanwhile. Other
   // writes may, and so may calls that clear, save or load the storage or change
   // its observers. The event that is waited for must not need any of these.
+  // Must not throw.
   virtual int64_t BeforeOverwrite(absl::Span<const SlotRange> /*rows*/,
                                   int64_t /*done*/) {
     return std::numeric_limits<int64_t>::max();

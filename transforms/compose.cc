@@ -16,6 +16,7 @@
 #include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/tensors/shape.h"
@@ -77,7 +78,8 @@ absl::Status RunOne(const Transforms& transforms, size_t index, Work work,
   // `*batch`, which then has lost both.
   const std::optional<Device> device = batch->device();
   const std::vector<std::string> names = batch->dim_names();
-  RILL_RETURN_IF_ERROR(work(*transforms[index], batch, &own))
+  RILL_RETURN_IF_ERROR(CatchExceptions(
+      [&] { return work(*transforms[index], batch, &own); }, "BatchTransform"))
       << Place(transforms, index);
   // A new dictionary is where and what the batch was.
   if (device.has_value() && !batch->device().has_value()) {
@@ -116,7 +118,9 @@ absl::Status ChangeStates(
     const TensorDict* const before = state->FindDict(key);
     if (lanes == nullptr || before == nullptr) continue;
     TensorDict own = *before;
-    RILL_RETURN_IF_ERROR(change(*lanes, &own)) << Place(transforms, i);
+    RILL_RETURN_IF_ERROR(
+        CatchExceptions([&] { return change(*lanes, &own); }, "LaneTransform"))
+        << Place(transforms, i);
     RILL_RETURN_IF_ERROR(state->Set(key, std::move(own)));
   }
   return absl::OkStatus();
@@ -183,7 +187,8 @@ bool Compose::is_stateful() const {
 absl::StatusOr<TensorDict> Compose::InitialState() const {
   TensorDict all;
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    auto state = transforms_[i]->InitialState();
+    auto state = CatchExceptions([&] { return transforms_[i]->InitialState(); },
+                                 "InitialState");
     RILL_RETURN_IF_ERROR(state.status()) << Place(transforms_, i);
     if (state->empty()) continue;
     RILL_RETURN_IF_ERROR(all.Set(absl::StrCat(i), *std::move(state)));
@@ -283,7 +288,10 @@ absl::StatusOr<TensorDictSpec> Compose::ForwardSpec(
     const TensorDictSpec& spec) const {
   TensorDictSpec result = spec;
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    RILL_RETURN_IF_ERROR(Become(transforms_[i]->ForwardSpec(result), &result))
+    RILL_RETURN_IF_ERROR(Become(
+        CatchExceptions([&] { return transforms_[i]->ForwardSpec(result); },
+                        "ForwardSpec"),
+        &result))
         << Place(transforms_, i);
   }
   return result;
@@ -293,7 +301,10 @@ absl::StatusOr<TensorDictSpec> Compose::InverseSpec(
     const TensorDictSpec& spec) const {
   TensorDictSpec result = spec;
   for (size_t i = transforms_.size(); i-- > 0;) {
-    RILL_RETURN_IF_ERROR(Become(transforms_[i]->InverseSpec(result), &result))
+    RILL_RETURN_IF_ERROR(Become(
+        CatchExceptions([&] { return transforms_[i]->InverseSpec(result); },
+                        "InverseSpec"),
+        &result))
         << Place(transforms_, i);
   }
   return result;

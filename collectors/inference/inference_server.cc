@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/inference/inference_client.h"
@@ -85,8 +86,13 @@ absl::Status InferenceServer::Start() {
   RILL_ASSIGN_OR_RETURN(root_, layout_.asked().Zero(rows));
   RILL_ASSIGN_OR_RETURN(step_, layout_.answered().Zero(rows));
   batches_.resize(options_.clients + 1);
-  thread_ = std::thread([this] { Run(); });
-  return absl::OkStatus();
+  // The constructor throws where the system starts no more threads.
+  return CatchExceptions(
+      [this]() -> absl::Status {
+        thread_ = std::thread([this] { Run(); });
+        return absl::OkStatus();
+      },
+      kCreate, ": its thread");
 }
 
 InferenceServer::~InferenceServer() {
@@ -179,8 +185,12 @@ absl::StatusOr<int64_t> InferenceServer::Act(
   if (!batch.has_value()) {
     RILL_ASSIGN_OR_RETURN(batch, MakeBatch(count));
   }
-  const absl::StatusOr<int64_t> version = options_.policy->Act(
-      batch->root, ContextOf(clients, explore), &batch->step);
+  const absl::StatusOr<int64_t> version = CatchExceptions(
+      [&] {
+        return options_.policy->Act(batch->root, ContextOf(clients, explore),
+                                    &batch->step);
+      },
+      "Policy::Act");
   // Also after an error: the numbers that a policy draws by do not repeat.
   if (explore) frames_ += count * options_.lanes;
   ++calls_made_;

@@ -12,6 +12,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/trajectory_id.h"
 #include "rill/specs/leaf_spec.h"
@@ -314,11 +315,12 @@ absl::Status TrajectorySource::CollectInto(Sink& sink) {
   RILL_ASSIGN_OR_RETURN(const int64_t trajectories, Collect());
   RILL_ASSIGN_OR_RETURN(const TensorDict batch,
                         Join(First(trajectories), Format::kCat));
+  const WriteInfo info = {.producer = options_.producer,
+                          .first_lane = options_.lane,
+                          .policy_version = NewestVersion(batch),
+                          .sequence = sequence_ + 1};
   RILL_RETURN_IF_ERROR(
-      sink.Write(batch, {.producer = options_.producer,
-                         .first_lane = options_.lane,
-                         .policy_version = NewestVersion(batch),
-                         .sequence = sequence_ + 1}));
+      CatchExceptions([&] { return sink.Write(batch, info); }, "Sink::Write"));
   ++sequence_;
   HandOut(trajectories);
   return absl::OkStatus();

@@ -5,10 +5,22 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/shape.h"
 
 namespace rill::workers_internal {
+
+absl::Status Deliver(const HeldBatch& held, int64_t lanes, Sink& sink) {
+  const auto& [batch, info, statistics] = held;
+  return CatchExceptions(
+      [&] {
+        return batch.has_value()
+                   ? sink.Write(*batch, info)
+                   : sink.Cut(info.producer, {info.first_lane, lanes});
+      },
+      batch.has_value() ? "Sink::Write" : "Sink::Cut");
+}
 
 void SaveHeld(int64_t worker, const std::deque<HeldBatch>& held,
               StateWriter* state) {

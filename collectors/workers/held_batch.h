@@ -22,6 +22,10 @@ struct HeldBatch {
   TensorDict statistics = {};       // Of a batch.
 };
 
+// Writes the batch to the sink, or the cut of `lanes` lanes. An exception of
+// the sink is its error.
+absl::Status Deliver(const HeldBatch& held, int64_t lanes, Sink& sink);
+
 // What a worker holds, in order, as entries `held/<worker>/<number>` of a
 // state. A batch is `batch`, `info`, int64 [4]: producer, first lane, policy
 // version, sequence, and `statistics`, where transforms have some. A cut is

@@ -18,7 +18,8 @@ struct WorkerDeaths {
   // Killed past start_timeout, batch_timeout or step_timeout.
   int64_t timeouts = 0;
   // Processes that ended after `new` had found no memory, as under
-  // max_worker_bytes, by whatever signal.
+  // max_worker_bytes: by whatever signal, or by themselves where their parts
+  // threw std::bad_alloc.
   int64_t memory = 0;
   int64_t others = 0;  // As parts that could not be made.
   std::vector<int64_t> by_worker = {};

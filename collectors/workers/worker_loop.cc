@@ -12,12 +12,14 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/inference/inference_client.h"
@@ -78,7 +80,7 @@ class Worker {
   Worker(WorkerSocket socket, const WorkerFunction& make, bool is_process)
       : socket_(std::move(socket)), make_(make), is_process_(is_process) {}
 
-  // Until the collector goes, which is the only error.
+  // Until the collector goes, or there is no memory: the only errors.
   absl::Status Run() {
     while (true) {
       // Looks before each batch, waits without one to collect.
@@ -106,8 +108,22 @@ class Worker {
 
   // An error of a command is the answer; one of the socket ends the loop.
   absl::Status Answer(WorkerSocket::Message message) {
-    const absl::Status done = Do(std::move(message));
-    return done.ok() ? done : SendError(MessageKind::kRefused, done);
+    const absl::Status done = CatchExceptions(
+        [&] { return Do(std::move(message)); }, "WorkerFunction");
+    if (done.ok()) return done;
+    if (HasNoMemory(done)) return EndWithoutMemory(done);
+    return SendError(MessageKind::kRefused, done);
+  }
+
+  // Whether it is for want of memory that a process has failed. What has eaten
+  // it may never give it back, so another process is to go on.
+  bool HasNoMemory(const absl::Status& error) const {
+    return is_process_ && absl::IsResourceExhausted(error) &&
+           board_ != nullptr && board_->HasNoMemory(start_.worker);
+  }
+  absl::Status EndWithoutMemory(const absl::Status& error) {
+    RILL_RETURN_IF_ERROR(Send(MessageKind::kNoMemory, error.message()));
+    return error;
   }
 
   // Errors are answers too.
@@ -302,9 +318,16 @@ class Worker {
     collector_->SetRunFrames(run_);
     run_.before += run_.during;
     absl::Status collected;
-    if (before_batch_ != nullptr) collected = before_batch_();
-    if (collected.ok()) collected = collector_->CollectInto(*sink_);
+    if (before_batch_ != nullptr) {
+      collected = CatchExceptions([this] { return before_batch_(); },
+                                  "WorkerParts::before_batch");
+    }
+    if (collected.ok()) {
+      collected = CatchExceptions(
+          [this] { return collector_->CollectInto(*sink_); }, "SyncCollector");
+    }
     if (start_.times_steps) board_->EndSteps(start_.worker);
+    if (HasNoMemory(collected)) return EndWithoutMemory(collected);
     if (!collected.ok()) {
       batches_ = 0;
       return SendError(MessageKind::kFailed, collected);
@@ -346,6 +369,19 @@ void RunWorker(WorkerSocket socket, const WorkerFunction& make,
                bool is_process) {
   Worker(std::move(socket), make, is_process).Run().IgnoreError();
   memory_board = nullptr;
+}
+
+absl::StatusOr<std::thread> StartWorkerThread(WorkerSocket socket,
+                                              const WorkerFunction& make) {
+  // std::thread says by an exception that there is none.
+  const auto start = [&]() -> absl::StatusOr<std::thread> {
+    return std::thread([socket = std::move(socket), &make]() mutable {
+      RunWorker(std::move(socket), make);
+    });
+  };
+  auto thread = CatchExceptions(start, "its thread");
+  if (thread.ok()) return thread;
+  return ResourceExhausted(thread.status().message());
 }
 
 }  // namespace rill::workers_internal

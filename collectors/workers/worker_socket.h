@@ -39,12 +39,13 @@ enum class MessageKind : uint32_t {
   // WorkerReady, SpecToJson, DictToBytes of fresh statistics. The answer to
   // kStart.
   kReady,
-  kPaused,   // The answer to kPause.
-  kState,    // DictToBytes. The answer to kSave.
-  kLoaded,   // The answer to kLoad and kLoadStatistics.
-  kRefused,  // int64 code, text. In place of an answer.
-  kBatch,    // WorkerTimes. A batch is in the channel.
-  kFailed,   // int64 code, text. In place of the batches asked for.
+  kPaused,    // The answer to kPause.
+  kState,     // DictToBytes. The answer to kSave.
+  kLoaded,    // The answer to kLoad and kLoadStatistics.
+  kRefused,   // int64 code, text. In place of an answer.
+  kBatch,     // WorkerTimes. A batch is in the channel.
+  kFailed,    // int64 code, text. In place of the batches asked for.
+  kNoMemory,  // Text: who has found none. The process ends behind it.
 };
 
 // The structs of the messages: both ends are the same program.

@@ -138,10 +138,9 @@ absl::Status WorkerTeam::Start(int64_t index) {
   Worker& worker = workers_[index];
   RILL_ASSIGN_OR_RETURN(auto ends, WorkerSocket::MakePair());
   if (options_.worker != nullptr) {
-    worker.thread =
-        std::thread([socket = std::move(ends.second), this]() mutable {
-          RunWorker(std::move(socket), options_.worker);
-        });
+    auto thread = StartWorkerThread(std::move(ends.second), options_.worker);
+    if (!thread.ok()) return Error(index, thread.status());
+    worker.thread = *std::move(thread);
   } else {
     auto process =
         StartWorkerProcess(options_.worker_name, options_.max_worker_bytes,
@@ -153,6 +152,7 @@ absl::Status WorkerTeam::Start(int64_t index) {
   board_->Begin(index);
   worker.is_ready = false;
   worker.end.clear();
+  worker.no_memory.clear();
   worker.arrived = 0;
   worker.times = {};
   // Until kReady comes; then that of a batch.
@@ -218,6 +218,7 @@ void WorkerTeam::End(int64_t index, std::optional<DeathCause> cause,
     if (board_->HasNoMemory(index)) {
       death.cause = DeathCause::kMemory;
       worker.end += " after it had found no memory";
+      if (!worker.no_memory.empty()) worker.end += ": " + worker.no_memory;
     }
   }
   worker.deadline = absl::InfiniteFuture();
@@ -336,12 +337,10 @@ absl::Status WorkerTeam::Ask(int64_t index, int64_t batches, int64_t frames) {
 absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
   Worker& worker = workers_[index];
   while (!worker.held.empty()) {
-    auto& [batch, info, statistics] = worker.held.front();
-    const bool is_batch = batch.has_value();
-    RILL_RETURN_IF_ERROR(
-        is_batch ? sink.Write(*batch, info)
-                 : sink.Cut(info.producer, {info.first_lane, lanes()}));
-    if (is_batch) statistics_.HandOut(index, std::move(statistics));
+    HeldBatch& held = worker.held.front();
+    const bool is_batch = held.batch.has_value();
+    RILL_RETURN_IF_ERROR(workers_internal::Deliver(held, lanes(), sink));
+    if (is_batch) statistics_.HandOut(index, std::move(held.statistics));
     worker.held.pop_front();
     if (is_batch) return true;
   }
@@ -493,6 +492,9 @@ absl::Status WorkerTeam::Read(int64_t index, WorkerSocket::Message message) {
     case MessageKind::kState:
     case MessageKind::kLoaded:
       worker.answer = std::move(message);
+      return absl::OkStatus();
+    case MessageKind::kNoMemory:
+      worker.no_memory = std::move(message.bytes);
       return absl::OkStatus();
     case MessageKind::kRefused:
     case MessageKind::kFailed: {

@@ -122,7 +122,8 @@ class WorkerTeam {
     std::thread thread;
     std::unique_ptr<ChildProcess> process;
     bool is_ready = false;
-    std::string end;  // How it ended.
+    std::string end;        // How it ended.
+    std::string no_memory;  // Who has found none, where it says so.
     int64_t restarts = 0;
     int64_t asked = 0;       // And not delivered.
     int64_t arrived = 0;     // Of those, told by kBatch; may be behind.

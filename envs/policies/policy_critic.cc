@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/dtype.h"
@@ -38,7 +39,10 @@ MakePolicyCritic(Policy* policy, TensorDictSpec action, std::string value_key) {
       }
     }
     RILL_RETURN_IF_ERROR(
-        policy->Act(states, {.explore = false}, &step).status());
+        CatchExceptions(
+            [&] { return policy->Act(states, {.explore = false}, &step); },
+            "Policy::Act")
+            .status());
     const Tensor& made = *step.Find(value_key);
     if (made.dtype() != values->dtype() ||
         made.num_elements() != values->num_elements()) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
 #include "rill/device/device.h"
@@ -122,7 +123,8 @@ absl::Status StepDriver::LetEnvironmentWait() const {
 
 absl::Status StepDriver::Reset(const ResetMask& mask) {
   RILL_RETURN_IF_ERROR(LetEnvironmentWait());
-  RILL_RETURN_IF_ERROR(env_->Reset(mask));
+  RILL_RETURN_IF_ERROR(CatchExceptions([&] { return env_->Reset(mask); },
+                                       env_->name(), "::Reset"));
   // An environment does not know these leaves, so it cannot reset them.
   for (const Tensor& leaf : recurrent_) {
     const int64_t width = leaf.size_bytes() / env_->lanes();
@@ -143,8 +145,10 @@ absl::Status StepDriver::Reset(const ResetMask& mask) {
 absl::StatusOr<int64_t> StepDriver::Act(const ActContext& context) {
   ActContext with_stream = context;
   with_stream.stream = stream();
-  RILL_ASSIGN_OR_RETURN(const int64_t version,
-                        policy_->Act(root_, with_stream, &step_));
+  RILL_ASSIGN_OR_RETURN(
+      const int64_t version,
+      CatchExceptions([&] { return policy_->Act(root_, with_stream, &step_); },
+                      "Policy::Act"));
   if (checked_) return version;
   checked_ = true;
   RILL_RETURN_IF_ERROR(in_place_.Check("Policy::Act", step_));
@@ -153,7 +157,7 @@ absl::StatusOr<int64_t> StepDriver::Act(const ActContext& context) {
 
 absl::Status StepDriver::Step() {
   RILL_RETURN_IF_ERROR(LetEnvironmentWait());
-  return env_->Step();
+  return CatchExceptions([&] { return env_->Step(); }, env_->name(), "::Step");
 }
 
 double StepDriver::reward(int64_t lane) const {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,6 +22,7 @@ class FaultyEnv final : public Env {
     int64_t fail_step = -1;   // The call of BeginStep, from 0; -1: none.
     int64_t fail_reset = -1;  // The call of Reset, from 0; -1: none.
     absl::Status status = absl::UnavailableError("simulator is gone");
+    bool throws = false;  // std::runtime_error of that text instead.
   };
   FaultyEnv(std::unique_ptr<Env> env, Options options)
       : Env(env->spec(), env->step()),
@@ -28,11 +31,11 @@ class FaultyEnv final : public Env {
 
   absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
   absl::Status Reset(const ResetMask& mask) override {
-    if (resets_++ == options_.fail_reset) return options_.status;
+    if (resets_++ == options_.fail_reset) return Fail();
     return env_->Reset(mask);
   }
   absl::Status BeginStep() override {
-    if (steps_++ == options_.fail_step) return options_.status;
+    if (steps_++ == options_.fail_step) return Fail();
     return env_->BeginStep();
   }
   absl::Status EndStep() override { return env_->EndStep(); }
@@ -44,6 +47,11 @@ class FaultyEnv final : public Env {
   }
 
  private:
+  absl::Status Fail() const {
+    if (!options_.throws) return options_.status;
+    throw std::runtime_error(std::string(options_.status.message()));
+  }
+
   const std::unique_ptr<Env> env_;
   const Options options_;
   int64_t steps_ = 0;

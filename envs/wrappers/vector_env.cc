@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
@@ -66,6 +67,7 @@ class VectorEnv final : public Env {
     LaneLeaves leaves;
     std::vector<uint8_t> mask, group_mask;  // Of its reset.
     absl::Status status;                    // Of its last call.
+    bool has_thrown = false;  // Its leaves say nothing of its last step.
 
     int64_t lanes() const { return env->lanes(); }
   };
@@ -78,6 +80,8 @@ class VectorEnv final : public Env {
   absl::Status Bind(std::vector<std::unique_ptr<Env>> envs);
   bool TakeMask(const ResetMask& mask, Part& part) const;
   void Call(int64_t i);
+  template <typename Fn>
+  static void CallPart(Part& part, absl::string_view function, const Fn& call);
   void ResetPart(Part& part) const;
   void BeginPart(Part& part) const;
   void EndPart(Part& part) const;
@@ -190,10 +194,25 @@ void VectorEnv::Call(int64_t i) {
   EndPart(parts_[i]);
 }
 
+template <typename Fn>
+void VectorEnv::CallPart(Part& part, absl::string_view function,
+                         const Fn& call) {
+  part.has_thrown = true;
+  part.status = CatchExceptions(
+      [&] {
+        absl::Status status = call();
+        part.has_thrown = false;
+        return status;
+      },
+      part.env->name(), function);
+}
+
 void VectorEnv::ResetPart(Part& part) const {
   // So that rows which do not begin are this Env's afterwards, too.
   CopyLanes(leaves_.root, part.first, part.leaves.root, 0, part.lanes());
-  part.status = part.env->Reset(ResetMask(part.mask, part.group_mask));
+  CallPart(part, "::Reset", [&] {
+    return part.env->Reset(ResetMask(part.mask, part.group_mask));
+  });
   CopyLanes(part.leaves.root, 0, leaves_.root, part.first, part.lanes());
 }
 
@@ -214,13 +233,15 @@ void VectorEnv::BeginPart(Part& part) const {
   // The caller may have carried `next` to the root since the last call.
   CopyLanes(leaves_.root, part.first, part.leaves.root, 0, part.lanes());
   CopyLanes(leaves_.actions, part.first, part.leaves.actions, 0, part.lanes());
-  part.status = part.env->BeginStep();
+  CallPart(part, "::BeginStep", [&] { return part.env->BeginStep(); });
 }
 
 void VectorEnv::EndPart(Part& part) const {
   // Rows are copied after an error as well: a part whose simulator failed has
   // written which lanes are cut off.
-  if (part.status.ok()) part.status = part.env->EndStep();
+  if (part.status.ok()) {
+    CallPart(part, "::EndStep", [&] { return part.env->EndStep(); });
+  }
   CopyLanes(part.leaves.next, 0, leaves_.next, part.first, part.lanes());
   CopyLanes(part.leaves.rewards, 0, leaves_.rewards, part.first, part.lanes());
 }
@@ -236,7 +257,8 @@ absl::Status VectorEnv::EndStep() {
   for (const Part& part : parts_) {
     // The check above has passed, so the other parts have stepped: a refusal
     // here must become a failure of all lanes of the part, which did not step.
-    if (!IsRefusal(part.status)) continue;
+    // So must an exception, whatever the part has done before it.
+    if (!IsRefusal(part.status) && !part.has_thrown) continue;
     for (int64_t lane = 0; lane < part.lanes(); ++lane) {
       RILL_RETURN_IF_ERROR(CutOffLane(spec(), step(), part.first + lane));
     }

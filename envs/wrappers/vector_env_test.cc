@@ -281,6 +281,32 @@ TEST_P(VectorEnvThreadsTest, APartThatRefusesAStepLosesItsLanes) {
               IsOkAndHolds(ElementsAre(0, 0, 2, 2)));
 }
 
+TEST_P(VectorEnvThreadsTest, APartThatThrowsLosesItsLanes) {
+  Parts parts(2);
+  for (std::unique_ptr<Env>& part : parts) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        part, MakeCountingEnv({.lanes = 2, .episode_steps = 9}));
+  }
+  parts[0] = std::make_unique<FaultyEnv>(
+      std::move(parts[0]), FaultyEnv::Options{.fail_step = 1, .throws = true});
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env, MakeVectorEnv(std::move(parts), {.threads = GetParam()}));
+  TensorDict step = env->step();
+  RILL_ASSERT_OK(ResetAll(*env));
+  RILL_ASSERT_OK(env->Step());
+  RILL_ASSERT_OK(StepMdp(&step));
+  EXPECT_THAT(env->Step(), StatusIs(absl::StatusCode::kInternal,
+                                    AllOf(HasSubstr("parts[0]"),
+                                          HasSubstr("::BeginStep: threw"),
+                                          HasSubstr("simulator is gone"))));
+  EXPECT_THAT(step.Flat<bool>("next/truncated"),
+              IsOkAndHolds(ElementsAre(true, true, false, false)));
+  EXPECT_THAT(step.Flat<float>("next/observation"),
+              IsOkAndHolds(ElementsAre(1, 1, 2, 2)));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1, 0, 0}));
+  RILL_EXPECT_OK(env->Step());
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, VectorEnvThreadsTest,
                          testing::Values(1, 2, 9));
 

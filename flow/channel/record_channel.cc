@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/packed_leaves.h"
@@ -300,7 +301,8 @@ absl::Status RecordChannel::CutOpen(int64_t producer, Sink* sink) {
   // One by one: after an error of the sink the next call goes on with those
   // left.
   while (!open.lanes.empty()) {
-    RILL_RETURN_IF_ERROR(sink->Cut(producer, open.lanes.back()))
+    RILL_RETURN_IF_ERROR(CatchExceptions(
+        [&] { return sink->Cut(producer, open.lanes.back()); }, "Sink::Cut"))
         << "from producer " << producer;
     open.lanes.pop_back();
   }
@@ -351,15 +353,17 @@ absl::StatusOr<bool> RecordChannel::DeliverFirst(
   if (is_batch) {
     const auto batch = ReadBatch(options_.spec, *header, bytes->data(), rings_);
     if (!batch.ok()) return Broken(producer, batch.status());
-    RILL_RETURN_IF_ERROR(
-        sink->Write(*batch, {.producer = producer,
-                             .first_lane = header->first_lane,
-                             .policy_version = header->policy_version,
-                             .sequence = header->sequence}))
+    const WriteInfo info = {.producer = producer,
+                            .first_lane = header->first_lane,
+                            .policy_version = header->policy_version,
+                            .sequence = header->sequence};
+    RILL_RETURN_IF_ERROR(CatchExceptions(
+        [&] { return sink->Write(*batch, info); }, "Sink::Write"))
         << "from producer " << producer;
     NoteOpen(producer, lanes);
   } else {
-    RILL_RETURN_IF_ERROR(sink->Cut(producer, lanes))
+    RILL_RETURN_IF_ERROR(CatchExceptions(
+        [&] { return sink->Cut(producer, lanes); }, "Sink::Cut"))
         << "from producer " << producer;
     std::erase(open_[producer].lanes, lanes);
   }

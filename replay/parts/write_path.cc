@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/rows/trajectory_cut.h"
@@ -124,7 +125,8 @@ absl::StatusOr<ExtendResult> WritePath::Store(const TensorDict& rows,
     steps_in_window = window.steps;
     drawn_rows_->WaitForRows(std::move(window));
   }
-  absl::StatusOr<ExtendResult> result = writer_->Extend(rows, info);
+  absl::StatusOr<ExtendResult> result = CatchExceptions(
+      [&] { return writer_->Extend(rows, info); }, "Writer::Extend");
   drawn_rows_->EndWrite(steps_in_window);
   if (result.ok()) rows_written_ += result->rows_written;
   return result;
@@ -153,7 +155,8 @@ absl::Status WritePath::WriteAt(absl::Span<const Slot> slots,
                                 const TensorDict& rows) {
   drawn_rows_->BeginWrite();
   drawn_rows_->WaitForRows(slots);
-  const absl::Status status = writer_->WriteAt(slots, rows);
+  const absl::Status status = CatchExceptions(
+      [&] { return writer_->WriteAt(slots, rows); }, "Writer::WriteAt");
   drawn_rows_->EndWrite(0);
   return status;
 }
@@ -171,7 +174,8 @@ absl::Status WritePath::Cut(LaneRange lanes) {
   // Stored rows in no order of time have no trajectories to cut.
   if (writer_->traits().keeps_order) {
     drawn_rows_->BeginWrite();
-    const absl::Status status = CutWithTicket(lanes);
+    const absl::Status status = CatchExceptions(
+        [&] { return CutWithTicket(lanes); }, "Writer::WriteInPlace");
     drawn_rows_->EndWrite(0);
     RILL_RETURN_IF_ERROR(status);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/rows/sample_origins.h"
 
@@ -119,7 +120,8 @@ absl::StatusOr<PatchResult> RowPatcher::Patch(const TensorDict& patch,
   // The lock before the ticket: a patch that waits for another one must not
   // hold the ticket.
   drawn_rows_->BeginWrite();
-  absl::StatusOr<PatchResult> result = PatchWithTicket(patch, options);
+  absl::StatusOr<PatchResult> result =
+      CatchExceptions([&] { return PatchWithTicket(patch, options); }, kCaller);
   drawn_rows_->EndWrite(0);
   return result;
 }

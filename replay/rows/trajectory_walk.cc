@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/slots/sample_plan.h"
 #include "rill/specs/spec.h"
@@ -69,10 +70,14 @@ absl::StatusOr<TrajectoryWalk::Found> TrajectoryWalk::Read(
   drawn_rows_->EndDraw();
   if (!is_wanted) return Found::kUnwanted;
   trajectory->rows = TensorDict();
-  const absl::Status status =
-      filter_.keys.empty()
-          ? storage_->Read(plan.rows, &trajectory->rows)
-          : storage_->ReadLeaves(plan.rows, filter_.keys, &trajectory->rows);
+  const absl::Status status = CatchExceptions(
+      [&] {
+        return filter_.keys.empty()
+                   ? storage_->Read(plan.rows, &trajectory->rows)
+                   : storage_->ReadLeaves(plan.rows, filter_.keys,
+                                          &trajectory->rows);
+      },
+      "Storage::Read");
   drawn_rows_->Release(&plan);
   // Rows that another buffer on this storage has cleared meanwhile are no
   // error.

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/replay/sampling/replaced_leaves.h"
@@ -72,11 +73,14 @@ absl::StatusOr<std::unique_ptr<SampleQueue::Job>> SampleQueue::Draw(
   // Before the plan: a clear from here on shows, whether the plan has seen it
   // or not.
   drawn.clears = options_.writes->clears();
-  const absl::Status status =
-      options_.sampler->Plan({.batch_size = items,
-                              .seed = options_.seed,
-                              .batch_number = batch_number_},
-                             &drawn.plan);
+  const absl::Status status = CatchExceptions(
+      [&] {
+        return options_.sampler->Plan({.batch_size = items,
+                                       .seed = options_.seed,
+                                       .batch_number = batch_number_},
+                                      &drawn.plan);
+      },
+      options_.sampler->name(), "::Plan");
   if (!status.ok()) {
     spare_.push_back(std::move(job));
     return status;
@@ -130,7 +134,11 @@ void SampleQueue::Make(Job* job) const {
   job->replaced.PutBack(&gathered.rows);
   job->status = options_.placement->Gather(
       &job->staging, &gathered, [&](TensorDict* rows) {
-        return job->reader.Read(*options_.storage, job->drawn.plan, rows);
+        return CatchExceptions(
+            [&] {
+              return job->reader.Read(*options_.storage, job->drawn.plan, rows);
+            },
+            "the storage's Read or the unit's arithmetic");
       });
   // A count says whether the rows are gone, not the status code of the read.
   const bool is_cleared = options_.writes->clears() != job->drawn.clears;
@@ -258,11 +266,15 @@ void SampleQueue::Forget() {
 
 absl::StatusOr<int64_t> SampleQueue::BatchesLeft() const {
   absl::MutexLock lock(&mutex_);
-  RILL_ASSIGN_OR_RETURN(
-      const Sampler::EpochRest rest,
-      options_.sampler->RestOfEpoch({.batch_size = options_.batch_size,
-                                     .seed = options_.seed,
-                                     .batch_number = batch_number_}));
+  RILL_ASSIGN_OR_RETURN(const Sampler::EpochRest rest,
+                        CatchExceptions(
+                            [&] {
+                              return options_.sampler->RestOfEpoch(
+                                  {.batch_size = options_.batch_size,
+                                   .seed = options_.seed,
+                                   .batch_number = batch_number_});
+                            },
+                            options_.sampler->name(), "::RestOfEpoch"));
   if (ahead_.empty()) return rest.plans;
   // The next batch is the first of those ahead; batches count up to the first
   // of another epoch.

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/rng.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
@@ -205,13 +206,24 @@ TEST_P(SamplerConformanceTest, PlansWhileWritesGoOn) {
       }
       if (!sampler->SaveState().ok()) ++bad_draws;
     }
+    return absl::OkStatus();
   };
-  std::thread first(plan_batches, 1);
-  std::thread second(plan_batches, 2);
+  // Outside a test's own thread an exception would end the program.
+  const auto guarded = [&](uint64_t seed) {
+    RILL_EXPECT_OK(
+        CatchExceptions([&] { return plan_batches(seed); }, sampler->name()));
+  };
+  std::thread first(guarded, 1);
+  std::thread second(guarded, 2);
   const Rng rng(kSeed, RngStream::kUser);
-  for (uint32_t operation = 0; operation < 500; ++operation) {
-    ApplyRandomWrite(rng, /*history=*/0, operation, &storage);
-  }
+  RILL_EXPECT_OK(CatchExceptions(
+      [&] {
+        for (uint32_t operation = 0; operation < 500; ++operation) {
+          ApplyRandomWrite(rng, /*history=*/0, operation, &storage);
+        }
+        return absl::OkStatus();
+      },
+      sampler->name()));
   is_writing = false;
   first.join();
   second.join();

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/log/absl_log.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 
 namespace rill::storage_internal {
@@ -55,12 +57,33 @@ absl::Status RingStorage::BuildLiveEvent(const LaneRings& rings,
       [&](size_t leaf) { return rows->ReadToHost(scratch->slots, leaf); });
 }
 
-void RingStorage::Attach(WriteObserver* observer,
+bool RingStorage::TellOne(WriteObserver* observer,
+                          absl::FunctionRef<void(WriteObserver*)> tell) {
+  const auto call = [&] {
+    tell(observer);
+    return absl::OkStatus();
+  };
+  const absl::Status told = CatchExceptions(call, "WriteObserver");
+  if (told.ok()) return true;
+  ABSL_LOG(ERROR) << "Storage: " << told.message()
+                  << "; until it is attached anew it knows no row";
+  const auto clear = [&] {
+    observer->OnClear();
+    return absl::OkStatus();
+  };
+  CatchExceptions(clear, "WriteObserver").IgnoreError();
+  return false;
+}
+
+bool RingStorage::Attach(WriteObserver* observer,
                          const WriteScratch& scratch) const {
-  observer->OnAttach(lanes(), HeldRings().cursors());
-  if (scratch.plan.written.empty()) return;
-  observer->OnWrite(
-      scratch.event.Event(/*is_append=*/true, {}, scratch.plan.written));
+  const std::vector<Cursor> cursors = HeldRings().cursors();
+  return TellOne(observer, [&](WriteObserver* each) {
+    each->OnAttach(lanes(), cursors);
+    if (scratch.plan.written.empty()) return;
+    each->OnWrite(
+        scratch.event.Event(/*is_append=*/true, {}, scratch.plan.written));
+  });
 }
 
 void RingStorage::AttachAllAgain(WriteScratch* scratch) {
@@ -69,7 +92,10 @@ void RingStorage::AttachAllAgain(WriteScratch* scratch) {
   if (!BuildLiveEvent(HeldRings(), HeldRows().get(), scratch).ok()) {
     scratch->event.Clear();
   }
-  for (WriteObserver* observer : observers_) Attach(observer, *scratch);
+  deaf_.clear();
+  for (WriteObserver* observer : observers_) {
+    if (!Attach(observer, *scratch)) deaf_.push_back(observer);
+  }
 }
 
 absl::Status RingStorage::AddObserver(WriteObserver* observer) {
@@ -86,15 +112,18 @@ absl::Status RingStorage::AddObserver(WriteObserver* observer) {
   }
   WriteScratch scratch;  // As large as all rows, so not the thread's.
   RILL_RETURN_IF_ERROR(BuildLiveEvent(HeldRings(), HeldRows().get(), &scratch));
+  if (!Attach(observer, scratch)) {
+    return Internal(
+        "Storage::AddObserver: observer: got one that throws, as the log says");
+  }
   observers_.push_back(observer);
-  Attach(observer, scratch);
   return absl::OkStatus();
 }
 
 void RingStorage::RemoveObserver(WriteObserver* observer) {
   absl::MutexLock alone(&alone_mutex_);
-  observers_.erase(std::remove(observers_.begin(), observers_.end(), observer),
-                   observers_.end());
+  std::erase(observers_, observer);
+  std::erase(deaf_, observer);
 }
 
 // --- Other rows --------------------------------------------------------------
@@ -104,7 +133,9 @@ void RingStorage::Replace(const LaneRings& rings,
   last_save_.reset();
   // Samplers forget the old rows before a reader can find others in their
   // slots.
-  for (WriteObserver* observer : observers_) observer->OnClear();
+  for (WriteObserver* observer : observers_) {
+    TellOne(observer, [](WriteObserver* each) { each->OnClear(); });
+  }
   absl::MutexLock state(&state_mutex_);
   leases_.EndAll();
   rows_.swap(rows);  // Which go behind the lock.

@@ -140,8 +140,8 @@ class RingStorage : public RequestReader<Storage> {
   // the old ones are gone, and of nothing else.
   void Replace(const LaneRings& rings, std::shared_ptr<RingRows> rows)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
-  // Attaches observers anew: after Replace, or where a device failed after rows
-  // were retired.
+  // Attaches observers anew: after Replace, or where a device or an observer
+  // failed after rows were retired.
   void AttachAllAgain(WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
 
@@ -190,6 +190,10 @@ class RingStorage : public RequestReader<Storage> {
   absl::Status BeginOverwrite(absl::Span<const Slot> slots, RingRows* rows,
                               WriteScratch* scratch)
       ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
+  // Tells each observer of an event. One that throws is told of nothing more
+  // until AttachAllAgain, which is due then (has_failed).
+  void Tell(absl::FunctionRef<void(WriteObserver*)> tell, WriteScratch* scratch)
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
   void EndWrite(WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
 
@@ -197,10 +201,15 @@ class RingStorage : public RequestReader<Storage> {
   absl::Status BuildLiveEvent(const LaneRings& rings, const RingRows* rows,
                               WriteScratch* scratch) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
-  void Attach(WriteObserver* observer, const WriteScratch& scratch) const
+  // False, a line in the log and OnClear where it throws.
+  static bool TellOne(WriteObserver* observer,
+                      absl::FunctionRef<void(WriteObserver*)> tell);
+  bool Attach(WriteObserver* observer, const WriteScratch& scratch) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
 
   std::vector<WriteObserver*> observers_ ABSL_GUARDED_BY(alone_mutex_);
+  // Those that have thrown and know no row. Writers have the lock of events.
+  std::vector<WriteObserver*> deaf_;
 };
 
 }  // namespace rill::storage_internal

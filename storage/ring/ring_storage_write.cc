@@ -21,6 +21,8 @@
 //
 // Other writers hold alone_mutex_ exclusively, and find no write in flight.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "rill/base/status_macros.h"
@@ -70,18 +72,22 @@ absl::StatusOr<ExtendResult> RingStorage::ExtendWith(
                         BatchRows::Find(lanes(), batch, info));
   const LaneSteps append = {info.first_lane, extent.num_lanes, extent.steps};
   ThreadWriteScratch scratch;
+  std::optional<absl::StatusOr<ExtendResult>> result;
   if (order_ == WriteOrder::kSideBySide) {
-    // In host memory nothing fails once rows were retired.
     absl::ReaderMutexLock together(&alone_mutex_);
     if (HeldRows() != nullptr) {
-      return Append(batch, append, extent, HeldRows(), prepare, &*scratch);
+      result = Append(batch, append, extent, HeldRows(), prepare, &*scratch);
+      // In host memory nothing but an observer fails once rows were retired.
+      if (!scratch->has_failed) return *std::move(result);
     }
   }
   // Also for the first write, which makes the rows.
   absl::MutexLock alone(&alone_mutex_);
-  auto result = AppendAlone(batch, append, extent, prepare, &*scratch);
+  if (!result.has_value()) {
+    result = AppendAlone(batch, append, extent, prepare, &*scratch);
+  }
   if (scratch->has_failed) AttachAllAgain(&*scratch);
-  return result;
+  return *std::move(result);
 }
 
 absl::StatusOr<ExtendResult> RingStorage::AppendAlone(
@@ -161,10 +167,22 @@ absl::Status RingStorage::BeginAppend(
   if (!plan.retired.empty()) {
     const WriteEvent event = scratch->event.Event(
         /*is_append=*/true, plan.retired, plan.written);
-    for (WriteObserver* observer : observers_) observer->OnRetire(event);
+    Tell([&](WriteObserver* observer) { observer->OnRetire(event); }, scratch);
   }
   leases_.End(plan.written);
   return absl::OkStatus();
+}
+
+void RingStorage::Tell(absl::FunctionRef<void(WriteObserver*)> tell,
+                       WriteScratch* scratch) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  for (WriteObserver* observer : observers_) {
+    if (std::find(deaf_.begin(), deaf_.end(), observer) != deaf_.end())
+      continue;
+    if (TellOne(observer, tell)) continue;
+    // Until it is attached anew it draws nothing, and has no half of an event.
+    deaf_.push_back(observer);
+    scratch->has_failed = true;
+  }
 }
 
 void RingStorage::EndWrite(WriteScratch* scratch) {
@@ -197,7 +215,7 @@ absl::StatusOr<ExtendResult> RingStorage::Append(
   // be published first.
   while (writes_.HasEarlier(scratch->write)) write_ended_.Wait(&state_mutex_);
   EndWrite(scratch);
-  scratch->has_failed = !copied.ok();
+  scratch->has_failed = scratch->has_failed || !copied.ok();
   RILL_RETURN_IF_ERROR(copied);
   if (rows_ == nullptr) rows_ = rows;
   rings_.Append(append);
@@ -208,7 +226,8 @@ absl::StatusOr<ExtendResult> RingStorage::Append(
   if (order_ == WriteOrder::kApart) state.Release();
   const WriteEvent event = scratch->event.Event(
       /*is_append=*/true, plan.retired, plan.written);
-  for (WriteObserver* observer : observers_) observer->OnWrite(event);
+  // Rows that are published stay so, whatever an observer makes of them.
+  Tell([&](WriteObserver* observer) { observer->OnWrite(event); }, scratch);
   return ExtendResult{.rows_written = extent.num_lanes * plan.kept,
                       .rows_dropped = extent.num_lanes * plan.dropped};
 }
@@ -279,7 +298,7 @@ absl::Status RingStorage::BeginOverwrite(absl::Span<const Slot> slots,
   // Without values: observers receive those with the write.
   const WriteEventBuilder none;
   const WriteEvent event = InPlaceEvent(none, *scratch);
-  for (WriteObserver* observer : observers_) observer->OnRetire(event);
+  Tell([&](WriteObserver* observer) { observer->OnRetire(event); }, scratch);
   leases_.End(scratch->plan.written);
   return absl::OkStatus();
 }
@@ -334,10 +353,10 @@ absl::Status RingStorage::Overwrite(
   stored->overwrites.Add(slots);
   if (leases_.any()) JoinSlots(lanes(), slots, &scratch->plan.written);
   EndWrite(scratch);
-  scratch->has_failed = !written.ok();
+  scratch->has_failed = scratch->has_failed || !written.ok();
   RILL_RETURN_IF_ERROR(written);
   const WriteEvent event = InPlaceEvent(scratch->event, *scratch);
-  for (WriteObserver* observer : observers_) observer->OnWrite(event);
+  Tell([&](WriteObserver* observer) { observer->OnWrite(event); }, scratch);
   return absl::OkStatus();
 }
 

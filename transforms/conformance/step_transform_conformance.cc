@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
@@ -183,8 +185,14 @@ TEST_P(StepTransformConformanceTest, ServesSeveralThreadsAtOnce) {
   std::array<std::vector<TensorDict>, 8> made;
   std::vector<std::thread> threads;
   for (std::vector<TensorDict>& steps : made) {
-    threads.emplace_back(
-        [&] { steps = StepsOf(step_spec(), transform.get()); });
+    threads.emplace_back([&] {
+      RILL_EXPECT_OK(CatchExceptions(
+          [&] {
+            steps = StepsOf(step_spec(), transform.get());
+            return absl::OkStatus();
+          },
+          transform->name()));
+    });
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::vector<TensorDict>& steps : made) {

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
+#include "rill/base/catch_exceptions.h"
 #include "rill/base/rng.h"
 #include "rill/device/device.h"
 #include "rill/tensordict/non_tensor.h"
@@ -311,9 +312,14 @@ TEST_P(TransformConformanceTest, RunsInSeveralThreadsAtOnceWithoutAState) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
-      TensorDict state;
-      made[static_cast<size_t>(i)] =
-          Train(*transform, batch_spec(), inverse_batch_spec(), 3, &state);
+      RILL_EXPECT_OK(CatchExceptions(
+          [&] {
+            TensorDict state;
+            made[static_cast<size_t>(i)] = Train(
+                *transform, batch_spec(), inverse_batch_spec(), 3, &state);
+            return absl::OkStatus();
+          },
+          transform->name()));
     });
   }
   for (std::thread& thread : threads) thread.join();

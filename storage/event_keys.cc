@@ -5,7 +5,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
@@ -46,18 +45,17 @@ bool EventKeys::TellTrajectories(const TensorDictSpec& rows) const {
 }
 
 std::string EventKeys::WantText() const {
-  std::vector<std::string> looked_for;
+  std::string looked_for;
+  const auto add = [&looked_for](const std::string& key) {
+    absl::StrAppend(&looked_for, looked_for.empty() ? "\"" : ", \"", key, "\"");
+  };
   for (const std::string& key : ends) {
-    looked_for.push_back(absl::StrCat("\"", key, "\""));
-    for (const std::string& part : PartsOf(key)) {
-      looked_for.push_back(absl::StrCat("\"", part, "\""));
-    }
+    add(key);
+    for (const std::string& part : PartsOf(key)) add(part);
   }
-  for (const std::string& key : trajectories) {
-    looked_for.push_back(absl::StrCat("\"", key, "\""));
-  }
+  for (const std::string& key : trajectories) add(key);
   return absl::StrCat(
-      "rows: got none of ", absl::StrJoin(looked_for, ", "),
+      "rows: got none of ", looked_for,
       ", want one that tells trajectories apart; write one, or name yours in "
       "the storage's EventKeys; EventKeys{.ends = {}, .trajectories = {}} says "
       "that each lane is one endless trajectory");

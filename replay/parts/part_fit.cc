@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rill/base/status_macros.h"
-#include "rill/transforms/structure/group_ends.h"
+#include "rill/transforms/rows/group_ends.h"
 #include "rill/transforms/unit_transform.h"
 
 namespace rill::replay_internal {

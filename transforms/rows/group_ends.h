@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_STRUCTURE_GROUP_ENDS_H_
-#define RILL_TRANSFORMS_STRUCTURE_GROUP_ENDS_H_
+#ifndef RILL_TRANSFORMS_ROWS_GROUP_ENDS_H_
+#define RILL_TRANSFORMS_ROWS_GROUP_ENDS_H_
 
 #include <string>
 #include <vector>
@@ -35,4 +35,4 @@ absl::Status CheckStopsAtGroupEnds(absl::string_view caller,
 
 }  // namespace rill::transforms_internal
 
-#endif  // RILL_TRANSFORMS_STRUCTURE_GROUP_ENDS_H_
+#endif  // RILL_TRANSFORMS_ROWS_GROUP_ENDS_H_

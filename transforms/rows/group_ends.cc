@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/structure/group_ends.h"
+#include "rill/transforms/rows/group_ends.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -28,8 +28,8 @@ namespace rill {
 // root that transforms work on are kept apart from those of step(): a step
 // depends on its action and on nothing else that the caller may write.
 //
-// Groups: transforms are reset with their lane; a group that begins on its own
-//   (ResetMask::groups) is a step like others to them.
+// Groups: transforms are reset with their lane. One that changes an observation
+//   of a group that begins on its own (ResetMask::groups) is refused.
 // Device/Stream: transforms need an environment in host memory.
 // Thread-safety: thread-compatible. After an error of a transform all lanes are
 //   to be reset.

@@ -69,6 +69,7 @@ class Planner {
   bool IsRoot(absl::string_view key) const {
     return !IsNext(key) && !IsAction(key);
   }
+  absl::Status CheckGroups(const StepPlan& plan) const;
   bool IsUsedRoot(absl::string_view key) const;
   size_t WriteBuffer(const BoundRows::Leaf& leaf, const LeafSpec& spec,
                      size_t stage, bool is_needed);
@@ -133,12 +134,34 @@ size_t Planner::AddBuffer(absl::string_view key, const LeafSpec& spec,
   return steps_.buffers.size() - 1;
 }
 
+// Transforms are reset with their lane. What one makes of the root of a group
+// whose episodes begin on their own would be that of the episode before.
+absl::Status Planner::CheckGroups(const StepPlan& plan) const {
+  for (const BoundRows::Leaf& leaf : plan.leaves) {
+    const absl::string_view root = RootOf(leaf.key);
+    if (leaf.use == LeafUse::kRead || IsAction(leaf.key) ||
+        plan.spec.Find(root) == nullptr) {
+      continue;
+    }
+    for (const std::string& group : env_.spec().own_episodes) {
+      if (!absl::StartsWith(root, absl::StrCat(group, "/"))) continue;
+      return Misfit(leaf.key,
+                    absl::StrCat("one of \"", group,
+                                 "\", whose episodes begin on their own"),
+                    "other leaves, as transforms are reset with their lane; "
+                    "transform batches of it");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TensorDictSpec> Planner::AddTransform(
     size_t i, const TensorDictSpec& before) {
   absl::StatusOr<StepPlan> plan = transforms_[i]->PlanSteps(before);
   RILL_RETURN_IF_ERROR(plan.status())
       << caller_ << ": transforms[" << i << "] (" << transforms_[i]->name()
       << ") does not fit what comes before it";
+  RILL_RETURN_IF_ERROR(Annotate(i, CheckGroups(*plan)));
   steps_.statistics.push_back(plan->statistics);
   std::set<absl::string_view> read;
   for (const BoundRows::Leaf& leaf : plan->leaves) {

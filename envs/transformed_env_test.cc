@@ -24,6 +24,7 @@
 #include "rill/envs/rollout.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
+#include "rill/envs/testing/two_agents_env.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -567,6 +568,40 @@ TEST(TransformedEnvTest, RefusesPlansThatBreakWhatAnEnvPromises) {
               }),
               StatusIs(kInvalid, AllOf(HasSubstr("\"pixels\": got none"),
                                        HasSubstr("transforms[0] (Planned)"))));
+}
+
+// Changes a leaf of one float32, or of one an agent.
+class Changes final : public StepTransform {
+ public:
+  explicit Changes(std::string key) : key_(std::move(key)) {}
+  absl::string_view name() const override { return "Changes"; }
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    return StepPlan{.spec = step,
+                    .leaves = {{.key = key_,
+                                .dtype = DType::kFloat32,
+                                .shape = step.Find(key_)->shape,
+                                .use = LeafUse::kUpdate}}};
+  }
+
+ private:
+  const std::string key_;
+};
+
+TEST(TransformedEnvTest, RefusesToChangeAGroupThatBeginsOnItsOwn) {
+  const auto create = [](std::string key) {
+    TransformedEnv::Transforms transforms;
+    transforms.push_back(std::make_unique<Changes>(std::move(key)));
+    return TransformedEnv::Create(*MakeTwoAgentsEnv(), std::move(transforms))
+        .status();
+  };
+  for (const char* key : {"guard/observation", "next/guard/observation"}) {
+    EXPECT_THAT(create(key),
+                StatusIs(kInvalid, AllOf(HasSubstr(key), HasSubstr("\"guard\""),
+                                         HasSubstr("Changes"))));
+  }
+  RILL_EXPECT_OK(create("agents/observation"));
+  RILL_EXPECT_OK(create("next/agents/reward"));
 }
 
 TEST(TransformedEnvTest, StatesOfOtherTransformsAreRefusedAndChangeNothing) {

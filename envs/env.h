@@ -101,7 +101,18 @@ class Env {
     return absl::UnimplementedError(name() + ": cannot load a state");
   }
 
+  // Off: what learns from steps, as statistics of transforms do, is applied and
+  // stays as it is. Evaluations switch it off.
+  bool learns() const { return learns_; }
+  void SetLearning(bool learns) {
+    learns_ = learns;
+    OnSetLearning();
+  }
+
  protected:
+  // learns() has been set: an Env that steps others sets theirs.
+  virtual void OnSetLearning() {}
+
   // `step` is MakeStep(spec), or leaves of that layout that the simulator has.
   Env(EnvSpec spec, TensorDict step)
       : spec_(std::move(spec)), step_(std::move(step)) {}
@@ -109,6 +120,7 @@ class Env {
  private:
   const EnvSpec spec_;
   const TensorDict step_;
+  bool learns_ = true;
 };
 
 }  // namespace rill

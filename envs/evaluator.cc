@@ -3,10 +3,12 @@
 
 #include <numeric>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/steps/step_driver.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 namespace {
@@ -64,10 +66,8 @@ absl::StatusOr<int64_t> Account(const StepDriver& driver,
   return ended;
 }
 
-absl::StatusOr<EvaluateResult> Evaluate(Env& env, Policy& policy,
-                                        const EvaluateOptions& options) {
-  RILL_RETURN_IF_ERROR(CheckOptions(options));
-  RILL_ASSIGN_OR_RETURN(StepDriver driver, StepDriver::Create(&env, &policy));
+absl::StatusOr<EvaluateResult> Run(Env& env, const EvaluateOptions& options,
+                                   StepDriver& driver) {
   RILL_RETURN_IF_ERROR(env.Seed(options.seed));
   RILL_RETURN_IF_ERROR(driver.ResetAll());
 
@@ -76,11 +76,13 @@ absl::StatusOr<EvaluateResult> Evaluate(Env& env, Policy& policy,
   for (int64_t l = 0; l < env.lanes(); ++l) lanes[l].episode = l;
   int64_t left = options.episodes;
   for (int64_t step = 0;; ++step) {
-    RILL_RETURN_IF_ERROR(driver
-                             .Act({.frames = step * env.lanes(),
-                                   .step = step,
-                                   .explore = options.explore})
-                             .status());
+    RILL_RETURN_IF_ERROR(
+        driver
+            .Act({.frames = options.frames + step * env.lanes(),
+                  .step = step,
+                  .explore = options.explore,
+                  .seed = options.seed})
+            .status());
     RILL_RETURN_IF_ERROR(driver.Step());
     RILL_RETURN_IF_ERROR(driver.ReadEnds());
     RILL_ASSIGN_OR_RETURN(const int64_t ended,
@@ -92,6 +94,33 @@ absl::StatusOr<EvaluateResult> Evaluate(Env& env, Policy& policy,
   result.mean_return =
       std::accumulate(result.returns.begin(), result.returns.end(), 0.0) /
       static_cast<double>(options.episodes);
+  return result;
+}
+
+// Runs, and leaves the environment as it was.
+absl::StatusOr<EvaluateResult> Evaluate(Env& env, Policy& policy,
+                                        const EvaluateOptions& options) {
+  RILL_RETURN_IF_ERROR(CheckOptions(options));
+  RILL_ASSIGN_OR_RETURN(StepDriver driver, StepDriver::Create(&env, &policy));
+  const absl::StatusOr<TensorDict> state = env.SaveState();
+  if (!state.ok() && !absl::IsUnimplemented(state.status())) {
+    return state.status();
+  }
+  // No part of a state. They stay the same tensors, so values are copied back.
+  RILL_ASSIGN_OR_RETURN(const TensorDict leaves, env.step().Clone());
+  const bool has_learned = env.learns();
+  env.SetLearning(false);
+  absl::StatusOr<EvaluateResult> result = CatchExceptions(
+      [&] { return Run(env, options, driver); }, "EvaluatePolicy");
+  env.SetLearning(has_learned);
+  if (!state.ok()) return result;
+  TensorDict step = env.step();
+  absl::Status restored = env.LoadState(*state);
+  restored.Update(step.CopyFrom(leaves));
+  if (result.ok()) {
+    RILL_RETURN_IF_ERROR(restored)
+        << "EvaluatePolicy: the state that " << env.name() << " had before";
+  }
   return result;
 }
 

@@ -2,10 +2,13 @@
 #include "rill/envs/transformed_env.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "absl/log/log.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -127,6 +130,7 @@ TransformedEnv::TransformedEnv(std::unique_ptr<Env> env, Transforms transforms,
       lanes_found_(done_.size(), 0),
       states_(std::move(states)) {
   for (size_t i = 0; i < transforms_.size(); ++i) {
+    acting_.push_back(transforms_[i].get());
     has_statistics_ |= !steps_.statistics[i].empty();
     states_[i].ForEachLeaf([&](absl::string_view key, const Tensor&) {
       state_leaves_.push_back({i, std::string(key)});
@@ -178,6 +182,30 @@ void TransformedEnv::RestoreStates() {
   }
 }
 
+// Statistics begin with their count of rows, as a VecNorm's do.
+bool TransformedEnv::HasRows(size_t i) const {
+  constexpr std::array<std::byte, sizeof(int64_t)> kNone = {};
+  return std::any_of(steps_.statistics[i].begin(), steps_.statistics[i].end(),
+                     [&](const std::string& key) {
+                       return std::memcmp(states_[i].Find(key)->raw_data(),
+                                          kNone.data(), kNone.size()) != 0;
+                     });
+}
+
+void TransformedEnv::OnSetLearning() {
+  env_->SetLearning(learns());
+  for (size_t i = 0; i < transforms_.size(); ++i) {
+    const bool stands_in = !learns() && steps_.frozen[i] != nullptr;
+    acting_[i] = stands_in ? steps_.frozen[i].get() : transforms_[i].get();
+    if (!stands_in || HasRows(i)) continue;
+    LOG(WARNING) << env_->name() << ": transforms[" << i << "] ("
+                 << transforms_[i]->name()
+                 << ") does not learn now and has statistics of no row: it "
+                    "applies none; LoadStatistics of what a collector has "
+                    "learned (TransformStates)";
+  }
+}
+
 absl::Status TransformedEnv::Seed(uint64_t seed) {
   RILL_RETURN_IF_ERROR(CatchExceptions([&] { return env_->Seed(seed); },
                                        env_->name(), "::Seed"));
@@ -204,7 +232,7 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
       CopyLanes(lanes, copy);
     }
     RILL_RETURN_IF_ERROR(Call(i, "OnReset", [&] {
-      return transforms_[i]->OnReset(mask.lanes, steps_.leaves[i], &states_[i]);
+      return acting_[i]->OnReset(mask.lanes, steps_.leaves[i], &states_[i]);
     }));
   }
   for (const int64_t lane : lanes) done_[lane] = 0;
@@ -242,7 +270,7 @@ absl::Status TransformedEnv::BeginStep() {
   // An action comes from the caller, so the last transform is first.
   for (size_t i = transforms_.size(); i-- > 0;) {
     RILL_RETURN_IF_ERROR(Call(i, "OnAction", [&] {
-      return transforms_[i]->OnAction(steps_.leaves[i], &states_[i]);
+      return acting_[i]->OnAction(steps_.leaves[i], &states_[i]);
     }));
   }
   failure_ = CatchExceptions([&] { return env_->BeginStep(); }, env_->name(),
@@ -264,7 +292,7 @@ absl::Status TransformedEnv::EndStep() {
   for (size_t i = 0; i < transforms_.size(); ++i) {
     CopyAll(steps_.copies[i].before_step);
     RILL_RETURN_IF_ERROR(Call(i, "OnStep", [&] {
-      return transforms_[i]->OnStep(steps_.leaves[i], &states_[i]);
+      return acting_[i]->OnStep(steps_.leaves[i], &states_[i]);
     }));
   }
   // The transforms' own root for the next step. The caller carries the leaves

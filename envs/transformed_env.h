@@ -87,6 +87,10 @@ class TransformedEnv final : public Env {
   // root keeps the old scale until a reset.
   absl::Status LoadStatistics(const TensorDict& statistics);
 
+ protected:
+  // Not learning, a transform with statistics is StepPlan::frozen.
+  void OnSetLearning() override;
+
  private:
   using Steps = envs_internal::TransformedSteps;
 
@@ -102,6 +106,7 @@ class TransformedEnv final : public Env {
                  std::vector<TensorDict> states);
 
   absl::Status CheckStep() const;
+  bool HasRows(size_t i) const;  // The statistics of a transform.
   void CopyAll(absl::Span<const Steps::RowCopy> copies) const;
   void KeepStates();
   void RestoreStates();
@@ -114,6 +119,7 @@ class TransformedEnv final : public Env {
   const std::unique_ptr<Env> env_;
   const Transforms transforms_;
   const Steps steps_;
+  std::vector<const StepTransform*> acting_;  // These, or those that stand in.
   std::vector<uint8_t> done_;         // Lanes that are done and not reset.
   std::vector<uint8_t> mask_;         // Lanes of which something was reset.
   std::vector<int64_t> lanes_found_;  // Room for the result of FindLanes.

@@ -162,7 +162,15 @@ absl::StatusOr<TensorDictSpec> Planner::AddTransform(
       << caller_ << ": transforms[" << i << "] (" << transforms_[i]->name()
       << ") does not fit what comes before it";
   RILL_RETURN_IF_ERROR(Annotate(i, CheckGroups(*plan)));
+  if (!plan->statistics.empty() && plan->frozen == nullptr) {
+    return Annotate(i,
+                    InvalidArgument(caller_,
+                                    ": StepPlan::frozen: got null, want a "
+                                    "transform that leaves the statistics as "
+                                    "they are, for evaluations"));
+  }
   steps_.statistics.push_back(plan->statistics);
+  steps_.frozen.push_back(plan->frozen);
   std::set<absl::string_view> read;
   for (const BoundRows::Leaf& leaf : plan->leaves) {
     if (leaf.use == LeafUse::kRead) read.insert(leaf.key);

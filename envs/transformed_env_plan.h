@@ -59,7 +59,9 @@ struct TransformedSteps {
 
   EnvSpec spec;  // Behind the last transform.
   TensorDict step;
-  std::vector<std::vector<std::string>> statistics;  // StepPlan::statistics.
+  // StepPlan's, of each transform.
+  std::vector<std::vector<std::string>> statistics;
+  std::vector<std::shared_ptr<const StepTransform>> frozen;
 };
 
 // INVALID_ARGUMENT, starting with `caller`, names the transform that does not

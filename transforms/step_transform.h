@@ -3,6 +3,7 @@
 #define RILL_TRANSFORMS_STEP_TRANSFORM_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
+
+class StepTransform;
 
 // The leaves of steps that a StepTransform works on, and their specs after it.
 struct StepPlan {
@@ -35,6 +38,9 @@ struct StepPlan {
   // collectors merge those of their workers and hand them to other workers. The
   // rest of a state belongs to its lanes.
   std::vector<std::string> statistics = {};
+  // With statistics: a transform of the same leaves and the same state that
+  // applies them and leaves them as they are. It works in evaluations.
+  std::shared_ptr<const StepTransform> frozen = nullptr;
 };
 
 // Changes the steps of an environment: the root that a policy sees, and the

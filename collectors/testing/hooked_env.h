@@ -41,6 +41,9 @@ class HookedEnv final : public Env {
     return env_->LoadState(state);
   }
 
+ protected:
+  void OnSetLearning() override { env_->SetLearning(learns()); }
+
  private:
   const std::unique_ptr<Env> env_;
   const Hook before_step_;

@@ -46,6 +46,9 @@ class FaultyEnv final : public Env {
     return env_->LoadState(state);
   }
 
+ protected:
+  void OnSetLearning() override { env_->SetLearning(learns()); }
+
  private:
   absl::Status Fail() const {
     if (!options_.throws) return options_.status;

@@ -62,6 +62,9 @@ class FrameSkip final : public Env {
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 
+ protected:
+  void OnSetLearning() override { env_->SetLearning(learns()); }
+
  private:
   absl::Status CheckDone() const;
   absl::Status CutOff(const absl::Status& why);

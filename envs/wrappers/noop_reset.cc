@@ -59,6 +59,9 @@ class NoopReset final : public Env {
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 
+ protected:
+  void OnSetLearning() override { env_->SetLearning(learns()); }
+
  private:
   // A lane that is on its way through its actions.
   struct Run {

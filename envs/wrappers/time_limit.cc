@@ -44,6 +44,9 @@ class TimeLimit final : public Env {
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 
+ protected:
+  void OnSetLearning() override { env_->SetLearning(learns()); }
+
  private:
   // The leaves of the step are the environment's.
   TimeLimit(std::unique_ptr<Env> env, const TimeLimitOptions& options)

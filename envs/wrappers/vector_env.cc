@@ -60,6 +60,11 @@ class VectorEnv final : public Env {
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 
+ protected:
+  void OnSetLearning() override {
+    for (const Part& part : parts_) part.env->SetLearning(learns());
+  }
+
  private:
   struct Part {
     std::unique_ptr<Env> env;

@@ -68,6 +68,40 @@ TEST_P(StepTransformConformanceTest, StatisticsAreOfTheStateAndInAKnownForm) {
   }
 }
 
+// Before its first row and behind some.
+TEST_P(StepTransformConformanceTest, TheFrozenOneLeavesStatisticsAsTheyAre) {
+  const auto transform = MakeTransform();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
+  const StepPlan& plan = environment.plan();
+  if (plan.statistics.empty()) return;
+  ASSERT_NE(plan.frozen, nullptr);
+  const std::vector<absl::string_view> statistics(plan.statistics.begin(),
+                                                  plan.statistics.end());
+  RILL_ASSERT_OK_AND_ASSIGN(environment.state(),
+                            transform->InitialState(kLanes));
+  for (int i = 0; i < 2; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict before,
+                              environment.state().Select(statistics));
+    RILL_ASSERT_OK_AND_ASSIGN(before, before.Clone());
+    environment.Load(plan.frozen.get(), environment.state());
+    for (const std::vector<uint8_t>& mask :
+         std::vector<std::vector<uint8_t>>{{1, 1, 1}, {0, 1, 0}}) {
+      RILL_ASSERT_OK(environment.Reset(mask));
+      RILL_ASSERT_OK(environment.Step());
+      RILL_EXPECT_OK(
+          plan.spec.CheckValues("the frozen one", environment.step()));
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict after,
+                              environment.state().Select(statistics));
+    RILL_EXPECT_OK(after.CheckEqual(before));
+    environment.Load(transform.get(), environment.state());
+    RILL_ASSERT_OK(environment.Reset({1, 0, 1}));
+    RILL_ASSERT_OK(environment.Step());
+  }
+}
+
 TEST_P(StepTransformConformanceTest, ResetTouchesOnlyMaskedLanes) {
   const auto transform = MakeTransform();
   RILL_ASSERT_OK_AND_ASSIGN(

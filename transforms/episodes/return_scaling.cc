@@ -84,6 +84,9 @@ class ReturnScalingTransform final : public StepTransform {
                            .dtype = reward.dtype,
                            .shape = reward.shape,
                            .use = LeafUse::kUpdate});
+    ReturnScaling::Options frozen = options_;
+    frozen.frozen = true;
+    plan.frozen = std::make_shared<ReturnScalingTransform>(frozen);
     return plan;
   }
 

@@ -166,6 +166,9 @@ class VecNormTransform final : public StepTransform {
                              .shape = before.shape,
                              .use = LeafUse::kWrite});
     }
+    VecNorm::Options frozen = options_;
+    frozen.frozen = true;
+    plan.frozen = std::make_shared<VecNormTransform>(frozen);
     return plan;
   }
 

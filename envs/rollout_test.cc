@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/rollout.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -17,7 +19,9 @@
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
+#include "rill/tensordict/finite_check.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -28,6 +32,7 @@
 namespace rill {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -249,6 +254,74 @@ TEST(RolloutTest, ExceptionsOfEnvAndActorAreErrors) {
                       {.max_steps = 5, .break_when_any_done = false}),
               StatusIs(absl::StatusCode::kInternal,
                        "Policy::Act: threw std::runtime_error: no weights"));
+}
+
+// An environment whose step 2 has a NaN in lane 1, and a policy that writes
+// one.
+class NanEnv final : public Env {
+ public:
+  explicit NanEnv(std::unique_ptr<Env> env)
+      : Env(env->spec(), env->step()), env_(std::move(env)) {}
+  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
+  absl::Status Reset(const ResetMask& mask) override {
+    return env_->Reset(mask);
+  }
+  absl::Status BeginStep() override {
+    RILL_RETURN_IF_ERROR(env_->Step());
+    if (steps_++ == 2) {
+      step().Find("next/observation")->data<float>()[1] = std::nanf("");
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::unique_ptr<Env> env_;
+  int64_t steps_ = 0;
+};
+
+class NanPolicy final : public Policy {
+ public:
+  NanPolicy() {
+    RILL_EXPECT_OK(
+        outputs_.Set("value", LeafSpec::Unbounded(DType::kFloat32, {2})));
+  }
+  const TensorDictSpec& output_spec() const override { return outputs_; }
+  absl::StatusOr<int64_t> Act(const TensorDict&, const ActContext& context,
+                              TensorDict* step) override {
+    float* const values = step->Find("value")->data<float>();
+    std::fill_n(values, 6, context.step == 3 ? HUGE_VALF : 0);
+    return 0;
+  }
+
+ private:
+  TensorDictSpec outputs_;
+};
+
+TEST(RolloutTest, ValuesThatAreNotFiniteAreFoundWhereThatIsAskedFor) {
+  const RolloutOptions options = {.max_steps = 5, .break_when_any_done = false};
+  for (const bool is_asked : {false, true}) {
+    const ScopedFiniteCheck check(is_asked);
+    RILL_ASSERT_OK_AND_ASSIGN(auto counting, MakeCountingEnv({.lanes = 3}));
+    NanEnv env(std::move(counting));
+    const auto got = Rollout(env, FunctionPolicy(Stay), options);
+    RILL_ASSERT_OK_AND_ASSIGN(auto sound, MakeCountingEnv({.lanes = 3}));
+    NanPolicy policy;
+    const auto acted = Rollout(*sound, policy, options);
+    if (!is_asked) {
+      RILL_EXPECT_OK(got);
+      RILL_EXPECT_OK(acted);
+      continue;
+    }
+    EXPECT_THAT(got, StatusIs(absl::StatusCode::kInvalidArgument,
+                              AllOf(HasSubstr("\"next/observation\": got NaN"),
+                                    HasSubstr("[1, 0] (lane 1)"),
+                                    HasSubstr("in step 2"))));
+    EXPECT_THAT(
+        acted,
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 AllOf(HasSubstr("Policy::Act: \"value\": got NaN"),
+                       HasSubstr("[0, 0] (lane 0)"), HasSubstr("in step 3"))));
+  }
 }
 
 TEST(RolloutTest, AnActorThatReplacesTheActionIsRefused) {

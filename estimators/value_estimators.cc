@@ -16,6 +16,7 @@
 #include "rill/estimators/value_estimates.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
+#include "rill/tensordict/finite_check.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -192,15 +193,19 @@ class ValueEstimator final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(made.value_target, write(keys.value_target));
     RILL_RETURN_IF_ERROR(parts_.estimate(steps, more, &made));
     // A mean of nothing would be NaN.
-    if (!parts_.standardizes || shape.num_elements() == 0) {
-      return absl::OkStatus();
+    if (parts_.standardizes && shape.num_elements() > 0) {
+      if (dtype == DType::kFloat32) {
+        Standardize<float>(made.advantage);
+      } else {
+        Standardize<double>(made.advantage);
+      }
     }
-    if (dtype == DType::kFloat32) {
-      Standardize<float>(made.advantage);
-    } else {
-      Standardize<double>(made.advantage);
-    }
-    return absl::OkStatus();
+    // All leaves: what an estimate is spoiled by has a key of its own.
+    constexpr absl::string_view kDims[] = {"lane", "step"};
+    const auto rank = static_cast<size_t>(batch->batch_shape().rank());
+    return CheckFiniteIfAsked(
+        caller, *batch,
+        rank > 2 ? DimNames() : absl::MakeConstSpan(kDims).subspan(2 - rank));
   }
 
  private:

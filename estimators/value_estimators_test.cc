@@ -18,6 +18,7 @@
 #include "rill/base/rng.h"
 #include "rill/estimators/reward_to_go.h"
 #include "rill/specs/spec.h"
+#include "rill/tensordict/finite_check.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
@@ -107,6 +108,24 @@ TEST(ValueEstimatorsTest, TheReturnIsTheTargetAndTheAdvantageIsAboveTheValue) {
       EXPECT_NEAR(batch.Find("advantage")->data<float>()[i],
                   want[i] - batch.Find("state_value")->data<float>()[i], 1e-6)
           << estimator->name();
+    }
+  }
+}
+
+TEST(ValueEstimatorsTest, ValuesThatAreNotFiniteAreFoundWhereThatIsAskedFor) {
+  for (const bool is_asked : {false, true}) {
+    const ScopedFiniteCheck check(is_asked);
+    RILL_ASSERT_OK_AND_ASSIGN(const auto gae, GAE::Create({}));
+    TensorDict batch = ThreeSteps(false);
+    TensorDict state;
+    RILL_ASSERT_OK(gae->Forward(&batch, &state));
+    batch.Find("next/state_value")->data<float>()[1] = std::nanf("");
+    const absl::Status status = gae->Forward(&batch, &state);
+    if (is_asked) {
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                   ::testing::HasSubstr("(lane 0, step 1)")));
+    } else {
+      RILL_EXPECT_OK(status);
     }
   }
 }

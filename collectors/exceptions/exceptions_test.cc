@@ -2,7 +2,9 @@
 // Exceptions of what a user writes: each is the error of the call, with its
 // text and who threw it, in the calling thread, in worker threads and in worker
 // processes. The next call goes on, and nothing of another worker is lost.
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <new>
@@ -102,6 +104,12 @@ absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
                                             [fault](int64_t) { fault(); });
   } else if (part == "reset") {
     parts.env = std::make_unique<ThrowingResets>(std::move(parts.env));
+  } else if (part == "nan") {
+    transform.on_step = [leaf = *parts.env->step().Find("next/observation"),
+                         steps = std::make_shared<int>(0)](auto...) {
+      if ((*steps)++ == 15) leaf.data<float>()[5] = std::nanf("");
+      return absl::OkStatus();
+    };
   } else if (part == "memory") {
     parts.env =
         std::make_unique<HookedEnv>(std::move(parts.env), [](int64_t step) {
@@ -234,6 +242,30 @@ TEST(WorkerMemoryTest, WithoutMemoryTheCallSaysSo) {
                          AllOf(HasSubstr("worker 1: "),
                                HasSubstr("threw std::bad_alloc"))));
     RILL_EXPECT_OK(collector->Next());
+  }
+}
+
+// What an environment returns is looked at where it is stepped.
+TEST(WorkerFiniteCheckTest, TheVariableHoldsInProcesses) {
+  for (const char* const value : {"0", "1"}) {
+    setenv("RILL_CHECK_FINITE", value, /*overwrite=*/1);
+    const auto collector =
+        MultiSyncCollector::Create(Workers(/*are_processes=*/true, "nan"));
+    unsetenv("RILL_CHECK_FINITE");
+    RILL_ASSERT_OK(collector.status());
+    RILL_ASSERT_OK((*collector)->Next());
+    const absl::Status status = (*collector)->Next().status();
+    if (value[0] == '0') {
+      RILL_EXPECT_OK(status);
+      continue;
+    }
+    EXPECT_THAT(status,
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("worker 1: "),
+                               HasSubstr("\"next/observation\": got NaN"),
+                               HasSubstr("[1, 1] (lane 1)"),
+                               HasSubstr("step 5 of a batch of 10"))));
+    RILL_EXPECT_OK((*collector)->Next());
   }
 }
 

@@ -7,6 +7,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/finite_check.h"
 #include "rill/tensordict/state/state_dict.h"
 
 namespace rill {
@@ -38,6 +39,8 @@ absl::StatusOr<TensorDict> TransformedSource::Transform(
   // The source may write its batch's memory again, or offer it again.
   RILL_ASSIGN_OR_RETURN(TensorDict own, batch.Clone());
   RILL_RETURN_IF_ERROR(transforms_->ForwardOwned(&own, state));
+  RILL_RETURN_IF_ERROR(
+      CheckFiniteIfAsked("TransformedSource", own, {"lane", "step"}));
   return own;
 }
 

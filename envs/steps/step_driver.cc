@@ -9,14 +9,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/envs/env_spec.h"
+#include "rill/tensordict/finite_check.h"
 
 namespace rill {
+namespace {
+
+constexpr absl::string_view kLane = "lane";
+
+}  // namespace
 
 absl::StatusOr<StepDriver> StepDriver::Create(Env* env, Policy* policy,
                                               const Stream* stream) {
@@ -46,6 +53,10 @@ absl::StatusOr<StepDriver> StepDriver::Create(Env* env, Policy* policy,
     }
   }
   RILL_ASSIGN_OR_RETURN(driver.root_, driver.step_.Exclude(not_root));
+  RILL_ASSIGN_OR_RETURN(driver.stepped_, env->step().Select({"next"}));
+  RILL_ASSIGN_OR_RETURN(
+      driver.acted_,
+      driver.step_.Select(absl::MakeConstSpan(not_root).subspan(1)));
   RILL_ASSIGN_OR_RETURN(driver.carry_,
                         StepCarry::Bind(driver.step_, driver.root_));
 
@@ -106,6 +117,7 @@ absl::Status StepDriver::AddOutputs() {
 absl::Status StepDriver::ResetAll() {
   std::fill(mask_.begin(), mask_.end(), 1);
   checked_ = false;
+  steps_ = 0;
   return Reset(mask_);
 }
 
@@ -125,6 +137,8 @@ absl::Status StepDriver::Reset(const ResetMask& mask) {
   RILL_RETURN_IF_ERROR(LetEnvironmentWait());
   RILL_RETURN_IF_ERROR(CatchExceptions([&] { return env_->Reset(mask); },
                                        env_->name(), "::Reset"));
+  RILL_RETURN_IF_ERROR(CheckFiniteIfAsked(env_->name(), root_, {kLane}))
+      << "in Reset after " << steps_ << " steps";
   // An environment does not know these leaves, so it cannot reset them.
   for (const Tensor& leaf : recurrent_) {
     const int64_t width = leaf.size_bytes() / env_->lanes();
@@ -149,6 +163,8 @@ absl::StatusOr<int64_t> StepDriver::Act(const ActContext& context) {
       const int64_t version,
       CatchExceptions([&] { return policy_->Act(root_, with_stream, &step_); },
                       "Policy::Act"));
+  RILL_RETURN_IF_ERROR(CheckFiniteIfAsked("Policy::Act", acted_, {kLane}))
+      << "in step " << steps_ << " of " << env_->name();
   if (checked_) return version;
   checked_ = true;
   RILL_RETURN_IF_ERROR(in_place_.Check("Policy::Act", step_));
@@ -157,7 +173,12 @@ absl::StatusOr<int64_t> StepDriver::Act(const ActContext& context) {
 
 absl::Status StepDriver::Step() {
   RILL_RETURN_IF_ERROR(LetEnvironmentWait());
-  return CatchExceptions([&] { return env_->Step(); }, env_->name(), "::Step");
+  RILL_RETURN_IF_ERROR(
+      CatchExceptions([&] { return env_->Step(); }, env_->name(), "::Step"));
+  RILL_RETURN_IF_ERROR(CheckFiniteIfAsked(env_->name(), stepped_, {kLane}))
+      << "in step " << steps_;
+  ++steps_;
+  return absl::OkStatus();
 }
 
 double StepDriver::reward(int64_t lane) const {

@@ -31,6 +31,8 @@ namespace rill {
 //   device's default one, in its order: root() and step() are for work on that
 //   stream. Where it is another one, the default stream waits for it before the
 //   environment resets or steps, as Env wants; the host goes on.
+// Values: with RILL_CHECK_FINITE (tensordict/finite_check.h) one of environment
+//   or policy that is not finite is INVALID_ARGUMENT of Reset, Act or Step.
 // Cost: nothing is looked up or allocated after Create. On a device, ResetEnded
 //   and ReadEnds wait once each for flags, which the host reads.
 class StepDriver {
@@ -96,6 +98,9 @@ class StepDriver {
   TensorDictSpec spec_;
   TensorDict step_;
   TensorDict root_;
+  TensorDict acted_;    // What the policy writes.
+  TensorDict stepped_;  // What the environment writes below next.
+  int64_t steps_ = 0;   // Since ResetAll.
   StepCarry carry_;
   std::vector<Tensor> recurrent_;  // At the root.
   InPlaceCheck in_place_;

@@ -21,6 +21,7 @@
 #include "rill/flow/weights/snapshot_pins.h"
 #include "rill/flow/weights/weight_layout.h"
 #include "rill/specs/spec.h"
+#include "rill/tensordict/finite_check.h"
 #include "rill/tensors/shape.h"
 
 // snapshot_pins.h has the algorithm and its proof; here is the memory, and who
@@ -295,6 +296,7 @@ absl::StatusOr<int64_t> WeightStore::Publish(const TensorDict& weights) {
   }
   RILL_RETURN_IF_ERROR(shared_->layout().spec.CheckLayout(kPublish, weights));
   RILL_RETURN_IF_ERROR(flow_internal::CheckOnlyTensors(kPublish, weights));
+  RILL_RETURN_IF_ERROR(CheckFiniteIfAsked(kPublish, weights));
   const int64_t next = VersionOf(current_) + 1;
   RILL_RETURN_IF_ERROR(Store(weights, next));
   return next;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/tensordict/finite_check.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
@@ -88,6 +90,29 @@ TEST(WeightStoreTest, Example) {
   RILL_ASSERT_OK(weights.Set("bias", *Tensor::From<float>({1.5f}, {1})));
   RILL_ASSERT_OK(better.Set("bias", *Tensor::From<float>({2.5f}, {1})));
   RILL_ASSERT_OK(RunExample(weights, better));
+}
+
+TEST(WeightStoreTest, WeightsThatAreNotFiniteAreNotPublishedWhereThatIsAsked) {
+  for (const bool is_asked : {false, true}) {
+    const ScopedFiniteCheck check(is_asked);
+    TensorDict weights = *TensorDict::Create({}, {});
+    RILL_ASSERT_OK(
+        weights.Set("layer/w", *Tensor::Zeros(DType::kFloat32, {2, 3})));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const auto store,
+        WeightStore::Create({.weights = weights, .max_readers = 1}));
+    const int64_t before = store->version();
+    weights.Find("layer/w")->data<float>()[4] = std::nanf("");
+    const auto published = store->Publish(weights);
+    EXPECT_EQ(published.ok(), !is_asked);
+    EXPECT_EQ(store->version(), before + (is_asked ? 0 : 1));
+    if (!is_asked) continue;
+    EXPECT_THAT(published,
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         ::testing::HasSubstr("WeightStore::Publish: "
+                                              "\"layer/w\": got NaN or an "
+                                              "infinity at [1, 1]")));
+  }
 }
 
 TEST(WeightStoreTest, VersionsCountUpFromTheFirst) {

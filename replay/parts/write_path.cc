@@ -10,6 +10,7 @@
 #include "rill/replay/rows/trajectory_cut.h"
 #include "rill/replay/rows/write_capture.h"
 #include "rill/specs/spec.h"
+#include "rill/tensordict/finite_check.h"
 #include "rill/tensors/shape.h"
 
 namespace rill::replay_internal {
@@ -100,6 +101,10 @@ absl::StatusOr<ExtendResult> WritePath::Store(const TensorDict& rows,
                                               const WriteInfo& info) {
   const Shape& shape = rows.batch_shape();
   const bool is_flat = shape.rank() == 1;
+  constexpr absl::string_view kDims[] = {"lane", "step"};
+  RILL_RETURN_IF_ERROR(
+      CheckFiniteIfAsked("ReplayBuffer::Extend", rows,
+                         absl::MakeConstSpan(kDims).subspan(is_flat ? 1 : 0)));
   AppendWindow window;
   window.lanes = storage_->lanes();
   window.first_lane = info.first_lane;
@@ -153,6 +158,8 @@ absl::StatusOr<ExtendResult> WritePath::Extend(const TensorDict& batch,
 
 absl::Status WritePath::WriteAt(absl::Span<const Slot> slots,
                                 const TensorDict& rows) {
+  RILL_RETURN_IF_ERROR(
+      CheckFiniteIfAsked("ReplayBuffer::WriteAt", rows, {"row"}));
   drawn_rows_->BeginWrite();
   drawn_rows_->WaitForRows(slots);
   const absl::Status status = CatchExceptions(

@@ -13,6 +13,7 @@
 #include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/rows/sample_origins.h"
+#include "rill/tensordict/finite_check.h"
 
 namespace rill::replay_internal {
 namespace {
@@ -116,6 +117,7 @@ absl::StatusOr<PatchResult> RowPatcher::PatchWithTicket(
 
 absl::StatusOr<PatchResult> RowPatcher::Patch(const TensorDict& patch,
                                               const PatchOptions& options) {
+  RILL_RETURN_IF_ERROR(CheckFiniteIfAsked(kCaller, patch, {"row"}));
   absl::MutexLock lock(&mutex_);
   // The lock before the ticket: a patch that waits for another one must not
   // hold the ticket.

@@ -18,6 +18,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/replay/sampling/replaced_leaves.h"
+#include "rill/tensordict/finite_check.h"
 #include "rill/tensors/tensor.h"
 
 namespace rill::replay_internal {
@@ -154,6 +155,9 @@ void SampleQueue::Make(Job* job) const {
   if (has_transforms) job->replaced.BeginTransforms(gathered.rows);
   const auto place = [&]() -> absl::Status {
     if (has_transforms) job->replaced.EndTransforms(gathered.rows);
+    RILL_RETURN_IF_ERROR(
+        CheckFiniteIfAsked("ReplayBuffer::Sample", gathered.rows, {"row"}))
+        << "in batch " << job->drawn.number;
     RILL_ASSIGN_OR_RETURN(job->placed, options_.placement->Place(
                                            std::move(gathered), &job->staging));
     return absl::OkStatus();

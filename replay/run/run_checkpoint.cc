@@ -17,6 +17,7 @@
 #include "rill/base/file.h"
 #include "rill/base/held_directory.h"
 #include "rill/base/status_macros.h"
+#include "rill/formats/consolidated.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/replaceable.h"
@@ -27,7 +28,9 @@ namespace rill {
 namespace {
 
 constexpr absl::string_view kKind = "run_checkpoint";
-constexpr int64_t kVersion = 1;
+// 1: each state is a memmap directory.
+constexpr int64_t kVersion = 2;
+constexpr char kStatesFile[] = "states.bin";
 constexpr absl::string_view kSave = "RunCheckpoint::Save";
 constexpr absl::string_view kOpen = "RunCheckpoint::Open";
 
@@ -61,6 +64,51 @@ void AddSums(const std::string& directory, const std::string& part,
   const auto stored = ReadFileSums(JoinPath(directory, part));
   if (!stored.ok()) return;
   for (const auto& [path, sum] : *stored) (*sums)[JoinPath(part, path)] = sum;
+}
+
+// All in one file: a sync or two in all, where a directory takes some a leaf.
+// What that form does not take (names, many entries) are directories.
+absl::Status SaveStates(const std::string& directory,
+                        const std::map<std::string, TensorDict>& states) {
+  if (states.empty()) return absl::OkStatus();
+  TensorDict all;
+  int64_t i = 0;
+  for (const auto& [name, state] : states) {
+    RILL_RETURN_IF_ERROR(all.Set(absl::StrCat(i++), state));
+  }
+  const absl::Status saved =
+      SaveConsolidated(all, JoinPath(directory, kStatesFile));
+  if (!absl::IsInvalidArgument(saved)) return saved;
+  RILL_RETURN_IF_ERROR(CreateDirectories(JoinPath(directory, "states")));
+  i = 0;
+  for (const auto& [name, state] : states) {
+    RILL_RETURN_IF_ERROR(
+        SaveMemmapDirectory(state, JoinPath(directory, StatePath(i++))))
+        << "state \"" << name << "\"";
+  }
+  return absl::OkStatus();
+}
+
+// `files` are all that the directory has, and are checked.
+absl::StatusOr<std::vector<TensorDict>> LoadStates(const std::string& directory,
+                                                   int64_t count,
+                                                   const FileSums& files) {
+  const LoadMemmapOptions copy = {.mode = LoadMemmapOptions::Mode::kCopy};
+  const bool is_one = files.contains(kStatesFile);
+  TensorDict all;
+  if (is_one) {
+    RILL_ASSIGN_OR_RETURN(
+        all, LoadConsolidated(JoinPath(directory, kStatesFile), copy));
+  }
+  std::vector<TensorDict> states;
+  for (int64_t i = 0; i < count; ++i) {
+    auto state =
+        is_one ? all.GetDict(absl::StrCat(i))
+               : LoadMemmapDirectory(JoinPath(directory, StatePath(i)), copy);
+    RILL_RETURN_IF_ERROR(state.status()) << kOpen;
+    states.push_back(*std::move(state));
+  }
+  return states;
 }
 
 absl::StatusOr<std::vector<std::string>> Names(
@@ -139,14 +187,10 @@ absl::Status RunCheckpoint::SaveTo(const std::string& directory,
     ++i;
   }
   manifest.SetInt("states", static_cast<int64_t>(contents.states.size()));
-  RILL_RETURN_IF_ERROR(CreateDirectories(JoinPath(directory, "states")));
+  RILL_RETURN_IF_ERROR(SaveStates(directory, contents.states)) << kSave;
   i = 0;
   for (const auto& [name, state] : contents.states) {
-    RILL_RETURN_IF_ERROR(
-        SaveMemmapDirectory(state, JoinPath(directory, StatePath(i))))
-        << kSave << ": state \"" << name << "\"";
-    manifest.fields[StateField(i)] = name;
-    ++i;
+    manifest.fields[StateField(i++)] = name;
   }
   // A writer that is none of the buffers may have written. Equal counts of
   // events say that all parts are of one moment.
@@ -318,12 +362,11 @@ absl::StatusOr<RunCheckpoint::Opened> RunCheckpoint::OpenHeld(
   RILL_ASSIGN_OR_RETURN(std::vector<Part> parts,
                         FindParts(directory, manifest, options));
   Opened opened;
-  int64_t number = 0;
-  for (const std::string& name : states) {
-    const std::string path = JoinPath(directory, StatePath(number++));
-    RILL_ASSIGN_OR_RETURN(
-        opened.states[name],
-        LoadMemmapDirectory(path, {.mode = LoadMemmapOptions::Mode::kCopy}));
+  RILL_ASSIGN_OR_RETURN(
+      const std::vector<TensorDict> loaded,
+      LoadStates(directory, static_cast<int64_t>(states.size()), *files));
+  for (size_t i = 0; i < states.size(); ++i) {
+    opened.states[states[i]] = loaded[i];
   }
   for (Part& part : parts) {
     RILL_RETURN_IF_ERROR(

@@ -21,10 +21,13 @@
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
+#include "rill/formats/manifest.h"
+#include "rill/formats/memmap_directory.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/slice_sampler.h"
 #include "rill/storage/storage.h"
+#include "rill/tensordict/non_tensor.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/batch_transform.h"
@@ -232,6 +235,102 @@ TEST(RunCheckpointTest, StatesAloneAreACheckpoint) {
   RILL_EXPECT_OK(opened.states["b/.."].CheckEqual(Learner(2)));
 }
 
+void ListFiles(const std::string& directory, std::vector<std::string>* files) {
+  const std::vector<std::string> names = *ListDirectory(directory);
+  for (const std::string& name : names) {
+    const std::string path = JoinPath(directory, name);
+    if (IsDirectory(path)) {
+      ListFiles(path, files);
+    } else {
+      files->push_back(path);
+    }
+  }
+}
+
+// A state of many small leaves, as those of collectors are.
+TensorDict ManyLeaves(int64_t leaves) {
+  TensorDict state;
+  for (int64_t i = 0; i < leaves; ++i) {
+    RILL_EXPECT_OK(state.Set(absl::StrCat("worker/", i % 8, "/leaf_", i),
+                             *Tensor::From<int64_t>({i, -i}, Shape({2}))));
+  }
+  RILL_EXPECT_OK(state.Set("worker/name", NonTensor{.json = "\"CartPole\""}));
+  return state;
+}
+
+TEST(RunCheckpointTest, StatesAreOneFileWhateverTheyHold) {
+  const std::string directory = Directory("many_leaves");
+  const std::map<std::string, TensorDict> states = {
+      {"collector", ManyLeaves(300)},
+      {"learner", Learner(4)},
+      {"nothing", TensorDict()}};
+  int64_t syncs = 0;
+  {
+    ScopedFaultHook hook([&](absl::string_view point, absl::string_view) {
+      syncs += point == "file.sync" ? 1 : 0;
+      return absl::OkStatus();
+    });
+    RILL_ASSERT_OK(RunCheckpoint::Save(directory, {.states = states}));
+  }
+  std::vector<std::string> files;
+  ListFiles(directory, &files);
+  EXPECT_THAT(files, ::testing::UnorderedElementsAre(
+                         JoinPath(directory, "rill.json"),
+                         JoinPath(directory, "states.bin")));
+  EXPECT_LE(syncs, 12);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto run,
+      RunCheckpoint::Open(directory,
+                          {.states = {"collector", "learner", "nothing"}}));
+  for (const auto& [name, state] : states) {
+    RILL_EXPECT_OK(run.states.at(name).CheckEqual(state)) << name;
+  }
+}
+
+// Names that mean something in that file's JSON.
+TEST(RunCheckpointTest, StatesThatOneFileDoesNotTakeAreSavedAllTheSame) {
+  const std::string directory = Directory("odd_names");
+  TensorDict odd;
+  RILL_ASSERT_OK(odd.Set("leaves/cls", *Tensor::From<int64_t>({5}, {1})));
+  RILL_ASSERT_OK(RunCheckpoint::Save(
+      directory, {.states = {{"learner", Learner(4)}, {"odd", odd}}}));
+  EXPECT_FALSE(PathExists(JoinPath(directory, "states.bin")));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto run,
+      RunCheckpoint::Open(directory, {.states = {"learner", "odd"}}));
+  RILL_EXPECT_OK(run.states.at("learner").CheckEqual(Learner(4)));
+  RILL_EXPECT_OK(run.states.at("odd").CheckEqual(odd));
+}
+
+// Version 1, up to 0.2, had a memmap directory a state. saved_run_test opens
+// one with buffers.
+TEST(RunCheckpointTest, StatesOfVersionOneOpen) {
+  const std::string directory = Directory("version_one");
+  RILL_ASSERT_OK(CreateDirectories(JoinPath(directory, "states")));
+  RILL_ASSERT_OK(CreateDirectories(JoinPath(directory, "storages")));
+  Manifest manifest{.kind = "run_checkpoint", .version = 1};
+  manifest.SetInt("storages", 0);
+  manifest.SetInt("buffers", 0);
+  manifest.SetInt("states", 2);
+  manifest.fields["state_0"] = "collector";
+  manifest.fields["state_1"] = "learner";
+  RILL_ASSERT_OK(
+      SaveMemmapDirectory(ManyLeaves(20), JoinPath(directory, "states/0")));
+  RILL_ASSERT_OK(
+      SaveMemmapDirectory(Learner(4), JoinPath(directory, "states/1")));
+  RILL_ASSERT_OK(WriteManifest(manifest, directory));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto run,
+      RunCheckpoint::Open(directory, {.states = {"collector", "learner"}}));
+  RILL_EXPECT_OK(run.states.at("collector").CheckEqual(ManyLeaves(20)));
+  RILL_EXPECT_OK(run.states.at("learner").CheckEqual(Learner(4)));
+  // A save over it is one of the new form.
+  RILL_ASSERT_OK(
+      RunCheckpoint::Save(directory, {.states = {{"learner", Learner(5)}}}));
+  EXPECT_FALSE(PathExists(JoinPath(directory, "states")));
+  RILL_EXPECT_OK(RunCheckpoint::Open(directory, {.states = {"learner"}}));
+}
+
 TEST(RunCheckpointTest, RowsThatDidNotChangeAreLinkedAgain) {
   const std::string directory = Directory("links");
   Readers run = WorkedRun();
@@ -432,18 +531,6 @@ TEST(RunCheckpointTest, AWriterBesideIsAnErrorAndTheOldStays) {
 // Without a sync, unlike WriteFileAtomically: there are many of these.
 void Overwrite(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
-}
-
-void ListFiles(const std::string& directory, std::vector<std::string>* files) {
-  const std::vector<std::string> names = *ListDirectory(directory);
-  for (const std::string& name : names) {
-    const std::string path = JoinPath(directory, name);
-    if (IsDirectory(path)) {
-      ListFiles(path, files);
-    } else {
-      files->push_back(path);
-    }
-  }
 }
 
 TEST(RunCheckpointTest, DamageToAnyFileIsDataLossAndStoragesStayEmpty) {

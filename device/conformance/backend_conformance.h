@@ -17,7 +17,8 @@
 
 namespace rill {
 
-// The contract of Backend as a test suite: a backend's own test links this
+// The contract of Backend as a test suite; fake_backend_conformance_test.cc has
+// backends that it refuses. A backend's own test links this
 // library and says
 //   INSTANTIATE_BACKEND_CONFORMANCE(Host, {Device::Cpu()});
 // A case whose `skip_reason` is not empty is skipped with it (no such device in

@@ -116,6 +116,36 @@ TEST_P(SinkConformanceTest, NumberedBatchesOfAProducerArriveOnceEach) {
     RILL_ASSERT_OK(subject.sink->Write(Steps(2 * i, 2), {.sequence = i + 1}));
   }
   EXPECT_THAT(subject.arrived(), ElementsAreArray(Range(8)));
+  // Another producer has numbers of its own.
+  RILL_ASSERT_OK(subject.sink->Cut(0, {.first = 0, .count = 1}));
+  for (int64_t i = 0; i < 2; ++i) {
+    RILL_ASSERT_OK(subject.sink->Write(Steps(8 + 2 * i, 2),
+                                       {.producer = 1, .sequence = i + 1}));
+  }
+  EXPECT_THAT(subject.arrived(), ElementsAreArray(Range(12)));
+}
+
+TEST_P(SinkConformanceTest, LentBatchesArriveWhenTheyAreWritten) {
+  const SinkSubject subject = GetParam()();
+  RILL_ASSERT_OK(subject.sink->Write(Steps(0, 2), {}));
+  for (int64_t steps = 2; steps < 8; steps += 3) {
+    auto unused = subject.sink->Reserve({1, 2});
+    if (absl::IsUnimplemented(unused.status())) {
+      GTEST_SKIP() << "lends no memory";
+    }
+    RILL_ASSERT_OK(unused.status());
+    RILL_ASSERT_OK(unused->CopyFrom(Steps(50, 2)));
+    EXPECT_THAT(subject.arrived(), ElementsAreArray(Range(steps)));
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict lent, subject.sink->Reserve({1, 3}));
+    RILL_ASSERT_OK(lent.CopyFrom(Steps(steps, 3)));
+    EXPECT_THAT(subject.arrived(), ElementsAreArray(Range(steps)));
+    RILL_ASSERT_OK(subject.sink->Write(lent, {}));
+    EXPECT_THAT(subject.arrived(), ElementsAreArray(Range(steps + 3)));
+  }
+  // A loan that was given back by another write.
+  RILL_ASSERT_OK(subject.sink->Reserve({1, 2}).status());
+  RILL_ASSERT_OK(subject.sink->Write(Steps(8, 2), {}));
+  EXPECT_THAT(subject.arrived(), ElementsAreArray(Range(10)));
 }
 
 }  // namespace

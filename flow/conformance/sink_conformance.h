@@ -30,7 +30,8 @@ struct SinkSubject {
 };
 using SinkFactory = std::function<SinkSubject()>;
 
-// Every Sink passes this suite. Use, in the sink's own test:
+// Every Sink passes this suite; flow/sink_test.cc has sinks that it refuses. Use,
+// in the sink's own test:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, SinkConformanceTest,
 //                            ::testing::Values(MakeMySink));

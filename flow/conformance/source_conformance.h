@@ -15,7 +15,8 @@ namespace rill {
 // times. It has 10 batches at least, and can save its state.
 using SourceFactory = std::function<absl::StatusOr<std::unique_ptr<Source>>()>;
 
-// The suite that every Source passes. Use, in the source's own test:
+// The suite that every Source passes; flow/sink_test.cc has sources that it
+// refuses. Use, in the source's own test:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, SourceConformanceTest,
 //                            ::testing::Values([] { return MakeMine(); }));

@@ -24,8 +24,9 @@
 
 namespace rill {
 
-// The test suites of every RowReader and of every Storage. A storage's own test
-// links this library and says
+// The test suites of every RowReader and of every Storage;
+// dense_storage_conformance_test.cc has storages that they refuse. A storage's
+// own test links this library and says
 //   INSTANTIATE_TEST_SUITE_P(Dense, RowReaderConformanceTest,
 //                            ::testing::ValuesIn(DenseCases()),
 //                            StorageCaseName);

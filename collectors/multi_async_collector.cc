@@ -2,11 +2,13 @@
 #include "rill/collectors/multi_async_collector.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/time/time.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/dim_names.h"
 
 namespace rill {
 
@@ -86,11 +88,11 @@ absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
 
 absl::StatusOr<TensorDict> MultiAsyncCollector::Next() {
   TensorDict copy;
-  FunctionSink sink(
-      [&](const TensorDict& batch, const WriteInfo& /*info*/) -> absl::Status {
-        RILL_ASSIGN_OR_RETURN(copy, batch.Clone());
-        return absl::OkStatus();
-      });
+  FunctionSink sink([&](const TensorDict& batch,
+                        const WriteInfo& /*info*/) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(copy, batch.Clone());
+    return copy.SetDimNames({std::string(kLanesName), std::string(kTimeName)});
+  });
   RILL_RETURN_IF_ERROR(CollectInto(sink));
   return copy;
 }

@@ -141,6 +141,7 @@ TEST(MultiAsyncCollectorTest, Example) {
                             MultiAsyncCollector::Create(std::move(options)));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
   EXPECT_EQ(batch.batch_shape(), Shape({8, 64}));
+  EXPECT_EQ(batch.dim_names(), (std::vector<std::string>{"lanes", "time"}));
 }
 
 TEST(MultiSyncCollectorTest, E2_WorkersGiveWhatCollectorsOfTheirSeedsGive) {

@@ -16,6 +16,7 @@
 #include "rill/envs/steps/step_driver.h"
 #include "rill/envs/wrappers/time_limit.h"
 #include "rill/flow/trajectory_id.h"
+#include "rill/tensordict/dim_names.h"
 
 // A batch is, for each time step, ResetLanes, Act, Step, Record and Carry.
 // Behind the last step come the leaves that the collector writes itself,
@@ -227,13 +228,15 @@ absl::Status SyncCollector::RecordInto(const TensorDict& batch, bool is_lent) {
       loop.ends.push_back(end);
     }
   }
+  if (loop.device_batch != nullptr) leaves = loop.device_batch->batch();
+  RILL_RETURN_IF_ERROR(
+      leaves.SetDimNames({std::string(kLanesName), std::string(kTimeName)}));
   // Set together, when all of them are known: an error above leaves the batch
   // that was recorded into before.
   loop.recorder = std::move(recorder);
   loop.versions = versions;
   loop.trajectories = trajectories;
-  loop.batch =
-      loop.device_batch ? loop.device_batch->batch() : std::move(leaves);
+  loop.batch = std::move(leaves);
   loop.is_lent = is_lent;
   return absl::OkStatus();
 }

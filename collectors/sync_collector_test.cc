@@ -90,6 +90,7 @@ TEST(SyncCollectorTest, FramesPerBatchIsRoundedUpToTheLanes) {
   EXPECT_EQ(collector->frames_per_batch(), 12);
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
   EXPECT_EQ(batch.batch_shape(), Shape({4, 3}));
+  EXPECT_THAT(batch.dim_names(), ElementsAre("lanes", "time"));
   EXPECT_EQ(collector->frames(), 12);
 }
 

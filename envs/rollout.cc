@@ -13,6 +13,7 @@
 #include "rill/envs/steps/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
 #include "rill/specs/spec.h"
+#include "rill/tensordict/dim_names.h"
 
 namespace rill {
 namespace {
@@ -104,8 +105,15 @@ absl::StatusOr<TensorDict> RollOut(Env& env, Policy& policy,
   if (options.set_truncated) {
     RILL_RETURN_IF_ERROR(TruncateLast(blocks.back()));
   }
-  if (blocks.size() == 1) return std::move(blocks[0]);
-  return Cat(blocks, /*dim=*/1);
+  TensorDict all;
+  if (blocks.size() == 1) {
+    all = std::move(blocks[0]);
+  } else {
+    RILL_ASSIGN_OR_RETURN(all, Cat(blocks, /*dim=*/1));
+  }
+  RILL_RETURN_IF_ERROR(
+      all.SetDimNames({std::string(kLanesName), std::string(kTimeName)}));
+  return all;
 }
 
 }  // namespace

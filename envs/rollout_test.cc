@@ -70,6 +70,7 @@ TEST(RolloutTest, StopsBehindTheFirstEnd) {
       TensorDict batch, Rollout(*env, FunctionPolicy(Stay), {.max_steps = 99}));
   EXPECT_THAT(batch.Flat<bool>("next/done"),
               IsOkAndHolds(ElementsAre(false, true, false, false)));
+  EXPECT_THAT(batch.dim_names(), ElementsAre("lanes", "time"));
 }
 
 TEST(RolloutTest, WithoutResetItGoesOnBehindTheLastStep) {

@@ -78,7 +78,8 @@ absl::StatusOr<SampleUnit> MakeSequences(const SequencesOptions& options) {
     made.sequence_marks =
         SequenceMarks::Options{.length = sequences.length,
                                .burn_in = sequences.burn_in,
-                               .bootstrap = sequences.bootstrap};
+                               .bootstrap = sequences.bootstrap,
+                               .dilation = sequences.dilation};
   }
   return Join(std::move(rows), made);
 }

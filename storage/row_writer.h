@@ -53,7 +53,8 @@ enum class InPlace {
 // observers. Samplers learn of rows in this way alone.
 //
 // Shapes: a batch to append is [lanes, time] (or [time] where there is one
-//   lane); rows to write in place are [n].
+//   lane); one whose dimensions are named the other way round is refused. Rows
+//   to write in place are [n].
 // Thread-safety: thread-safe.
 class RowWriter {
  public:

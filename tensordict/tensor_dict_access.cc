@@ -143,7 +143,10 @@ absl::StatusOr<TensorDict> TensorDict::GetDict(absl::string_view key) const {
     level = Internal::FindHere(*level, head)->dict();
   }
   if (!dict.device_.has_value()) dict.device_ = device;
-  if (dict.dim_names_ == nullptr && names != nullptr) {
+  if (dict.dim_names_ == nullptr && names != nullptr &&
+      static_cast<int>(names->size()) == dict.batch_shape_.rank()) {
+    dict.dim_names_ = std::move(names);
+  } else if (dict.dim_names_ == nullptr && names != nullptr) {
     std::vector<std::string> longer = *names;
     longer.resize(static_cast<size_t>(dict.batch_shape_.rank()));
     dict.dim_names_ =

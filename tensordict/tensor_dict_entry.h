@@ -65,8 +65,7 @@ struct TensorDict::Entry {
     return held == nullptr ? nullptr : held->get();
   }
   const tensor_internal::NonTensorEntry* other() const {
-    const auto* held =
-        std::get_if<tensor_internal::NonTensorPointer>(&value);
+    const auto* held = std::get_if<tensor_internal::NonTensorPointer>(&value);
     return held == nullptr ? nullptr : held->get();
   }
 
@@ -98,7 +97,14 @@ struct TensorDict::Internal {
   // Dimension names after `op`.
   using Names = std::shared_ptr<const std::vector<std::string>>;
   static Names NamesAfter(const Names& names, const ShapeOp& op) {
-    return names == nullptr ? nullptr : ChangedNames(*names, op);
+    switch (names == nullptr ? ShapeOp::kCopy : op.kind) {
+      case ShapeOp::kCopy:
+      case ShapeOp::kSlice:
+      case ShapeOp::kRows:
+        return names;  // As they are: shared.
+      default:
+        return ChangedNames(*names, op);
+    }
   }
   static Names ChangedNames(std::vector<std::string> names, const ShapeOp& op);
 

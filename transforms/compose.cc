@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/hash/hash.h"
 #include "absl/status/status.h"
@@ -77,7 +78,9 @@ absl::Status RunOne(const Transforms& transforms, size_t index, Work work,
   // Taken before the call: a transform may assign another dictionary to
   // `*batch`, which then has lost both.
   const std::optional<Device> device = batch->device();
-  const std::vector<std::string> names = batch->dim_names();
+  const std::vector<std::string>& its = batch->dim_names();
+  // Short names of few dimensions take no memory of their own.
+  const absl::InlinedVector<std::string, 4> names(its.begin(), its.end());
   RILL_RETURN_IF_ERROR(CatchExceptions(
       [&] { return work(*transforms[index], batch, &own); }, "BatchTransform"))
       << Place(transforms, index);
@@ -90,7 +93,7 @@ absl::Status RunOne(const Transforms& transforms, size_t index, Work work,
   if (batch->dim_names().empty() &&
       static_cast<int>(names.size()) == batch->batch_shape().rank() &&
       !names.empty()) {
-    RILL_RETURN_IF_ERROR(batch->SetDimNames(names));
+    RILL_RETURN_IF_ERROR(batch->SetDimNames({names.begin(), names.end()}));
   }
   // A transform without a state adds no key, so that the whole state stays
   // equal to InitialState in layout.

@@ -37,6 +37,10 @@ class UnitTransform {
     // The result of a draw is the same whatever draws a plan has beside it,
     // so that a batch may be made of parts of its plan.
     bool is_drawwise = false;
+    // Rows of a draw are consecutive steps, and the end of a draw is marked, as
+    // transforms/timeline/timeline.h reads it. The batch's dimension is named "time"
+    // then, else "rows" (tensordict/dim_names.h).
+    bool marks_pieces = false;
   };
 
   // Keys of leaves of the stored rows. A leaf that is not named is not read.

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/trajectory_id.h"
+#include "rill/tensordict/dim_names.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
@@ -49,11 +50,15 @@ absl::StatusOr<JoinedBatch> JoinedBatch::Create(const Options& options) {
     RILL_ASSIGN_OR_RETURN(made.mask_, mask.Flat<bool>());
     RILL_RETURN_IF_ERROR(made.joined_.Set(kMaskKey, std::move(mask)));
   }
+  std::vector<std::string> names = {std::string(kLanesName),
+                                    std::string(kTimeName)};
   if (made.cat_ == CatResults::kStack) {
     RILL_ASSIGN_OR_RETURN(
         made.joined_,
         made.joined_.Reshape({workers, options.lanes, made.time_}));
+    names.insert(names.begin(), std::string(kWorkersName));
   }
+  RILL_RETURN_IF_ERROR(made.joined_.SetDimNames(std::move(names)));
   return made;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -56,6 +58,24 @@ TEST(JoinedBatchTest, ABatchOfAnotherShapeIsRefused) {
                          HasSubstr("want [2, 1 to 3]")));
   }
   RILL_EXPECT_OK(joined.Add(0, *spec.Zero({2, 3})).status());
+}
+
+TEST(JoinedBatchTest, DimensionsHaveNames) {
+  const TensorDictSpec spec = SpecWith("reward", DType::kFloat32);
+  for (const auto& [cat, names] :
+       std::vector<std::pair<CatResults, std::vector<std::string>>>{
+           {CatResults::kLanes, {"lanes", "time"}},
+           {CatResults::kTime, {"lanes", "time"}},
+           {CatResults::kStack, {"workers", "lanes", "time"}}}) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        JoinedBatch joined,
+        JoinedBatch::Create(
+            {.spec = spec, .cat = cat, .lanes = 2, .steps = {3, 3}}));
+    RILL_ASSERT_OK(joined.Add(0, *spec.Zero({2, 3})).status());
+    RILL_ASSERT_OK(joined.Add(1, *spec.Zero({2, 2})).status());
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, joined.Finish());
+    EXPECT_EQ(batch.dim_names(), names);
+  }
 }
 
 // A batch of one lane; a worker's rows and trajectory have its number.

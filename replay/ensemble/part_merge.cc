@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/replay/rows/sample_origins.h"
+#include "rill/tensordict/dim_names.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
@@ -97,6 +99,30 @@ absl::Status SetBufferIds(absl::Span<const BatchPart> parts, Tensor reused,
   return out->Set(kBufferIdsKey, std::move(placed));
 }
 
+// The last dimension is what it is in all parts, whose ends `buffer_ids` tell;
+// else it is that of strangers.
+absl::Status NameDims(absl::Span<const BatchPart> parts, TensorDict* out) {
+  const auto is_last = [&](absl::string_view name) {
+    return std::all_of(parts.begin(), parts.end(), [&](const BatchPart& part) {
+      const std::vector<std::string>& names = part.rows->dim_names();
+      return !names.empty() && names.back() == name;
+    });
+  };
+  const auto has_name = [](const BatchPart& part) {
+    return !part.rows->dim_names().empty();
+  };
+  if (std::none_of(parts.begin(), parts.end(), has_name)) {
+    return absl::OkStatus();
+  }
+  const absl::string_view name = is_last(kTimeName) ? kTimeName : kRowsName;
+  const std::vector<std::string>& now = out->dim_names();
+  if (!now.empty() && now.back() == name) return absl::OkStatus();
+  std::vector<std::string> names(
+      static_cast<size_t>(out->batch_shape().rank()));
+  names.back() = name;
+  return out->SetDimNames(std::move(names));
+}
+
 }  // namespace
 
 absl::Status MergeParts(absl::Span<const BatchPart> parts, bool stacked,
@@ -129,6 +155,7 @@ absl::Status MergeParts(absl::Span<const BatchPart> parts, bool stacked,
   // The parts go back as they came, so that their members can reuse them.
   for (const auto& [rows, key] : filled) rows->Delete(key).IgnoreError();
   RILL_RETURN_IF_ERROR(status);
+  RILL_RETURN_IF_ERROR(NameDims(parts, out));
   return SetBufferIds(parts, std::move(ids), out);
 }
 

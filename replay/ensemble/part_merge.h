@@ -23,7 +23,8 @@ struct BatchPart {
 };
 
 // Puts parts (at least one) one behind the other, or `stacked` on a dimension
-// of their own, and adds `buffer_ids`. Where some have `priority_weight` or
+// of their own, and adds `buffer_ids`. The last dimension is named "time" where
+// it is so in all, else "rows". Where some have `priority_weight` or
 // `collector/mask` the others' are 1 and true. Reuses the tensors of `out`
 // where they fit. INVALID_ARGUMENT names two members and the key where leaves
 // differ, or one that has `buffer_ids` of its own. The parts are as before.

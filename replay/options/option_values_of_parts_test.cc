@@ -379,7 +379,9 @@ TEST(OptionValuesOfPartsTest, StackFrames) {
 
 TEST(OptionValuesOfPartsTest, SequenceMarks) {
   using Options = SequenceMarks::Options;
-  [[maybe_unused]] const auto& [length, burn_in, bootstrap] = Options();
+  // `dilation` is the unit's, which reports it.
+  [[maybe_unused]] const auto& [length, burn_in, bootstrap, dilation] =
+      Options();
   ExpectEachReported<Options>(
       [] { return Options(); },
       [](Options o) { return ValuesOfPart(SequenceMarks::Create(o)); },

@@ -22,6 +22,7 @@
 #include "rill/device/device.h"
 #include "rill/replay/rows/sample_origins.h"
 #include "rill/specs/leaf_spec.h"
+#include "rill/tensordict/dim_names.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/transforms/rows/row_pipeline.h"
@@ -454,13 +455,24 @@ absl::Status SampleReader::Read(const RowReader& storage,
     // Beside its leaves the batch gets masks, which the storage names.
     RILL_RETURN_IF_ERROR(storage.Read(slots, out));
     RILL_RETURN_IF_ERROR(batch_.Bind(out));
+    RILL_RETURN_IF_ERROR(NameRows(out));
     return WriteOrigins(plan, slots, out);
   }
   if (is_ragged_) *out = TensorDict({n});
   RILL_RETURN_IF_ERROR(BindBatch(n, out));
   RILL_RETURN_IF_ERROR(fused_ ? ReadFused(storage, slots, plan)
                               : ReadRows(storage, slots, plan, out));
+  RILL_RETURN_IF_ERROR(NameRows(out));
   return WriteOrigins(plan, slots, out);
+}
+
+absl::Status SampleReader::NameRows(TensorDict* out) const {
+  const bool is_time =
+      options_.unit != nullptr && options_.unit->traits().marks_pieces;
+  const absl::string_view name = is_time ? kTimeName : kRowsName;
+  const std::vector<std::string>& names = out->dim_names();
+  if (names.size() == 1 && names[0] == name) return absl::OkStatus();
+  return out->SetDimNames({std::string(name)});
 }
 
 absl::Status SampleReader::ReadRows(const RowReader& storage,

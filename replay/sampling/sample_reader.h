@@ -26,7 +26,8 @@
 namespace rill::replay_internal {
 
 // Turns a plan into a batch: one gather, the leaves that say where the rows
-// came from, and what the unit's transform makes of it.
+// came from, and what the unit's transform makes of it. The batch's dimension
+// is named "time" where that marks its pieces, else "rows".
 //
 // Thread-safety: thread-compatible.
 // Cost: O(rows + leaves^2). Without a unit's transform allocates nothing where
@@ -112,6 +113,8 @@ class SampleReader {
   absl::Status ReadFused(const RowReader& storage, absl::Span<const Slot> slots,
                          const SamplePlan& plan);
   absl::Span<const Slot> SlotsOf(const SamplePlan& plan);
+  // Sets the name of the one dimension, where a sample has none.
+  absl::Status NameRows(TensorDict* out) const;
   absl::Status WriteOrigins(const SamplePlan& plan,
                             absl::Span<const Slot> slots, TensorDict* out);
 

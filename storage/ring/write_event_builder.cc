@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/tensordict/dim_names.h"
 #include "rill/tensors/dtype.h"
 
 namespace rill::storage_internal {
@@ -96,6 +97,12 @@ absl::StatusOr<BatchRows> BatchRows::Find(const Lanes& lanes,
                            shape.ToString(), ", want [lanes, time]",
                            lanes.count == 1 ? " or [time]" : "",
                            " of a storage with Options::lanes = ", lanes.count);
+  }
+  const std::vector<std::string>& names = batch.dim_names();
+  if (names.size() == 2 && names[0] == kTimeName) {
+    return InvalidArgument("Storage::Extend: batch ", shape.ToString(), " (",
+                           names[0], ", ", names[1],
+                           "): want [lanes, time]; ops::Transpose swaps them");
   }
   const int64_t num_lanes = shape.rank() == 2 ? shape[0] : 1;
   if (first < 0 || first > lanes.count || num_lanes > lanes.count - first) {

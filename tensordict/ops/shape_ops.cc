@@ -41,14 +41,22 @@ absl::StatusOr<TensorDict> Transpose(const TensorDict& dict, int a, int b) {
                            batch.ToString(), ": got ", dim,
                            ", want one in [0, ", batch.rank(), ")");
   }
-  return dict.MapShape(
-      batch.WithSize(a, batch[b]).WithSize(b, batch[a]),
-      [&](const Tensor& leaf) {
-        std::array<int, Shape::kMaxRank> order;
-        std::iota(order.begin(), order.end(), 0);
-        std::swap(order[a], order[b]);
-        return leaf.Permute(absl::MakeConstSpan(order.data(), leaf.rank()));
-      });
+  RILL_ASSIGN_OR_RETURN(
+      TensorDict result,
+      dict.MapShape(batch.WithSize(a, batch[b]).WithSize(b, batch[a]),
+                    [&](const Tensor& leaf) {
+                      std::array<int, Shape::kMaxRank> order;
+                      std::iota(order.begin(), order.end(), 0);
+                      std::swap(order[a], order[b]);
+                      return leaf.Permute(
+                          absl::MakeConstSpan(order.data(), leaf.rank()));
+                    }));
+  std::vector<std::string> names = dict.dim_names();
+  if (!names.empty()) {
+    std::swap(names[a], names[b]);
+    RILL_RETURN_IF_ERROR(result.SetDimNames(std::move(names)));
+  }
+  return result;
 }
 
 absl::StatusOr<TensorDict> Expand(const TensorDict& dict,

@@ -27,7 +27,7 @@ namespace rill::ops {
 //   TensorDict steps({32, 100});                            // [time, lane]
 //   RILL_ASSIGN_OR_RETURN(TensorDict lanes, ops::Transpose(steps, 0, 1));
 
-// Exchanges two batch dimensions. The result shares bytes.
+// Exchanges two batch dimensions, with their names. The result shares bytes.
 absl::StatusOr<TensorDict> Transpose(const TensorDict& dict, int a, int b);
 
 // Sizes of 1 and new leading dimensions repeat without a copy. The result

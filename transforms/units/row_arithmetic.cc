@@ -72,6 +72,17 @@ Lists ListsOf(const Parts& parts) {
   return lists;
 }
 
+// Windows of several steps overlap from row to row, and rows of a dilated
+// sequence have others between them.
+bool MarksPieces(const Parts& parts) {
+  if (parts.n_step.has_value() && parts.n_step->options().num_steps > 1) {
+    return false;
+  }
+  return parts.slice_marks.has_value() ||
+         (parts.sequence_marks.has_value() &&
+          parts.sequence_marks->options().dilation == 1);
+}
+
 UnitTransform::Traits TraitsOf(const Parts& parts) {
   OptionValues options;
   if (parts.n_step.has_value()) {
@@ -91,7 +102,8 @@ UnitTransform::Traits TraitsOf(const Parts& parts) {
   return {.name = NameOf(parts),
           .options = std::move(options),
           // A sequence's number is that of its draw.
-          .is_drawwise = !parts.sequence_marks.has_value()};
+          .is_drawwise = !parts.sequence_marks.has_value(),
+          .marks_pieces = MarksPieces(parts)};
 }
 
 class RowArithmeticTransform final : public UnitTransform {

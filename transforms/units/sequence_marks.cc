@@ -120,6 +120,7 @@ absl::StatusOr<SequenceMarks> SequenceMarks::Create(const Options& options) {
   RILL_RETURN_IF_ERROR(CheckCount("length", options.length, 1));
   RILL_RETURN_IF_ERROR(CheckCount("burn_in", options.burn_in, 0));
   RILL_RETURN_IF_ERROR(CheckCount("bootstrap", options.bootstrap, 0));
+  RILL_RETURN_IF_ERROR(CheckCount("dilation", options.dilation, 1));
   return SequenceMarks(options);
 }
 

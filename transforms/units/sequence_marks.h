@@ -37,6 +37,9 @@ class SequenceMarks {
     int64_t length = 1;     // >= 1. Each at most 2^30.
     int64_t burn_in = 0;    // >= 0.
     int64_t bootstrap = 0;  // >= 0.
+    // Steps from one row to the next, >= 1. Not in option_values: it is that of
+    // the unit, which has it there.
+    int64_t dilation = 1;
   };
 
   // INVALID_ARGUMENT names the option.

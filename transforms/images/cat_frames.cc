@@ -19,6 +19,7 @@
 #include "rill/tensors/shape.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/rows/rowwise_transform.h"
+#include "rill/transforms/timeline/timeline.h"
 
 namespace rill {
 namespace {
@@ -182,13 +183,14 @@ absl::Status CatFrames::Forward(TensorDict* batch,
   const Shape& shape = batch->batch_shape();
   RILL_ASSIGN_OR_RETURN(const int64_t steps,
                         transforms_internal::NumSteps(kForward, shape));
-  RILL_ASSIGN_OR_RETURN(const Tensor done,
-                        ReadLeaf(kForward, options_.done_key, DType::kBool,
-                                 shape.Concat({1}), *batch));
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckTimeIsLast(kForward, *batch));
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor stops,
+      transforms_internal::ReadStops(kForward, options_.done_key, *batch));
   RILL_ASSIGN_OR_RETURN(const Tensor rows, spare_.Take(DType::kInt64, shape));
-  const auto count = static_cast<size_t>(done.num_elements());
+  const auto count = static_cast<size_t>(stops.num_elements());
   const auto first = absl::MakeSpan(rows.data<int64_t>(), count);
-  FindFirstRows(steps, absl::MakeConstSpan(done.data<bool>(), count), first);
+  FindFirstRows(steps, absl::MakeConstSpan(stops.data<bool>(), count), first);
   // All stacks are made before one is set: a key's stack may replace a leaf
   // that another key's stack is made of.
   absl::InlinedVector<Tensor, 8> stacks;
@@ -214,7 +216,7 @@ absl::StatusOr<TensorDictSpec> CatFrames::ForwardSpec(
     const TensorDictSpec& spec) const {
   constexpr absl::string_view kCaller = "CatFrames::ForwardSpec";
   RILL_RETURN_IF_ERROR(
-      transforms_internal::CheckIsFlag(kCaller, options_.done_key, spec));
+      transforms_internal::CheckHasEnds(kCaller, options_.done_key, spec));
   TensorDictSpec after = spec;
   for (size_t i = 0; i < options_.in_keys.size(); ++i) {
     RILL_ASSIGN_OR_RETURN(const LeafSpec stack,

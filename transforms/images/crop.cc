@@ -36,6 +36,7 @@ class CenterCropMap final : public RowMap {
           leaf, absl::StrCat("images of at least ", height_, " rows and ",
                              width_, " columns"));
     }
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckChannelsFirst(leaf));
     return transforms_internal::WithShape(
         leaf, leaf.shape.Prefix(rank - 2).Concat({height_, width_}));
   }

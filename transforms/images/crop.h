@@ -19,7 +19,8 @@ namespace rill {
 // left). TorchRL's Crop. Unlike it, w is the width (there the rows), and a part
 // that is not inside the image is an error (there filled with 0).
 //
-// Shapes: leaves [..., H, W] of any dtype, which become [..., h, w].
+// Shapes: leaves [..., H, W] of any dtype, which become [..., h, w]. Images of
+//   channels last are refused, as by Resize.
 // Thread-safety: immutable.
 // Cost: one copy of the part.
 //

@@ -249,6 +249,17 @@ TEST(CropTest, TheMiddleIsWhereTorchvisionHasIt) {
   }
 }
 
+TEST(CropTest, ImagesOfChannelsLastAreRefused) {
+  const TensorDictSpec last =
+      PixelSpec(LeafSpec::Unbounded(DType::kUInt8, {16, 16, 3}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto crop, Crop::Create({.w = 2}));
+  EXPECT_THAT(crop->ForwardSpec(last),
+              StatusIs(kInvalidArgument, HasSubstr("ToTensorImage")));
+  RILL_ASSERT_OK_AND_ASSIGN(auto center, CenterCrop::Create({.w = 2}));
+  EXPECT_THAT(center->ForwardSpec(last),
+              StatusIs(kInvalidArgument, HasSubstr("ToTensorImage")));
+}
+
 TEST(CropTest, ImagesThatAreTooSmallAreErrors) {
   RILL_ASSERT_OK_AND_ASSIGN(auto crop, Crop::Create({.w = 4, .top = 2}));
   EXPECT_THAT(crop->ForwardSpec(PixelSpec(kPlanes)),

@@ -54,6 +54,7 @@ class ResizeMap : public RowMap {
       return transforms_internal::Misfit(
           leaf, absl::StrCat("[..., height, width], both > 0, of ", pixels()));
     }
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckChannelsFirst(leaf));
     const Shape shape =
         leaf.shape.Prefix(rank - 2).Concat({to_.height, to_.width});
     if (KeepsBounds(leaf)) {

@@ -18,7 +18,8 @@ namespace rill {
 // the width (there the rows).
 //
 // Shapes: leaves [..., H, W], which become [..., h, w]. kBilinear: uint8 or
-//   float32; kNearest: any dtype.
+//   float32; kNearest: any dtype. Images of channels last are refused: more than
+//   4 channels that are 1, 3 or 4 wide.
 // Thread-safety: immutable.
 // Numerics: torch's interpolate, which torchvision calls, to 1e-6 of the
 //   largest pixel: in float32, uint8 rounded half to even. The same bits on

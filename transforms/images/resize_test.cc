@@ -341,6 +341,22 @@ TEST(ResizeTest, WhatCannotBeResizedIsAnErrorThatNamesIt) {
   EXPECT_EQ(resize->Forward(&batch, nullptr).code(), kInvalidArgument);
 }
 
+// [16, 16, 1] has been read as 16 channels of 16 rows and one column.
+TEST(ResizeTest, ImagesOfChannelsLastAreRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto resize, Resize::Create({.w = 8}));
+  for (const int64_t channels : {1, 3, 4}) {
+    EXPECT_THAT(resize->ForwardSpec(PixelSpec(
+                    LeafSpec::Unbounded(DType::kUInt8, {16, 16, channels}))),
+                StatusIs(kInvalidArgument, HasSubstr("ToTensorImage")));
+    RILL_EXPECT_OK(resize->ForwardSpec(
+        PixelSpec(LeafSpec::Unbounded(DType::kUInt8, {channels, 16, 16}))));
+  }
+  TensorDict batch({1});
+  RILL_ASSERT_OK(
+      batch.Set("pixels", *Tensor::Zeros(DType::kUInt8, {1, 16, 16, 1})));
+  EXPECT_EQ(resize->Forward(&batch, nullptr).code(), kInvalidArgument);
+}
+
 TEST(ResizeTest, OptionsOutOfRangeAreNamed) {
   EXPECT_THAT(Resize::Create({}),
               StatusIs(kInvalidArgument, HasSubstr("w and h: got 0")));

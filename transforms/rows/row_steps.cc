@@ -446,6 +446,7 @@ class CropMap final : public StepMap {
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
     const int rank = leaf.shape.rank();
     if (rank < 2) return Misfit(leaf, "[..., height, width]");
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckChannelsFirst(leaf));
     const RowStep& crop = step();
     // Subtractions, since the sum of place and size may be large.
     if (crop.height > leaf.shape[rank - 2] - crop.top ||
@@ -571,6 +572,16 @@ namespace transforms_internal {
 
 absl::Status Misfit(const LeafSpec& got, absl::string_view want) {
   return InvalidArgument("got ", got.ToString(), ", want ", want);
+}
+
+absl::Status CheckChannelsFirst(const LeafSpec& leaf) {
+  const int rank = leaf.shape.rank();
+  if (rank < 3 || leaf.shape[rank - 3] <= 4) return absl::OkStatus();
+  const int64_t last = leaf.shape[rank - 1];
+  if (last != 1 && last != 3 && last != 4) return absl::OkStatus();
+  return Misfit(leaf,
+                "channels first, [..., C, height, width]; ToTensorImage before "
+                "this brings them there");
 }
 
 LeafSpec WithShape(const LeafSpec& leaf, const Shape& shape) {

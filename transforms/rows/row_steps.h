@@ -37,6 +37,11 @@ namespace transforms_internal {
 // Parts of RowMaps. INVALID_ARGUMENT of a MapSpec: got <got>, want <want>.
 absl::Status Misfit(const LeafSpec& got, absl::string_view want);
 
+// Misfit where `leaf` looks like images of channels last, [..., H, W, C]: it is
+// 1, 3 or 4 wide, and has more than four channels. For what works on the last
+// two dimensions as on rows and columns.
+absl::Status CheckChannelsFirst(const LeafSpec& leaf);
+
 // Elements of `leaf` in another order or number: they keep the bounds that all
 // of them have, and no others.
 LeafSpec WithShape(const LeafSpec& leaf, const Shape& shape);

@@ -15,6 +15,7 @@
 #include "rill/tensors/shape.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/structure/key_paths.h"
+#include "rill/transforms/timeline/timeline.h"
 
 namespace rill {
 namespace {
@@ -35,8 +36,7 @@ class NextStateValueTransform final : public BatchTransform {
         .Text("value_key", options_.value_key)
         .Text("next_value_key", options_.next_value_key)
         .Text("done_key", options_.done_key)
-        .Text("terminated_key", options_.terminated_key)
-        .Text("trajectory_key", options_.trajectory_key);
+        .Text("terminated_key", options_.terminated_key);
   }
 
   absl::StatusOr<TensorDictSpec> ForwardSpec(
@@ -45,10 +45,10 @@ class NextStateValueTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec value,
         transforms_internal::FindReward(caller, options_.value_key, spec));
-    for (const std::string& key :
-         {options_.done_key, options_.terminated_key}) {
-      RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(caller, key, spec));
-    }
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckHasEnds(caller, options_.done_key, spec));
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
+        caller, options_.terminated_key, spec));
     for (const std::string& key : options_.state_keys) {
       RILL_RETURN_IF_ERROR(
           transforms_internal::FindSpec(caller, Below(key), spec).status());
@@ -113,29 +113,12 @@ class NextStateValueTransform final : public BatchTransform {
   // Rows whose next state is not that of the row behind, terminated ones too.
   absl::Status FindEnds(int64_t time, const TensorDict& batch,
                         std::vector<int64_t>* ends) const {
-    const Shape one = batch.batch_shape().Concat({1});
-    RILL_ASSIGN_OR_RETURN(const Tensor done, transforms_internal::ReadLeaf(
-                                                 kName, options_.done_key,
-                                                 DType::kBool, one, batch));
-    Tensor ids;
-    const std::string& key = options_.trajectory_key;
-    if (!key.empty() && batch.Find(key) != nullptr) {
-      RILL_ASSIGN_OR_RETURN(ids,
-                            transforms_internal::ReadLeaf(kName, key, batch));
-      if (ids.dtype() != DType::kInt64 ||
-          ids.num_elements() != done.num_elements()) {
-        return InvalidArgument(kName, ": \"", key, "\": got ",
-                               DTypeName(ids.dtype()), ids.shape().ToString(),
-                               ", want one int64 a row");
-      }
-    }
-    const bool* const is_done = done.data<bool>();
-    const int64_t* const id = ids.is_valid() ? ids.data<int64_t>() : nullptr;
-    for (int64_t i = 0; i < done.num_elements(); ++i) {
-      if (is_done[i] || (i + 1) % time == 0 ||
-          (id != nullptr && id[i] != id[i + 1])) {
-        ends->push_back(i);
-      }
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor stops,
+        transforms_internal::ReadStops(kName, options_.done_key, batch));
+    const bool* const stop = stops.data<bool>();
+    for (int64_t i = 0; i < stops.num_elements(); ++i) {
+      if (stop[i] || (i + 1) % time == 0) ends->push_back(i);
     }
     return absl::OkStatus();
   }

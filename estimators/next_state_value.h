@@ -26,7 +26,8 @@ using Critic =
 //
 // The value of a next state is that of the row behind, where that is the same
 // trajectory's. Where it is not, the critic is asked, once for all such rows of
-// a batch: behind an end and behind the last row of a line. A terminated row
+// a batch: behind an end, the last row of a piece (transforms/timeline/timeline.h) and
+// that of a line. A terminated row
 // gets 0, which no estimator looks at. A recurrent critic reads the state that
 // lies below next ("next/hidden"), so list it in `state_keys`.
 //
@@ -34,7 +35,7 @@ using Critic =
 // in the critic, results are exact; with newer ones the ends are newer.
 //
 // Shapes: batches [*B, T], time last; values [*B, T, 1] of float32 or float64,
-//   flags bool [*B, T, 1], trajectories int64 of one number a row.
+//   flags bool [*B, T, 1].
 // Errors: NOT_FOUND or INVALID_ARGUMENT name the key; the critic's come back.
 // Thread-safety: that of the critic.
 // Cost: one copy of the values, and a call of the critic for about one row a
@@ -54,9 +55,6 @@ struct NextStateValue {
     std::string next_value_key = "next/state_value";  // Written.
     std::string done_key = "next/done";
     std::string terminated_key = "next/terminated";
-    // Neighbours of different numbers are of different trajectories, whatever
-    // the flags say. Looked at where the batch has it; empty: never.
-    std::string trajectory_key = "collector/traj_ids";
   };
 
   // INVALID_ARGUMENT names the option.

@@ -80,12 +80,11 @@ TEST(NextStateValueTest, NeighboursOfOtherTrajectoriesAreNotNextStates) {
   RILL_ASSERT_OK(fill->Forward(&batch, &state));
   EXPECT_THAT(batch.Flat<float>("next/state_value"),
               IsOkAndHolds(ElementsAre(10, 2.5f, 30)));
-  // Without a key flags alone count.
-  RILL_ASSERT_OK_AND_ASSIGN(
-      fill, NextStateValue::Create({.critic = TenTimes, .trajectory_key = ""}));
+  // So are rows that were drawn one by one.
+  RILL_ASSERT_OK(batch.SetDimNames({"", "rows"}));
   RILL_ASSERT_OK(fill->Forward(&batch, &state));
   EXPECT_THAT(batch.Flat<float>("next/state_value"),
-              IsOkAndHolds(ElementsAre(1.5f, 2.5f, 30)));
+              IsOkAndHolds(ElementsAre(10, 20, 30)));
 }
 
 // Lines in any number, ends anywhere, against the definition row by row.

@@ -19,6 +19,7 @@
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/structure/key_paths.h"
+#include "rill/transforms/timeline/timeline.h"
 
 namespace rill {
 namespace {
@@ -71,10 +72,12 @@ class RewardsToGo final : public BatchTransform {
             .status());
     // Lines along time: the last dimension of the batch, with one number a
     // step.
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckTimeIsLast(parts_.name, *batch));
     const Shape shape = batch->batch_shape().Concat({1});
-    RILL_ASSIGN_OR_RETURN(const Tensor done, transforms_internal::ReadLeaf(
-                                                 parts_.name, parts_.done_key,
-                                                 DType::kBool, shape, *batch));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor done,
+        transforms_internal::ReadStops(parts_.name, parts_.done_key, *batch));
     // All sums are made before one is set: an out key may be another in key.
     absl::InlinedVector<Tensor, 2> all;
     for (const std::string& key : parts_.in_keys) {
@@ -102,7 +105,7 @@ class RewardsToGo final : public BatchTransform {
                                          const TensorDictSpec& spec) const {
     const std::string caller = absl::StrCat(parts_.name, call);
     RILL_RETURN_IF_ERROR(
-        transforms_internal::CheckIsFlag(caller, parts_.done_key, spec));
+        transforms_internal::CheckHasEnds(caller, parts_.done_key, spec));
     TensorDictSpec after = spec;
     for (size_t i = 0; i < parts_.in_keys.size(); ++i) {
       const std::string& key = parts_.in_keys[i];

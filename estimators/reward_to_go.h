@@ -18,6 +18,8 @@ namespace rill {
 //
 // Shapes: batches [*B, T], time in the last dimension; rewards [*B, T, 1]
 //   float32 or float64, flags bool [*B, T, 1].
+// Pieces: as those of value_estimators.h. Where slices or sequences are cut the
+//   sum is that up to the cut.
 // Thread-safety: immutable, without a state.
 // Cost: O(steps); results are new tensors.
 //

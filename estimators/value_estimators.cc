@@ -23,6 +23,7 @@
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/structure/key_paths.h"
+#include "rill/transforms/timeline/timeline.h"
 
 namespace rill {
 namespace {
@@ -78,6 +79,7 @@ class ValueEstimator final : public BatchTransform {
     ValueKeys keys;
     std::vector<std::string> more_keys = {};
     bool standardizes = false;
+    bool recurs = true;  // A step's numbers are made of those behind it.
     Estimate estimate;
   };
 
@@ -143,7 +145,7 @@ class ValueEstimator final : public BatchTransform {
                        "\" is"));
     }
     RILL_RETURN_IF_ERROR(
-        transforms_internal::CheckIsFlag(caller, keys.done, spec));
+        transforms_internal::CheckHasEnds(caller, keys.done, spec));
     RILL_RETURN_IF_ERROR(
         transforms_internal::CheckIsFlag(caller, keys.terminated, spec));
     TensorDictSpec after = spec;
@@ -159,6 +161,10 @@ class ValueEstimator final : public BatchTransform {
     const std::string& caller = parts_.name;
     RILL_RETURN_IF_ERROR(
         transforms_internal::NumSteps(caller, batch->batch_shape()).status());
+    if (parts_.recurs) {
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::CheckTimeIsLast(caller, *batch));
+    }
     const ValueKeys& keys = parts_.keys;
     const Shape shape = batch->batch_shape().Concat({1});
     EstimatorSteps steps;
@@ -173,7 +179,11 @@ class ValueEstimator final : public BatchTransform {
     };
     RILL_ASSIGN_OR_RETURN(steps.value, read(keys.value, dtype));
     RILL_ASSIGN_OR_RETURN(steps.next_value, read(keys.next_value, dtype));
-    RILL_ASSIGN_OR_RETURN(steps.done, read(keys.done, DType::kBool));
+    RILL_ASSIGN_OR_RETURN(
+        steps.done,
+        parts_.recurs
+            ? transforms_internal::ReadStops(caller, keys.done, *batch)
+            : transforms_internal::ReadEnds(caller, keys.done, *batch));
     RILL_ASSIGN_OR_RETURN(steps.terminated,
                           read(keys.terminated, DType::kBool));
     std::vector<Tensor> more;
@@ -238,11 +248,12 @@ Estimate OfReturns(
 // An estimator whose only number is gamma.
 template <typename Options, typename Return>
 absl::StatusOr<std::unique_ptr<BatchTransform>> MakeDiscounted(
-    absl::string_view name, const Options& options, Return make) {
+    absl::string_view name, const Options& options, bool recurs, Return make) {
   return ValueEstimator::Create(
       {.name = std::string(name),
        .values = OptionValues().Double("gamma", options.gamma),
        .keys = options.keys,
+       .recurs = recurs,
        .estimate = OfReturns([gamma = options.gamma, make](
                                  const EstimatorSteps& steps, Tensor* returns) {
          return make(steps, gamma, returns);
@@ -261,6 +272,7 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> GAE::Create(
                      .Bool("average_gae", options.average_gae),
        .keys = options.keys,
        .standardizes = options.average_gae,
+       .recurs = options.lmbda > 0,
        .estimate = [gamma = options.gamma, lmbda = options.lmbda](
                        const EstimatorSteps& steps, More /*more*/,
                        Advantages* out) {
@@ -270,12 +282,12 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> GAE::Create(
 
 absl::StatusOr<std::unique_ptr<BatchTransform>> TD0Estimator::Create(
     const Options& options) {
-  return MakeDiscounted("TD0Estimator", options, Td0Return);
+  return MakeDiscounted("TD0Estimator", options, /*recurs=*/false, Td0Return);
 }
 
 absl::StatusOr<std::unique_ptr<BatchTransform>> TD1Estimator::Create(
     const Options& options) {
-  return MakeDiscounted("TD1Estimator", options, Td1Return);
+  return MakeDiscounted("TD1Estimator", options, /*recurs=*/true, Td1Return);
 }
 
 absl::StatusOr<std::unique_ptr<BatchTransform>> TDLambdaEstimator::Create(
@@ -286,6 +298,7 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> TDLambdaEstimator::Create(
                      .Double("gamma", options.gamma)
                      .Double("lmbda", options.lmbda),
        .keys = options.keys,
+       .recurs = options.lmbda > 0,
        .estimate = OfReturns([gamma = options.gamma, lmbda = options.lmbda](
                                  const EstimatorSteps& steps, Tensor* returns) {
          return TdLambdaReturn(steps, gamma, lmbda, returns);

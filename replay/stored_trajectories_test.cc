@@ -28,6 +28,7 @@
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
+#include "rill/tensordict/ops/shape_ops.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -745,6 +746,22 @@ TEST(StoredTrajectoriesTest, S14_MaskOfTheBatchIsBoolARow) {
     const bool is_padding = index[i - i % 4] == 0 && i % 4 >= 2;
     EXPECT_EQ(mask->data<bool>()[i], !is_padding) << i;
   }
+}
+
+TEST(StoredTrajectoriesTest, ATransposedBatchIsNotWritten) {
+  const auto buffer = Make({.batch_size = 4}, {.capacity = 8, .lanes = 2});
+  TensorDict steps({2, 3});
+  RILL_ASSERT_OK(
+      steps.Set("next/done", *Tensor::Zeros(DType::kBool, {2, 3, 1})));
+  RILL_ASSERT_OK(steps.SetDimNames({"lanes", "time"}));
+  RILL_EXPECT_OK(buffer->Extend(steps));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict two, steps.Slice(1, 0, 2));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict transposed,
+                            ops::Transpose(two, 0, 1));
+  EXPECT_THAT(buffer->Extend(transposed),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("(time, lanes): want [lanes, time]")));
+  EXPECT_EQ(buffer->size(), 6);
 }
 
 // Three environments with episodes of 31, 32 and 33 steps.

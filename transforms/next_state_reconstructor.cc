@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
@@ -24,6 +25,7 @@
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/structure/key_paths.h"
+#include "rill/transforms/timeline/timeline.h"
 
 namespace rill {
 namespace {
@@ -80,6 +82,11 @@ class NextStateReconstructorTransform final : public BatchTransform {
     const Shape& shape = batch->batch_shape();
     RILL_RETURN_IF_ERROR(
         transforms_internal::NumSteps(kForward, shape).status());
+    // Counts tell a next step among rows of any order.
+    if (!IsLookedAt(options_.step_count_key, *batch)) {
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::CheckTimeIsLast(kForward, *batch));
+    }
     Lines lines;
     lines.length = shape[shape.rank() - 1];
     lines.count = shape.Prefix(shape.rank() - 1).num_elements();
@@ -154,21 +161,35 @@ class NextStateReconstructorTransform final : public BatchTransform {
       has_next[static_cast<size_t>((line + 1) * lines.length - 1)] = 0;
     }
     if (IsLookedAt(options_.traj_key, batch)) {
-      RILL_ASSIGN_OR_RETURN(
-          const Tensor ids,
-          transforms_internal::ReadLeaf(kForward, options_.traj_key, batch));
-      const int64_t width = WidthOf(ids, lines);
-      // Ids are compared as bytes, so they may have any dtype. Pairs across two
-      // lines are compared too: their flag is 0 already.
-      for (int64_t i = 0; width > 0 && i + 1 < lines.rows(); ++i) {
-        const std::byte* id = ids.raw_data() + i * width;
-        has_next[static_cast<size_t>(i)] &=
-            std::memcmp(id, id + width, static_cast<size_t>(width)) == 0;
+      RILL_RETURN_IF_ERROR(
+          LookAtChanges(options_.traj_key, lines, batch, has_next));
+    }
+    for (const absl::string_view key : transforms_internal::PieceKeys()) {
+      // Those of collectors are options here.
+      if (absl::StartsWith(key, "collector/") || batch.Find(key) == nullptr) {
+        continue;
       }
+      RILL_RETURN_IF_ERROR(LookAtChanges(key, lines, batch, has_next));
     }
     RILL_RETURN_IF_ERROR(LookAtFlags(lines, batch, has_next));
     RILL_RETURN_IF_ERROR(LookAtMask(lines, batch, has_next));
     return LookAtCounts(lines, batch, has_next);
+  }
+
+  // Clears the flags of rows that differ in `key` from those behind them. Rows
+  // are compared as bytes, so they may have any dtype. Pairs across two lines
+  // are compared too: their flag is 0 already.
+  static absl::Status LookAtChanges(absl::string_view key, const Lines& lines,
+                                    const TensorDict& batch, Flags has_next) {
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf,
+                          transforms_internal::ReadLeaf(kForward, key, batch));
+    const int64_t width = WidthOf(leaf, lines);
+    for (int64_t i = 0; width > 0 && i + 1 < lines.rows(); ++i) {
+      const std::byte* row = leaf.raw_data() + i * width;
+      has_next[static_cast<size_t>(i)] &=
+          std::memcmp(row, row + width, static_cast<size_t>(width)) == 0;
+    }
+    return absl::OkStatus();
   }
 
   // The leaf, contiguous; INVALID_ARGUMENT unless it is bool.

@@ -16,6 +16,7 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/timeline/timeline.h"
 
 namespace rill {
 namespace {
@@ -66,19 +67,16 @@ absl::StatusOr<std::vector<Run>> FindRuns(
                   [id](const Run& run) { return id[run.begin] == kMissing; });
     return runs;
   }
-  if (flat.Find(options.done_key) == nullptr) {
+  const absl::StatusOr<Tensor> ends =
+      transforms_internal::ReadEnds(kCaller, options.done_key, flat);
+  if (absl::IsNotFound(ends.status())) {
     return NotFound(kCaller, ": got neither \"", options.trajectory_key,
-                    "\" nor \"", options.done_key, "\" in ", flat.DebugString(),
-                    ", want one of them");
+                    "\" nor \"", options.done_key, "\" nor its parts in ",
+                    flat.DebugString(), ", want one of them");
   }
-  RILL_ASSIGN_OR_RETURN(
-      const Tensor done,
-      transforms_internal::ReadLeaf(kCaller, options.done_key, flat));
-  RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
-      kCaller, options.done_key, done, DType::kBool,
-      flat.batch_shape().Concat({1})));
-  const uint8_t* flag = done.data<uint8_t>();
-  return RunsOf(rows, time, [flag](int64_t row) { return flag[row] != 0; });
+  RILL_RETURN_IF_ERROR(ends.status());
+  const bool* const flag = ends->data<bool>();
+  return RunsOf(rows, time, [flag](int64_t row) { return flag[row]; });
 }
 
 // Adds the leaves that tell the trajectories and their steps, where there are
@@ -120,6 +118,7 @@ absl::StatusOr<TensorDict> SplitTrajectories(
     return InvalidArgument(kCaller, ": batch shape: got ", shape.ToString(),
                            ", want [*B, time] of at least one step");
   }
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckTimeIsLast(kCaller, batch));
   // A view where the layout allows it.
   RILL_ASSIGN_OR_RETURN(TensorDict flat, batch.Reshape({shape.num_elements()}));
   RILL_ASSIGN_OR_RETURN(const std::vector<Run> runs,

@@ -15,7 +15,8 @@ struct SplitTrajectoriesOptions {
   // the batch has no such leaf the ends are those of done_key, and the result
   // has it, numbered from 0.
   std::string trajectory_key = "collector/traj_ids";
-  // bool [*B, 1]: the trajectory ends with this step.
+  // bool [*B, 1]: the trajectory ends with this step. Where it is missing
+  // `terminated` and `truncated` beside it count.
   std::string done_key = "next/done";
   std::string mask_key = "collector/mask";
   // False: the result is [steps], one trajectory behind the other, without
@@ -34,7 +35,8 @@ struct SplitTrajectoriesOptions {
 // there, so that what only padded a slice stays masked.
 //
 // NOT_FOUND where the batch has neither leaf. INVALID_ARGUMENT where it has no
-// step, also for missing ones, or a leaf of another dtype or shape.
+// step, also for missing ones, or a leaf of another dtype or shape, or where the
+// dimensions' names say that the last one is not time.
 // FAILED_PRECONDITION where one lies on a device.
 //
 // Differs from TorchRL: a batch of one trajectory a lane becomes [lanes, T] as

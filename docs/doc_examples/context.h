@@ -71,6 +71,7 @@
 #include "rill/transforms/structure/rename.h"
 #include "rill/transforms/structure/row_shapes.h"
 #include "rill/transforms/structure/select.h"
+#include "rill/transforms/structure/sequence_lines.h"
 #include "rill/transforms/to_device.h"
 #include "rill/transforms/values/finite_tensor_dict_check.h"
 #include "rill/transforms/values/hash.h"

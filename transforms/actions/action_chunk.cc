@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"
@@ -22,6 +23,7 @@
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/structure/key_paths.h"
+#include "rill/transforms/timeline/timeline.h"
 
 namespace rill {
 namespace {
@@ -67,6 +69,8 @@ class ActionChunkTransform final : public BatchTransform {
     const Shape& shape = batch->batch_shape();
     RILL_RETURN_IF_ERROR(
         transforms_internal::NumSteps(kForward, shape).status());
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckTimeIsLast(kForward, *batch));
     RILL_ASSIGN_OR_RETURN(
         const Tensor action,
         transforms_internal::ReadLeaf(kForward, options_.action_key, *batch));
@@ -93,8 +97,9 @@ class ActionChunkTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec action,
         transforms_internal::FindSpec(kForwardSpec, options_.action_key, spec));
-    RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlagIfAny(
-        kForwardSpec, options_.done_key, spec));
+    const absl::Status ends = transforms_internal::CheckHasEnds(
+        kForwardSpec, options_.done_key, spec);
+    if (!ends.ok() && !absl::IsNotFound(ends)) return ends;
     // The domain of a chunk is that of the action, repeated along the new first
     // dimension of a row.
     RILL_ASSIGN_OR_RETURN(const Shape shape,
@@ -120,17 +125,16 @@ class ActionChunkTransform final : public BatchTransform {
     // Without done flags only the batch's last dimension ends trajectories.
     const bool* done = nullptr;
     Tensor flags;
-    if (!options_.done_key.empty() &&
-        batch.Find(options_.done_key) != nullptr) {
-      RILL_ASSIGN_OR_RETURN(flags, transforms_internal::ReadLeaf(
-                                       kForward, options_.done_key, batch));
-      if (flags.dtype() != DType::kBool || flags.num_elements() != rows) {
-        return InvalidArgument(
-            kForward, ": \"", options_.done_key, "\": got ",
-            DTypeName(flags.dtype()), flags.shape().ToString(),
-            ", want one bool for each row of ", shape.ToString());
+    if (!options_.done_key.empty()) {
+      absl::StatusOr<Tensor> stops =
+          transforms_internal::ReadStops(kForward, options_.done_key, batch);
+      if (!stops.ok() && !absl::IsNotFound(stops.status())) {
+        return stops.status();
       }
-      done = flags.data<bool>();
+      if (stops.ok()) {
+        flags = *std::move(stops);
+        done = flags.data<bool>();
+      }
     }
     RILL_ASSIGN_OR_RETURN(const Tensor ends, spare_.Take(DType::kInt64, shape));
     int64_t* const end = ends.data<int64_t>();

@@ -17,13 +17,13 @@ namespace rill {
 // TorchRL's ActionChunkTransform; done_key is the whole key, and actions may
 // have any shape.
 //
-// A trajectory ends with the batch's last dimension and behind each row that is
-// done, where the batch has done_key. Slices that lie one behind the other in
-// one dimension want ends too: a sampler's, with truncated ends, has them.
+// A trajectory ends with the batch's last dimension, behind each row that is
+// done, where the batch has done_key or its parts, and with each piece
+// (transforms/timeline/timeline.h). Rows that do not follow one another are refused.
 //
 // Shapes: a batch [..., T], the last dimension is time; chunk_key of the
 //   action's dtype, [..., T, chunk_size] + the action's; pad_key bool [..., T,
-//   chunk_size]; done_key bool, one a row.
+//   chunk_size]; done_key bool [.., T, 1].
 // Thread-safety: immutable.
 // Cost: chunk_size copies of the actions, into one of two tensors that are used
 //   again once nobody else holds them.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/structure/flatten_tensor_dict.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/dim_names.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
@@ -17,6 +19,10 @@ absl::Status Flatten(TensorDict* batch) {
   absl::StatusOr<TensorDict> flat =
       batch->Reshape({batch->batch_shape().num_elements()});
   RILL_RETURN_IF_ERROR(flat.status()) << "in FlattenTensorDict";
+  if (!batch->dim_names().empty()) {
+    // The last row of a line and the first of the next are neighbours now.
+    RILL_RETURN_IF_ERROR(flat->SetDimNames({std::string(kRowsName)}));
+  }
   *batch = *std::move(flat);
   return absl::OkStatus();
 }

@@ -13,7 +13,8 @@ namespace rill {
 // lanes * time rows. TorchRL's FlattenTensorDict.
 //
 // Shapes: any batch shape; [] becomes [1]. Rows keep their order and shapes.
-//   Names of dimensions are dropped.
+//   Where dimensions have names the one is named "rows": lines lie side by
+//   side, so nothing that works along time takes it.
 // Errors: INVALID_ARGUMENT where an entry cannot follow (a ragged tensor).
 // Thread-safety: immutable.
 // Cost: views; a copy of leaves whose layout allows none.

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/timeline/timeline.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dim_names.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill::transforms_internal {
+namespace {
+
+constexpr absl::string_view kDone = "done";
+
+// The flags that say what `done_key` would: itself, or its parts. `has` tells
+// whether there is a leaf of a key.
+template <typename Has>
+absl::InlinedVector<std::string, 2> EndKeys(absl::string_view done_key,
+                                            Has has) {
+  absl::InlinedVector<std::string, 2> keys;
+  if (has(done_key)) {
+    keys.emplace_back(done_key);
+    return keys;
+  }
+  const absl::string_view group =
+      done_key.substr(0, done_key.size() - kDone.size());
+  if (!absl::EndsWith(done_key, kDone) ||
+      (!group.empty() && !absl::EndsWith(group, "/"))) {
+    return keys;
+  }
+  for (const absl::string_view part : {"terminated", "truncated"}) {
+    std::string key = absl::StrCat(group, part);
+    if (has(key)) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+std::string ShapeText(const TensorDict& batch) {
+  return absl::StrCat(batch.batch_shape().ToString(), " (",
+                      absl::StrJoin(batch.dim_names(), ", "), ")");
+}
+
+bool AreStrangers(const TensorDict& batch) {
+  const std::vector<std::string>& names = batch.dim_names();
+  return !names.empty() && names.back() == kRowsName;
+}
+
+absl::Status CheckTimeIsNotBefore(absl::string_view caller,
+                                  const TensorDict& batch) {
+  const std::vector<std::string>& names = batch.dim_names();
+  for (size_t i = 0; i + 1 < names.size(); ++i) {
+    if (names[i] != kTimeName) continue;
+    return InvalidArgument(caller, ": batch ", ShapeText(batch),
+                           ": got time in dimension ", i,
+                           ", want it last; ops::Transpose moves it");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NoEnds(absl::string_view caller, absl::string_view done_key) {
+  return NotFound(caller, ": \"", done_key,
+                  "\": got neither that nor its parts \"terminated\" and "
+                  "\"truncated\" beside it, want the ends of trajectories");
+}
+
+// Sets `stops` where a row of a line differs in `leaf` from the one behind it.
+// Where `stops` is not the caller's own, true says that something is to be set.
+bool MarkChanges(const Tensor& leaf, int64_t time, bool is_own, bool* stops,
+                 int64_t rows) {
+  const int64_t width = leaf.size_bytes() / rows;
+  for (int64_t row = 0; row + 1 < rows; ++row) {
+    if (stops[row] || (row + 1) % time == 0) continue;
+    const std::byte* const at = leaf.raw_data() + row * width;
+    if (std::memcmp(at, at + width, static_cast<size_t>(width)) == 0) continue;
+    if (!is_own) return true;
+    stops[row] = true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::Status CheckTimeIsLast(absl::string_view caller,
+                             const TensorDict& batch) {
+  if (!AreStrangers(batch)) return CheckTimeIsNotBefore(caller, batch);
+  return InvalidArgument(
+      caller, ": batch ", ShapeText(batch),
+      ": got rows that do not follow one another, want steps in order of time; "
+      "take a unit of marked slices or sequences of single steps (MakeSlices, "
+      "MakeSequences)");
+}
+
+absl::StatusOr<Tensor> ReadEnds(absl::string_view caller,
+                                absl::string_view done_key,
+                                const TensorDict& batch) {
+  const auto keys = EndKeys(done_key, [&](absl::string_view key) {
+    // An entry of another kind is named by ReadLeaf, but for a dictionary.
+    return batch.Contains(key) && batch.FindDict(key) == nullptr;
+  });
+  if (keys.empty()) return NoEnds(caller, done_key);
+  const Shape shape = batch.batch_shape().Concat({1});
+  RILL_ASSIGN_OR_RETURN(Tensor ends,
+                        ReadLeaf(caller, keys[0], DType::kBool, shape, batch));
+  if (keys.size() == 1) return ends;
+  RILL_ASSIGN_OR_RETURN(const Tensor more,
+                        ReadLeaf(caller, keys[1], DType::kBool, shape, batch));
+  RILL_ASSIGN_OR_RETURN(Tensor both, ends.Clone());
+  for (int64_t i = 0; i < both.num_elements(); ++i) {
+    both.data<bool>()[i] |= more.data<bool>()[i];
+  }
+  return both;
+}
+
+absl::Status CheckHasEnds(absl::string_view caller, absl::string_view done_key,
+                          const TensorDictSpec& spec) {
+  const auto keys = EndKeys(done_key, [&](absl::string_view key) {
+    return spec.Find(key) != nullptr;
+  });
+  if (keys.empty()) return NoEnds(caller, done_key);
+  for (const std::string& key : keys) {
+    RILL_RETURN_IF_ERROR(CheckIsFlag(caller, key, spec));
+  }
+  return absl::OkStatus();
+}
+
+absl::Span<const absl::string_view> PieceKeys() {
+  static constexpr absl::string_view kKeys[] = {
+      "sequence_id", "collector/traj_ids", "validity_mask", "collector/mask",
+      "buffer_ids"};
+  return kKeys;
+}
+
+absl::StatusOr<Tensor> ReadStops(absl::string_view caller,
+                                 absl::string_view done_key,
+                                 const TensorDict& batch) {
+  RILL_RETURN_IF_ERROR(CheckTimeIsNotBefore(caller, batch));
+  RILL_ASSIGN_OR_RETURN(Tensor stops, ReadEnds(caller, done_key, batch));
+  const Shape& shape = batch.batch_shape();
+  const int64_t rows = shape.num_elements();
+  if (rows == 0) return stops;
+  if (AreStrangers(batch)) {
+    RILL_ASSIGN_OR_RETURN(stops, Tensor::Empty(DType::kBool, stops.shape()));
+    std::fill_n(stops.data<bool>(), rows, true);
+    return stops;
+  }
+  bool is_own = false;
+  for (const absl::string_view key : PieceKeys()) {
+    if (batch.Find(key) == nullptr) continue;
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf, ReadLeaf(caller, key, batch));
+    const int64_t time = shape[shape.rank() - 1];
+    if (MarkChanges(leaf, time, is_own, stops.data<bool>(), rows)) {
+      // The flags are the batch's: they stay as they are.
+      RILL_ASSIGN_OR_RETURN(stops, stops.Clone());
+      is_own = true;
+      MarkChanges(leaf, time, is_own, stops.data<bool>(), rows);
+    }
+  }
+  return stops;
+}
+
+}  // namespace rill::transforms_internal

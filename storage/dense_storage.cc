@@ -12,6 +12,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
 #include "rill/storage/dense_storage_impl.h"
@@ -47,12 +50,14 @@ StorageTraits TraitsOf(const DenseStorage::Options& options, bool in_files) {
 }  // namespace
 
 DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options,
-                                   std::unique_ptr<RowsOnDisk> directory)
+                                   std::unique_ptr<RowsOnDisk> directory,
+                                   absl::Duration hold_timeout)
     : RingStorage(
           TraitsOf(options, /*in_files=*/directory != nullptr),
           WritesAlone(options) ? WriteOrder::kInTurn : WriteOrder::kSideBySide),
       options_(options),
-      directory_(std::move(directory)) {
+      directory_(std::move(directory)),
+      hold_timeout_(hold_timeout) {
   if (directory_ == nullptr) return;
   absl::MutexLock state(&state_mutex_);
   if (auto found = directory_->FoundRings(lanes())) rings_ = *std::move(found);
@@ -83,6 +88,22 @@ bool DenseStorageImpl::MayBegin(bool is_append) const {
   return is_append
              ? writes_.appends().size() < directory_->max_appends_in_flight()
              : directory_->MayBeginInPlace();
+}
+
+absl::StatusOr<ExtendResult> DenseStorageImpl::Extend(const TensorDict& batch,
+                                                      const WriteInfo& info) {
+  absl::StatusOr<ExtendResult> result = RingStorage::Extend(batch, info);
+  if (!absl::IsDeadlineExceeded(result.status())) return result;
+  // Another process holds rows, and cannot wake this one. No lock is held.
+  const absl::Time deadline = Clock::Steady().Now() + hold_timeout_;
+  for (absl::Duration pause = absl::Microseconds(100);
+       absl::IsDeadlineExceeded(result.status()) &&
+       Clock::Steady().Now() < deadline;
+       pause = std::min(2 * pause, absl::Milliseconds(10))) {
+    absl::SleepFor(pause);
+    result = RingStorage::Extend(batch, info);
+  }
+  return result;
 }
 
 absl::StatusOr<std::shared_ptr<RingRows>> DenseStorageImpl::MakeRows(

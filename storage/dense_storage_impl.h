@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rill/device/stream.h"
 #include "rill/storage/dense/dense_rows.h"
@@ -33,12 +34,16 @@ namespace rill::storage_internal {
 class DenseStorageImpl final : public RingStorage {
  public:
   // `options` were checked. With a directory rows and cursors live there: those
-  // that it was opened with, if any.
+  // that it was opened with, if any. Extend waits so long for readers that
+  // hold rows (RowCommits::Announce).
   explicit DenseStorageImpl(const DenseStorage::Options& options,
-                            std::unique_ptr<RowsOnDisk> directory = nullptr);
+                            std::unique_ptr<RowsOnDisk> directory = nullptr,
+                            absl::Duration hold_timeout = absl::ZeroDuration());
 
   using RingStorage::Init;
 
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info) override;
   StorageUsage MemoryUsage() const override;
   absl::StatusOr<bool> ShowRows(absl::Span<const Slot> slots, size_t leaf,
                                 ShowRowFn fn) const override;
@@ -89,6 +94,7 @@ class DenseStorageImpl final : public RingStorage {
 
   const DenseStorage::Options options_;
   const std::unique_ptr<RowsOnDisk> directory_;  // Null: in memory.
+  const absl::Duration hold_timeout_;
 
   // rows_ as readers see it, inside an epoch.
   std::atomic<const DenseRows*> shown_rows_{nullptr};

@@ -28,15 +28,24 @@ absl::Status CheckPlace(absl::string_view caller,
         "DenseStorage there, for batches on a device a ToDevice transform "
         "behind this storage, for both TieredStorage");
   }
+  if (options.hold_timeout.has_value() &&
+      *options.hold_timeout < absl::ZeroDuration()) {
+    return InvalidArgument(caller, ": Options::hold_timeout: got ",
+                           absl::FormatDuration(*options.hold_timeout),
+                           ", want >= 0, or none");
+  }
   if (!options.directory.empty()) return absl::OkStatus();
   return InvalidArgument(caller, ": Options::directory: got \"\", want a path");
 }
 
 absl::StatusOr<std::unique_ptr<Storage>> Make(
     const DenseStorage::Options& options,
-    std::unique_ptr<StorageDirectory> directory) {
-  auto storage =
-      std::make_unique<DenseStorageImpl>(options, std::move(directory));
+    std::unique_ptr<StorageDirectory> directory,
+    std::optional<absl::Duration> hold_timeout) {
+  if (hold_timeout.has_value()) directory->GoByHolds();
+  auto storage = std::make_unique<DenseStorageImpl>(
+      options, std::move(directory),
+      hold_timeout.value_or(absl::ZeroDuration()));
   RILL_RETURN_IF_ERROR(storage->Init(options.spec));
   return storage;
 }
@@ -83,7 +92,7 @@ absl::StatusOr<std::unique_ptr<Storage>> MemmapStorage::Create(
   RILL_RETURN_IF_ERROR(storage_internal::CheckOptions(kCaller, rows));
   RILL_ASSIGN_OR_RETURN(auto directory,
                         StorageDirectory::Create(kCaller, options.directory));
-  return Make(rows, std::move(directory));
+  return Make(rows, std::move(directory), options.hold_timeout);
 }
 
 absl::StatusOr<std::unique_ptr<Storage>> MemmapStorage::Open(
@@ -100,7 +109,7 @@ absl::StatusOr<std::unique_ptr<Storage>> MemmapStorage::Open(
                                       .order = found.order,
                                       .spec = found.spec,
                                       .event_keys = options.event_keys};
-  return Make(rows, std::move(directory));
+  return Make(rows, std::move(directory), options.hold_timeout);
 }
 
 }  // namespace rill

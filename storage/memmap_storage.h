@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "rill/device/device.h"
 #include "rill/specs/spec.h"
 #include "rill/storage/row_reader.h"
@@ -69,6 +71,14 @@ class MemmapStorage {
     Device device = Device::Cpu();  // Files are mapped for the CPU only.
     TensorDictSpec spec = {};       // Empty: taken from the first write.
     EventKeys event_keys = {};
+    // With it appends overwrite no steps that readers of other processes hold
+    // (`hold` of python/rill_reader.py, 16 at a time). Extend waits for them at
+    // most so long, then it is DEADLINE_EXCEEDED and nothing has changed. So
+    // long Save and Clear of a buffer may wait too. A reader that dies holds
+    // nothing. Clear, Load and LoadPosition go by no hold, nor do writes in
+    // place.
+    // None: readers hold nothing.
+    std::optional<absl::Duration> hold_timeout = std::nullopt;
   };
 
   // A new storage in a directory that is empty or not there yet; then it is
@@ -81,10 +91,10 @@ class MemmapStorage {
       const Options& options);
 
   // Opens a storage that was created before, as it was left. It takes the
-  // options `directory` and `event_keys`. Where `capacity` is not 0, or the
-  // spec not empty, these and `lanes` must be those of the directory:
-  // FAILED_PRECONDITION names both sides. NOT_FOUND where no storage is;
-  // DATA_LOSS where files are missing, of other sizes, or changed.
+  // options `directory`, `event_keys` and `hold_timeout`. Where `capacity` is
+  // not 0, or the spec not empty, these and `lanes` must be those of the
+  // directory: FAILED_PRECONDITION names both sides. NOT_FOUND where no storage
+  // is; DATA_LOSS where files are missing, of other sizes, or changed.
   static absl::StatusOr<std::unique_ptr<Storage>> Open(const Options& options);
 
   // The rows of a directory, for reading, while its owner goes on writing.

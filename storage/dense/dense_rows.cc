@@ -172,7 +172,7 @@ absl::Status DenseRows::StageAppend(const LaneSteps& append,
   }
   if (shared_.directory != nullptr) {
     RILL_RETURN_IF_ERROR(shared_.directory->Reserve(scratch->plan.written));
-    shared_.directory->Announce(append);
+    return shared_.directory->Announce(append);
   }
   return absl::OkStatus();
 }

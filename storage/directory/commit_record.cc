@@ -311,6 +311,11 @@ void CommitRecord::CatchUp() {
   behind_count_ = 0;
 }
 
+int64_t CommitRecord::FirstKept(const LaneSteps& append, int64_t lane) const {
+  return Marks(current_)[lane].written + StepsInFlight(in_flight_, lane) +
+         append.steps - lanes_.capacity;
+}
+
 void CommitRecord::Announce(const LaneSteps& append) {
   CatchUp();
   in_flight_.push_back(append);

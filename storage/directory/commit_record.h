@@ -94,6 +94,8 @@ class CommitRecord {
   CommitRecord(absl::Span<std::byte> bytes, const Lanes& lanes,
                absl::Span<const LaneMark> marks);
 
+  // Steps of a lane below it go once `append` is announced too.
+  int64_t FirstKept(const LaneSteps& append, int64_t lane) const;
   // `append` lies within the lanes and steps > 0; kMaxAppendsInFlight at a
   // time, whose rows are apart.
   void Announce(const LaneSteps& append);

@@ -72,6 +72,10 @@ absl::StatusOr<std::shared_ptr<Buffer>> StorageDirectory::MapRows(
   if (!description_) {
     RILL_RETURN_IF_ERROR(MakeFiles(layout, lanes));
   }
+  if (goes_by_holds_ && holds_ == nullptr) {
+    RILL_ASSIGN_OR_RETURN(holds_, ReaderHolds::Open(path_, lanes));
+    BeginHolds();
+  }
   return rows_->buffer();
 }
 
@@ -171,6 +175,22 @@ void StorageDirectory::EndDiscard(const LaneRings& live) {
   rows_->ZeroAllBut(live);
   record_->Set(MarksOf(live));
   record_->EndInPlace();
+  // Steps may be counted from 0 again.
+  if (holds_ != nullptr) BeginHolds();
+}
+
+void StorageDirectory::BeginHolds() {
+  holds_->Begin([&](int64_t lane) { return record_->FirstKept({}, lane); });
+}
+
+absl::Status StorageDirectory::Announce(const LaneSteps& append) {
+  if (holds_ != nullptr) {
+    RILL_RETURN_IF_ERROR(holds_->Overwrite(append, [&](int64_t lane) {
+      return record_->FirstKept(append, lane);
+    }));
+  }
+  record_->Announce(append);
+  return absl::OkStatus();
 }
 
 std::optional<LaneRings> StorageDirectory::FoundRings(

@@ -19,6 +19,7 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/directory/commit_record.h"
 #include "rill/storage/directory/directory_lock.h"
+#include "rill/storage/directory/reader_holds.h"
 #include "rill/storage/directory/row_files.h"
 #include "rill/storage/directory/row_history.h"  // IWYU pragma: export
 #include "rill/storage/directory/storage_description.h"
@@ -46,6 +47,9 @@ class StorageDirectory final : public RowsOnDisk {
   // After Open.
   const StorageDescription& description() const { return *description_; }
 
+  // Before MapRows: appends go by what readers hold.
+  void GoByHolds() { goes_by_holds_ = true; }
+
   std::optional<LaneRings> FoundRings(const Lanes& lanes) const override;
   absl::StatusOr<std::shared_ptr<Buffer>> MapRows(const RowLayout& layout,
                                                   const Lanes& lanes) override;
@@ -58,7 +62,7 @@ class StorageDirectory final : public RowsOnDisk {
   int64_t DiskBytes() const override { return rows_->DiskBytes(); }
   std::optional<int64_t> FreeDiskBytes() const override;
   size_t max_appends_in_flight() const override { return kMaxAppendsInFlight; }
-  void Announce(const LaneSteps& append) override { record_->Announce(append); }
+  absl::Status Announce(const LaneSteps& append) override;
   void Commit(const LaneSteps& append) override { record_->Commit(append); }
   absl::Status BeginDiscard(const LaneRings& now,
                             const LaneRings& kept) override;
@@ -80,6 +84,7 @@ class StorageDirectory final : public RowsOnDisk {
   absl::Status OpenFiles(const RowLayout& layout, const Lanes& lanes);
   absl::Status MapRecord(const Lanes& lanes, bool is_new);
   absl::Span<std::byte> RecordBytes() const;
+  void BeginHolds();
   // Empty where nobody has asked for a position yet.
   absl::StatusOr<std::vector<RowLine>> ReadHistory(absl::string_view caller,
                                                    const Lanes& lanes) const;
@@ -94,6 +99,8 @@ class StorageDirectory final : public RowsOnDisk {
   std::shared_ptr<AddressRange> record_range_;
   std::unique_ptr<SparseFile> record_file_;
   std::optional<CommitRecord> record_;
+  bool goes_by_holds_ = false;
+  std::unique_ptr<ReaderHolds> holds_;
 };
 
 }  // namespace rill::storage_internal

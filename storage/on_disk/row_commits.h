@@ -18,7 +18,9 @@ class RowCommits {
 
   // How many appends may be announced and not committed.
   virtual size_t max_appends_in_flight() const = 0;
-  virtual void Announce(const LaneSteps& append) = 0;
+  // DEADLINE_EXCEEDED, and nothing has changed, where readers hold rows that
+  // would go.
+  virtual absl::Status Announce(const LaneSteps& append) = 0;
   virtual void Commit(const LaneSteps& append) = 0;
   // Around a change of the live rows that is no append. BeginDiscard goes from
   // `now` to `kept`; an error changes nothing. EndDiscard goes to `live`, and

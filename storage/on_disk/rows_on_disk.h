@@ -12,8 +12,8 @@ namespace rill::storage_internal {
 // storage in memory has none, and need not bring the files along: only
 // StorageDirectory is one.
 //
-// The storage calls, around every change of bytes: Reserve (may fail, nothing
-// has changed), Announce, its copies, Commit.
+// The storage calls, around every change of bytes: Reserve and Announce (may
+// fail, nothing has changed), its copies, Commit.
 //
 // Thread-safety: thread-compatible; the storage's locks guard it.
 class RowsOnDisk : public MappedRows, public RowCommits, public RowPositions {};

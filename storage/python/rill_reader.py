@@ -3,7 +3,7 @@
 
 Copy this file beside your program: it needs Python 3.8 and NumPy, and uses
 torch where that is installed. It takes no lock and writes nothing, so the
-writer neither waits for it nor notices it.
+writer neither waits for it nor notices it; only `hold` does.
 
     import rill_reader
     reader = rill_reader.Reader("/data/storage")    # Made by MemmapStorage.
@@ -19,9 +19,11 @@ a write in place (WriteAt), each of them whole.
 
 Every step of a run once, in order, as a learner beside its collectors reads it:
 
-    for first in range(0, total, 128):
-        reader.wait(first + 128, timeout=60)
-        batch = reader.read(steps=(first, first + 128), layout="lanes")
+    with reader.hold(0) as hold:           # The writer waits, if it was asked to.
+        for first in range(0, total, 128):
+            reader.wait(first + 128, timeout=60)
+            batch = reader.read(steps=(first, first + 128), layout="lanes")
+            hold.move(first + 128)         # Steps before may go.
 
 Keys are Rill's: "observation", "next/reward". bfloat16 has no NumPy dtype: those
 leaves are uint16 with the same bits, and torch.bfloat16 in `torch()`.
@@ -35,6 +37,7 @@ were asked for are no longer there.
 Thread-safety: one thread at a time; each may have a reader of its own. What
 every byte means: docs/formats/storage_directory.md of Rill.
 """
+import fcntl
 import json
 import mmap
 import os
@@ -44,6 +47,7 @@ import struct
 import threading
 import time
 import warnings
+import weakref
 
 import numpy as np
 
@@ -404,6 +408,147 @@ def _map(path, size):
         os.close(fd)
 
 
+# --- Holds ---------------------------------------------------------------------
+
+_F_OFD_GETLK, _F_OFD_SETLK = 36, 37  # Linux: locks of an open file.
+_NO_STEP = (1 << 63) - 1
+
+
+def _lock(fd, command, byte):
+    """Takes a byte of a file, or says who has it: an OSError, or the type that is
+    in the way."""
+    lock = struct.pack("hh4xqqi4x", fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+    return struct.unpack_from("h", fcntl.fcntl(fd, command, lock))[0]
+
+
+class Hold:
+    """Steps that the writer does not overwrite: of each lane those from one on.
+    Made by `Reader.hold`. It ends with `release`, with its `with` block, or with
+    the process, whatever way that ends. A process that is forked has no part in
+    it."""
+
+    _HEADER, _IN_USE = 64, 3  # In int64: docs/formats, rill.holds.
+
+    def __init__(self, reader, steps):
+        self._fd, path = -1, os.path.join(reader.directory, "rill.holds")
+        self._lanes = reader._of_lanes
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
+        except FileNotFoundError:
+            raise UnavailableError(
+                "%r: got none, want that of a writer that waits for readers: give "
+                "MemmapStorage::Options::hold_timeout" % path) from None
+        except OSError as error:
+            raise RillError("%r: cannot open to hold: %s" % (path, error.strerror)) from None
+        try:
+            self._take(path, reader, steps)
+        except BaseException:
+            self.release()
+            raise
+        _holds.add(self)
+
+    def _take(self, path, reader, steps):
+        size = os.fstat(self._fd).st_size
+        numbers = np.zeros(0, np.int64)
+        if size >= 8 * self._HEADER:
+            # Of a file of its own: a map keeps its file open, also in a process
+            # that is forked, and with it the lock.
+            fd = os.open(path, os.O_RDWR)
+            try:
+                numbers = np.frombuffer(mmap.mmap(fd, size), np.int64)
+            finally:
+                os.close(fd)
+        if numbers.size == 0 or numbers[0] != struct.unpack("q", b"RILLHLD1")[0]:
+            raise UnavailableError("%r: got no magic number, want one; try again when its writer has "
+                                   "made it" % path)
+        count = int(numbers[2])
+        if numbers[1] != reader.lanes or not 0 < count < self._HEADER - self._IN_USE or \
+                size != 8 * (self._HEADER + (count + 1) * reader.lanes):
+            raise DamagedError("%r: got %d holds of %d lanes in %d bytes, want those of %d lanes" %
+                               (path, count, numbers[1], size, reader.lanes))
+        if _lock(self._fd, _F_OFD_GETLK, 0) == fcntl.F_UNLCK:
+            raise UnavailableError("%r: got no writer that waits for readers, want one that has "
+                                   "MemmapStorage::Options::hold_timeout" % path)
+        rows = numbers[self._HEADER:].reshape(count + 1, reader.lanes)
+        for hold in range(1, count + 1):
+            try:
+                _lock(self._fd, _F_OFD_SETLK, hold)
+            except OSError:
+                continue
+            self._number, self._in_use = hold, numbers[self._IN_USE + hold - 1:][:1]
+            break
+        else:
+            raise UnavailableError("%r: got %d readers that hold rows, want fewer" % (path, count))
+        self._steps = rows[hold]
+        self._steps[:] = steps
+        _fence()
+        self._in_use[0] = 1
+        _fence()
+        # The writer looks at holds once it has noted what it is about to
+        # overwrite: it sees this one, or the steps are noted here.
+        deadline = time.monotonic() + reader.timeout
+        while True:
+            first = reader._look().first
+            if (first > steps).any():
+                lane = int((first > steps).argmax())
+                raise LostError("%r: hold: got step %d of lane %d, want one from %d on: those before "
+                                "are no longer there" % (reader.directory, steps[lane], lane, first[lane]))
+            if (rows[0] <= steps).all():
+                return
+            reader._check(deadline, "the writer is about to overwrite steps that are to be held")
+
+    @property
+    def first(self):
+        """Of each lane the first step that is held, int64 [lanes]."""
+        return self._steps.copy()
+
+    def move(self, first):
+        """Holds steps from `first` on, a number or one a lane: not before those
+        that are held already."""
+        if self._fd < 0:
+            raise RillError("Hold.move: got a hold that was released, want another")
+        steps = self._lanes("Hold.move: first", first)
+        if (steps < self._steps).any():
+            lane = int((steps < self._steps).argmax())
+            raise ValueError("Hold.move: first: got %d of lane %d, want %d or more, as those before "
+                             "are not held" % (steps[lane], lane, self._steps[lane]))
+        self._steps[:] = steps
+
+    def release(self):
+        if self._fd < 0:
+            return
+        if hasattr(self, "_in_use"):
+            self._in_use[0] = 0
+            _fence()
+        os.close(self._fd)
+        self._fd = -1
+
+    def _forget(self):
+        os.close(self._fd)
+        self._fd = -1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.release()
+
+    def __del__(self):
+        self.release()
+
+
+_holds = weakref.WeakSet()
+
+
+def _forget_holds():
+    for hold in list(_holds):
+        if hold._fd >= 0:
+            hold._forget()
+
+
+os.register_at_fork(after_in_child=_forget_holds)
+
+
 # --- Batches -------------------------------------------------------------------
 
 
@@ -526,6 +671,17 @@ class Reader:
                                        (self.directory, end[lane], lane, cursors[lane]))
             time.sleep(pause)
             pause = min(2 * pause, 0.01)
+
+    def hold(self, first=None):
+        """Holds steps from `first` on, a number or one a lane, so that a writer
+        with MemmapStorage::Options::hold_timeout does not overwrite them: a Hold,
+        for a `with` statement. None: those that come from now on. LostError where
+        some are no longer there. Needs the right to write to rill.holds. The
+        writer discards them all the same with Clear, Load and LoadPosition."""
+        first = self.cursors() if first is None else self._of_lanes("hold: first", first)
+        if (first < 0).any():
+            raise ValueError("Reader.hold: first: got %.80r, want >= 0" % (first,))
+        return Hold(self, first)
 
     def read(self, keys=None, layout="flat", last=None, steps=None):
         """Live rows, copied, oldest first in each lane.

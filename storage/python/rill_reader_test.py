@@ -37,10 +37,12 @@ DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat
 class Writer:
     """write_numbered, told what to do."""
 
-    def __init__(self, path, layout="columns", order="lane_major", lanes=LANES, capacity=CAPACITY):
+    def __init__(self, path, layout="columns", order="lane_major", lanes=LANES, capacity=CAPACITY,
+                 hold_timeout=None):
         self.process = subprocess.Popen(
-            [sys.argv[1], path, layout, order, str(lanes), str(capacity)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True)
+            [sys.argv[1], path, layout, order, str(lanes), str(capacity)] +
+            ([hold_timeout] if hold_timeout else []), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True)
         assert self.process.stdout.readline() == "made\n"
 
     def begin(self, command):
@@ -292,6 +294,173 @@ class StepsTest(ReaderTest):
             reader.read(last=1, steps=(0, 1))
 
 
+class HoldTest(ReaderTest):
+
+    def test_nothing_is_overwritten_that_is_held(self):
+        for form in FORMS:
+            writer = self.writer(*form, hold_timeout="0")
+            writer.do("extend 0 3 32")
+            reader = rill_reader.Reader(self.path)
+            with reader.hold(0) as hold:
+                self.assertEqual(hold.first.tolist(), [0] * 3)
+                self.assertEqual(writer.do("extend 0 3 1"), [-1])
+                self.assertEqual(writer.do("extend 1 1 1"), [-1])
+                self.expect_steps(reader.read(steps=(0, 32)), [(0, 32)] * 3)
+                hold.move([5, 10, 5])
+                self.assertEqual(writer.do("extend 1 1 10"), [32, 42, 32])
+                self.assertEqual(writer.do("extend 1 1 1"), [-1])
+                self.assertEqual(writer.do("extend 0 3 1"), [-1])
+                self.assertEqual(writer.do("extend 0 1 5"), [37, 42, 32])
+                self.expect_steps(reader.read(steps=([5, 10, 5], [37, 42, 32])),
+                                  [(5, 37), (10, 42), (5, 32)])
+                # Steps to come, and rows in place, are no matter.
+                hold.move([40, 42, 70])
+                writer.do("patch")
+                self.assertEqual(writer.do("extend 0 3 32"), [69, 74, 64])
+                self.assertEqual(writer.do("extend 0 3 4"), [-1])
+            writer.close()
+            shutil.rmtree(self.path)
+
+    def test_a_random_history_loses_no_step_that_is_held(self):
+        rng = random.Random(8)
+        writer = self.writer(hold_timeout="0")
+        reader = rill_reader.Reader(self.path)
+        ends, holds = [0] * LANES, []
+        for _ in range(400):
+            what = rng.randrange(6)
+            if what == 0 and len(holds) < 4:
+                holds.append(reader.hold([max(0, end - rng.randrange(12)) for end in ends]))
+            elif what == 1 and holds:
+                holds.pop(rng.randrange(len(holds))).release()
+            elif what == 2 and holds:
+                hold = rng.choice(holds)
+                hold.move(hold.first + [rng.randrange(9) for _ in range(LANES)])
+            else:
+                lane, count = rng.choice([(0, 3), (0, 1), (1, 2), (2, 1)])
+                steps = rng.randrange(1, 12)
+                after = [end + steps * (lane <= i < lane + count) for i, end in enumerate(ends)]
+                fits = all(hold.first[i] >= after[i] - CAPACITY for hold in holds
+                           for i in range(lane, lane + count) if after[i] > CAPACITY)
+                self.assertEqual(writer.do("extend %d %d %d" % (lane, count, steps)),
+                                 after if fits else [-1])
+                ends = after if fits else ends
+            for hold in holds:
+                first = np.minimum(hold.first, ends)
+                self.expect_steps(reader.read(steps=(first, ends)), list(zip(first.tolist(), ends)))
+
+    def test_the_writer_waits(self):
+        writer = self.writer(hold_timeout="60s")
+        writer.do("extend 0 3 32")
+        reader = rill_reader.Reader(self.path)
+        hold = reader.hold(0)
+        for first in range(0, 96, 8):
+            writer.begin("extend 0 3 8")
+            self.expect_steps(reader.read(steps=(first, first + 8), layout="lanes"),
+                              [(first, first + 8)] * 3)
+            self.assertEqual(reader.cursors().tolist(), [first + 32] * 3)
+            hold.move(first + 8)
+            self.assertEqual(writer.end(), [first + 40] * 3)
+
+    def test_it_ends_with_the_process_whatever_way_that_ends(self):
+        writer = self.writer(hold_timeout="0")
+        writer.do("extend 0 3 32")
+        for _ in range(20):  # More than there are.
+            child = subprocess.Popen(
+                [sys.executable, "-c", "import sys, rill_reader\n"
+                 "hold = rill_reader.Reader(sys.argv[1]).hold()\n"
+                 "print('held', flush=True)\nsys.stdin.read()", self.path],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                cwd=os.path.dirname(rill_reader.__file__))
+            self.assertEqual(child.stdout.readline(), "held\n")
+            self.assertNotEqual(writer.do("extend 0 3 32"), [-1])
+            self.assertEqual(writer.do("extend 0 3 1"), [-1])
+            child.kill()
+            child.wait()
+            child.stdin.close()
+            child.stdout.close()
+        self.assertNotEqual(writer.do("extend 0 3 32"), [-1])
+
+    def test_a_process_that_is_forked_has_no_part_in_it(self):
+        writer = self.writer(hold_timeout="0")
+        writer.do("extend 0 3 32")
+        hold = rill_reader.Reader(self.path).hold(0)
+        (away, there), (begun, begins) = os.pipe(), os.pipe()
+        child = os.fork()
+        if child == 0:
+            hold.release()  # Of the parent's it is not.
+            os.close(there)
+            os.write(begins, b"x")
+            os.read(away, 1)
+            os._exit(0)
+        os.close(away)
+        self.assertEqual(os.read(begun, 1), b"x")
+        os.close(begun)
+        os.close(begins)
+        self.assertEqual(writer.do("extend 0 3 1"), [-1])
+        # As where the parent dies: its files are closed, and nothing else.
+        os.close(hold._fd)
+        hold._fd = -1
+        self.assertEqual(writer.do("extend 0 3 1"), [33] * 3)
+        os.close(there)
+        os.waitpid(child, 0)
+
+    def test_what_cannot_be_held_is_an_error(self):
+        writer = self.writer()
+        writer.do("extend 0 3 40")
+        reader = rill_reader.Reader(self.path, timeout=0)
+        with self.assertRaisesRegex(rill_reader.UnavailableError, "hold_timeout"):
+            reader.hold()
+        writer.close()
+        writer = self.writer(hold_timeout="0")
+        with self.assertRaisesRegex(rill_reader.LostError, "step 7 of lane 0, want one from 8 on"):
+            reader.hold(7)
+        with self.assertRaisesRegex(ValueError, "want >= 0"):
+            reader.hold(-1)
+        hold = reader.hold(8)
+        self.assertEqual(writer.do("extend 0 3 1"), [-1])
+        with self.assertRaisesRegex(ValueError, "got 7 of lane 0, want 8 or more"):
+            hold.move(7)
+        hold.release()
+        hold.release()
+        with self.assertRaisesRegex(rill_reader.RillError, "was released"):
+            hold.move(9)
+        holds = [reader.hold() for _ in range(16)]
+        with self.assertRaisesRegex(rill_reader.UnavailableError, "16 readers"):
+            reader.hold()
+        for hold in holds:
+            hold.release()
+        writer.do("clear")  # Goes by no hold; steps are counted anew.
+        with reader.hold(0):
+            writer.do("extend 0 3 32")
+            self.assertEqual(writer.do("extend 0 3 1"), [-1])
+        writer.close()
+        with self.assertRaisesRegex(rill_reader.UnavailableError, "no writer that waits"):
+            reader.hold()
+        # A writer that waits for nobody, behind one that did.
+        writer = self.writer()
+        with self.assertRaisesRegex(rill_reader.UnavailableError, "no writer that waits"):
+            reader.hold()
+
+    def test_damaged_files_are_named(self):
+        writer = self.writer(hold_timeout="0")
+        reader = rill_reader.Reader(self.path, timeout=0)
+        path = os.path.join(self.path, "rill.holds")
+        with open(path, "rb") as file:
+            whole = file.read()
+        for broken, error in [(b"", rill_reader.UnavailableError),
+                              (bytes(len(whole)), rill_reader.UnavailableError),
+                              (whole[:-8], rill_reader.DamagedError),
+                              (whole[:8] + b"\4" + whole[9:], rill_reader.DamagedError),
+                              (whole[:16] + b"\xff" * 8 + whole[24:], rill_reader.DamagedError)]:
+            with open(path, "wb") as file:
+                file.write(broken)
+            with self.assertRaises(error):
+                reader.hold()
+        with open(path, "wb") as file:
+            file.write(whole)
+        reader.hold().release()
+
+
 class MadeAnewTest(ReaderTest):
 
     def test_a_directory_that_is_made_anew_is_another(self):
@@ -350,7 +519,7 @@ class ExampleTest(ReaderTest):
     """The lines that users copy."""
 
     def run_lines(self, lines):
-        self.writer().do("extend 0 3 400")
+        self.writer(hold_timeout="0").do("extend 0 3 400")
         names = {"directory": self.path, "rill_reader": rill_reader}
         torch_or_not = mock.patch.object(rill_reader.Batch, "torch", lambda batch: batch) if torch is None \
             else mock.patch.object(rill_reader, "_torch", torch)
@@ -369,8 +538,9 @@ class ExampleTest(ReaderTest):
     def test_of_the_file(self):
         lines = re.findall("^    (.*)$", rill_reader.__doc__, re.M)
         self.assertGreater(len(lines), 4)
-        self.run_lines("\n".join(lines).replace('"/data/storage"', "directory")
-                       .replace("range(0, total, 128)", "()"))
+        lines = "\n".join(lines).replace('"/data/storage"', "directory")
+        self.run_lines(lines.replace("reader.hold(0)", "reader.hold()").replace(
+            "range(0, total, 128)", "()"))
 
 
 class ViewTest(ReaderTest):

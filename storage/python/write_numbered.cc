@@ -3,7 +3,7 @@
 // is written.
 //
 // usage: write_numbered DIRECTORY rows|columns lane_major|time_major LANES
-//                       LANE_CAPACITY
+//                       LANE_CAPACITY [HOLD_TIMEOUT]
 //
 // Every element of "observation" and "next/id" of a row is its number: the
 // step, the lane from bit 40 on, the clears and patches so far from bit 52 on.
@@ -11,7 +11,8 @@
 // Each line of its input is a command, answered by a line with the steps of
 // each lane:
 //
-//   extend FIRST COUNT STEPS   appends to lanes [FIRST, FIRST + COUNT)
+//   extend FIRST COUNT STEPS   appends to lanes [FIRST, FIRST + COUNT); the
+//                              answer is -1 where readers hold rows
 //   patch                      writes all rows of lane 0 in place
 //   clear | save | back        Clear, SavePosition, LoadPosition
 //   run N                      N random appends as fast as they go
@@ -23,6 +24,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +34,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/sink.h"
@@ -259,8 +262,13 @@ absl::Status Run(const MemmapStorage::Options& options) {
   std::printf("made\n");
   char line[100];
   while (std::fgets(line, sizeof(line), stdin) != nullptr) {
-    RILL_RETURN_IF_ERROR(
-        writer.Do(absl::StripSuffix(absl::string_view(line), "\n")));
+    const absl::Status done =
+        writer.Do(absl::StripSuffix(absl::string_view(line), "\n"));
+    if (absl::IsDeadlineExceeded(done)) {
+      std::printf("-1\n");
+      continue;
+    }
+    RILL_RETURN_IF_ERROR(done);
     std::string cursors;
     for (const Cursor& cursor : storage->cursors()) {
       absl::StrAppend(&cursors, cursors.empty() ? "" : " ", cursor.written);
@@ -276,11 +284,13 @@ absl::Status Run(const MemmapStorage::Options& options) {
 int main(int argc, char** argv) {
   int64_t lanes = 0;
   int64_t lane_capacity = 0;
-  if (argc != 6 || !absl::SimpleAtoi(argv[4], &lanes) ||
-      !absl::SimpleAtoi(argv[5], &lane_capacity)) {
+  absl::Duration hold_timeout;
+  if (argc < 6 || argc > 7 || !absl::SimpleAtoi(argv[4], &lanes) ||
+      !absl::SimpleAtoi(argv[5], &lane_capacity) ||
+      (argc == 7 && !absl::ParseDuration(argv[6], &hold_timeout))) {
     std::fprintf(stderr,
                  "usage: write_numbered DIRECTORY rows|columns "
-                 "lane_major|time_major LANES LANE_CAPACITY\n");
+                 "lane_major|time_major LANES LANE_CAPACITY [HOLD_TIMEOUT]\n");
     return 2;
   }
   auto spec = rill::Spec();
@@ -295,7 +305,9 @@ int main(int argc, char** argv) {
                         .order = absl::string_view(argv[3]) == "time_major"
                                      ? rill::StorageOrder::kTimeMajor
                                      : rill::StorageOrder::kLaneMajor,
-                        .spec = *std::move(spec)});
+                        .spec = *std::move(spec),
+                        .hold_timeout = argc == 7 ? std::optional(hold_timeout)
+                                                  : std::nullopt});
   }
   if (status.ok()) return 0;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());

@@ -1,19 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/uniform_sampler.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
 #include "rill/samplers/conformance/storage_simulator.h"
+#include "rill/samplers/sampler.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
 #include "rill/testing/chi_square.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/testing/wrong_parts.h"
 
 namespace rill {
 
@@ -154,6 +166,229 @@ TEST(UniformSamplerTest, StateIsSmallWhereRowsWereWrittenInOrder) {
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
   EXPECT_LE(state.size(), 256u);
 }
+
+// --- Samplers that break a promise -------------------------------------------
+
+// A UniformSampler, changed.
+class WrongSampler : public Sampler {
+ public:
+  WrongSampler() : Sampler({.name = "WrongSampler"}) {}
+
+  absl::Status Plan(const Request& request, SamplePlan* plan) override {
+    return right_->Plan(request, plan);
+  }
+  absl::Status UpdatePriorities(absl::Span<const Draw> draws,
+                                absl::Span<const float> priorities) override {
+    return right_->UpdatePriorities(draws, priorities);
+  }
+  void FindCurrent(absl::Span<const Draw> draws,
+                   absl::Span<uint8_t> is_current) const override {
+    right_->FindCurrent(draws, is_current);
+  }
+  void GetGenerations(absl::Span<const Slot> slots,
+                      absl::Span<int64_t> generations) const override {
+    right_->GetGenerations(slots, generations);
+  }
+  absl::StatusOr<EpochRest> RestOfEpoch(const Request& request) const override {
+    return right_->RestOfEpoch(request);
+  }
+  absl::StatusOr<std::string> SaveState() const override {
+    return right_->SaveState();
+  }
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    right_->OnAttach(lanes, cursors);
+  }
+  void OnRetire(const WriteEvent& event) override { right_->OnRetire(event); }
+  void OnWrite(const WriteEvent& event) override { right_->OnWrite(event); }
+  void OnClear() override { right_->OnClear(); }
+
+ protected:
+  Sampler& right() const { return *right_; }
+
+ private:
+  absl::Status DoLoadState(absl::string_view state,
+                           const LoadOptions& options) override {
+    return right_->LoadState(state, options);
+  }
+
+  const std::unique_ptr<Sampler> right_ = MakeUniformSampler();
+};
+
+// Changes a plan that was made.
+struct ChangesPlans : WrongSampler {
+  absl::Status Plan(const Request& request, SamplePlan* plan) override {
+    const absl::Status status = right().Plan(request, plan);
+    if (status.ok()) Change(plan);
+    return status;
+  }
+  virtual void Change(SamplePlan* plan) = 0;
+};
+struct DrawsSlotZeroThoughItIsDead final : ChangesPlans {
+  void Change(SamplePlan* plan) override { plan->draws[0].slot = 0; }
+};
+struct KnowsFirstGenerationsOnly final : ChangesPlans {
+  void Change(SamplePlan* plan) override {
+    for (Draw& draw : plan->draws) draw.generation = 0;
+  }
+};
+struct WeighsDrawsByTwo final : ChangesPlans {
+  void Change(SamplePlan* plan) override { plan->draws[0].weight = 2; }
+};
+struct GivesOneDrawTooFew final : ChangesPlans {
+  void Change(SamplePlan* plan) override { plan->draws.pop_back(); }
+};
+// All of its draws are right, and half of the rows never come.
+struct DrawsOneLaneOnly final : ChangesPlans {
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    lane_slots = lanes.capacity;
+    WrongSampler::OnAttach(lanes, cursors);
+  }
+  void Change(SamplePlan* plan) override {
+    const auto is_first_lane = [&](const Draw& draw) {
+      return draw.slot < lane_slots;
+    };
+    const auto found =
+        std::find_if(plan->draws.begin(), plan->draws.end(), is_first_lane);
+    if (found == plan->draws.end()) return;
+    const Draw first = *found;
+    for (Draw& draw : plan->draws) {
+      if (!is_first_lane(draw)) draw = first;
+    }
+  }
+  int64_t lane_slots = 0;
+};
+
+struct DrawsBeforeARetireIsKnown final : WrongSampler {
+  void OnRetire(const WriteEvent&) override {}
+  void OnWrite(const WriteEvent& event) override {
+    right().OnRetire(event);
+    right().OnWrite(event);
+  }
+};
+struct CountsItsPlans final : WrongSampler {
+  absl::Status Plan(const Request& request, SamplePlan* plan) override {
+    Request other = request;
+    other.seed += ++plans;
+    return right().Plan(other, plan);
+  }
+  uint64_t plans = 0;
+};
+struct PlansWithoutTheBatchNumber final : WrongSampler {
+  absl::Status Plan(const Request& request, SamplePlan* plan) override {
+    return right().Plan({request.batch_size, request.seed}, plan);
+  }
+};
+struct AddsToThePlan final : WrongSampler {
+  absl::Status Plan(const Request& request, SamplePlan* plan) override {
+    const std::vector<Draw> before = plan->draws;
+    const absl::Status status = right().Plan(request, plan);
+    plan->draws.insert(plan->draws.begin(), before.begin(), before.end());
+    return status;
+  }
+};
+struct ClearsThePlanBeforeItFails final : WrongSampler {
+  absl::Status Plan(const Request& request, SamplePlan* plan) override {
+    plan->Clear();
+    return right().Plan(request, plan);
+  }
+};
+struct TakesAnyPriority final : WrongSampler {
+  absl::Status UpdatePriorities(absl::Span<const Draw>,
+                                absl::Span<const float>) override {
+    return absl::OkStatus();
+  }
+};
+struct FindsAllCurrent final : WrongSampler {
+  void FindCurrent(absl::Span<const Draw>,
+                   absl::Span<uint8_t> is_current) const override {
+    std::fill(is_current.begin(), is_current.end(), 1);
+  }
+};
+struct HasGenerationsOfDeadRows final : WrongSampler {
+  void GetGenerations(absl::Span<const Slot> slots,
+                      absl::Span<int64_t> generations) const override {
+    right().GetGenerations(slots, generations);
+    for (int64_t& generation : generations) {
+      generation = std::max<int64_t>(generation, 0);
+    }
+  }
+};
+struct HasARestWithoutEpochs final : WrongSampler {
+  absl::StatusOr<EpochRest> RestOfEpoch(const Request&) const override {
+    return EpochRest{};
+  }
+};
+// What it has counted is in no state.
+struct SavesNoCount final : WrongSampler {
+  absl::Status Plan(const Request& request, SamplePlan* plan) override {
+    Request other = request;
+    other.seed += updates;
+    return right().Plan(other, plan);
+  }
+  absl::Status UpdatePriorities(absl::Span<const Draw> draws,
+                                absl::Span<const float> priorities) override {
+    ++updates;
+    return right().UpdatePriorities(draws, priorities);
+  }
+  uint64_t updates = 0;
+};
+struct SavesAnotherStateEachTime final : WrongSampler {
+  absl::StatusOr<std::string> SaveState() const override {
+    auto state = right().SaveState();
+    if (state.ok()) state->append(++saves % 2, 'x');
+    return state;
+  }
+  mutable int64_t saves = 0;
+};
+
+template <typename T>
+WrongPart<SamplerConformanceTest> Wrong(std::string name, std::string test,
+                                        std::string says) {
+  return {std::move(name),
+          std::move(test),
+          std::move(says),
+          {.make = []() -> std::unique_ptr<Sampler> {
+             return std::make_unique<T>();
+           },
+           .refuses_moved_rows = true}};
+}
+
+std::vector<WrongPart<SamplerConformanceTest>> WrongSamplers() {
+#define RILL_WRONG(name, test, says) Wrong<name>(#name, test, says)
+  return {
+      RILL_WRONG(DrawsSlotZeroThoughItIsDead,
+                 "DrawsOnlyLiveRowsOfLanesOfUnequalLength", "slot 0"),
+      RILL_WRONG(KnowsFirstGenerationsOnly,
+                 "WriteInPlaceGivesTheRowsANewGeneration", "draw.generation"),
+      RILL_WRONG(WeighsDrawsByTwo, "SeesRowsThatWereThereBeforeIt",
+                 "draw.weight"),
+      RILL_WRONG(GivesOneDrawTooFew, "DrawsOnlyLiveRowsAtEveryCursorPosition",
+                 "picks"),
+      RILL_WRONG(DrawsOneLaneOnly, "LeavesNoLiveRowOut",
+                 "the rows in 64 plans"),
+      RILL_WRONG(DrawsBeforeARetireIsKnown,
+                 "DrawsNothingThatAWriteInFlightHasRetired", "IsLive"),
+      RILL_WRONG(CountsItsPlans, "EqualHistoriesGiveEqualPlans", "draws"),
+      RILL_WRONG(PlansWithoutTheBatchNumber,
+                 "OtherSeedOrBatchNumberGivesAnotherPlan", "draws"),
+      RILL_WRONG(AddsToThePlan, "PlanReplacesWhatThePlanHeld", "draws"),
+      RILL_WRONG(ClearsThePlanBeforeItFails,
+                 "PlanOverNoRowsFailsAndLeavesThePlan", "draws"),
+      RILL_WRONG(TakesAnyPriority, "BadPrioritiesAreRefusedAndChangeNothing",
+                 "Actual: OK"),
+      RILL_WRONG(FindsAllCurrent, "FindsWhichDrawsAreStillThere",
+                 "is_current[i]"),
+      RILL_WRONG(HasGenerationsOfDeadRows, "FindsWhichDrawsAreStillThere",
+                 "generation of slot"),
+      RILL_WRONG(HasARestWithoutEpochs, "RestOfEpochCountsThePlansUpToTheNext",
+                 "RestOfEpoch"),
+      RILL_WRONG(SavesNoCount, "LoadedStateGoesOnAsTheSavedOne", "draws"),
+      RILL_WRONG(SavesAnotherStateEachTime, "LoadedStateGoesOnAsTheSavedOne",
+                 "SaveState()"),
+  };
+#undef RILL_WRONG
+}
+RILL_REFUSES_WRONG_PARTS(SamplerConformanceTest, WrongSamplers);
 
 }  // namespace
 }  // namespace rill

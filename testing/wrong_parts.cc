@@ -77,10 +77,10 @@ std::string Unrefused(const std::string& suite,
       absl::StrAppend(&wrong, one.name, ": ", one.test, " lets it pass\n");
     } else if (!absl::StrContains(part, absl::StrCat("[  FAILED  ] ", name))) {
       absl::StrAppend(&wrong, one.name, ": the program ended in ", one.test,
-                      ":\n", part, "\n");
+                      ":\n", part.substr(0, 2000), "\n");
     } else if (!absl::StrContains(part, one.says)) {
       absl::StrAppend(&wrong, one.name, ": ", one.test, " does not say <",
-                      one.says, "> but:\n", part, "\n");
+                      one.says, "> but:\n", part.substr(0, 2000), "\n");
     }
   }
   return wrong;

@@ -7,21 +7,14 @@
 
 #include "gtest/gtest.h"
 
-// Shows that a conformance suite refuses what is wrong: beside the suite's own
-// test stand parts that break one promise each, with the test that must find
-// it and what that test must say.
-//
-//   std::vector<WrongPart<PolicyConformanceTest>> WrongPolicies() {
-//     return {{.name = "KeepsItsStateInAMember",
-//              .test = "RemembersInTheRootAlone",
-//              .says = "\"next/hidden\"",
-//              .part = [] { return MakeForgetfulPolicy(); }}};
-//   }
-//   RILL_REFUSES_WRONG_PARTS(PolicyConformanceTest, WrongPolicies);
+// Shows that a conformance suite refuses what is wrong. Beside the suite's own
+// test a function makes WrongParts: each breaks one promise, and names the test
+// that must find it and what that test must say. At namespace scope,
+// RILL_REFUSES_WRONG_PARTS(Suite, function) runs them.
 //
 // The program runs itself once more, with these tests over these parts alone,
-// and looks at what they say. So a part that crashes is found as well, and none
-// of its failures is one of the program.
+// and looks at what they say. So a part that ends the program is found as well,
+// and none of its failures is one of the program.
 namespace rill {
 
 template <typename Suite>

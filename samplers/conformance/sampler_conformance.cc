@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/conformance/sampler_conformance.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "rill/base/rng.h"
 #include "rill/samplers/conformance/plan_checks.h"
@@ -19,6 +23,7 @@ namespace rill {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kSeed = 20240722;
@@ -123,6 +128,51 @@ TEST_P(SamplerConformanceTest, WriteInPlaceGivesTheRowsANewGeneration) {
   ExpectValid(storage, *sampler, 4, kSeed);
 }
 
+TEST_P(SamplerConformanceTest, LeavesNoLiveRowOut) {
+  if (!GetParam().is_random || !GetParam().draws_all) {
+    GTEST_SKIP() << "draws some rows only";
+  }
+  StorageSimulator storage({.count = 2, .capacity = 14});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(17);
+  std::set<Slot> seen;
+  for (uint64_t batch = 0; batch < 64 && seen.size() < 28; ++batch) {
+    const SamplePlan plan = PlanItems(*sampler, 16, kSeed, batch);
+    for (const Draw& draw : plan.draws) seen.insert(draw.slot);
+    seen.insert(plan.rows.begin(), plan.rows.end());
+  }
+  const std::vector<Slot> live = storage.Live();
+  EXPECT_THAT(seen, ElementsAreArray(live)) << "the rows in 64 plans";
+}
+
+TEST_P(SamplerConformanceTest, RestOfEpochCountsThePlansUpToTheNext) {
+  StorageSimulator storage({.count = 2, .capacity = 14});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(14);
+  Sampler::Request request = {.batch_size = form().BatchSize(5), .seed = kSeed};
+  if (!sampler->traits().has_epochs) {
+    EXPECT_THAT(sampler->RestOfEpoch(request), StatusIs(kFailedPrecondition));
+    return;
+  }
+  for (int epochs = 0; epochs < 2; ++epochs) {
+    RILL_ASSERT_OK_AND_ASSIGN(const auto first, sampler->RestOfEpoch(request));
+    EXPECT_GT(first.plans, 0);
+    for (int64_t left = first.plans; left > 0; --left) {
+      RILL_ASSERT_OK_AND_ASSIGN(const auto rest, sampler->RestOfEpoch(request));
+      EXPECT_EQ(rest.plans, left);
+      EXPECT_EQ(rest.epoch, first.epoch);
+      SamplePlan plan;
+      RILL_ASSERT_OK(sampler->Plan(request, &plan));
+      EXPECT_EQ(plan.epoch, first.epoch);
+      ++request.batch_number;
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(const auto next, sampler->RestOfEpoch(request));
+    EXPECT_EQ(next.epoch, first.epoch + 1);
+  }
+}
+
 TEST_P(SamplerConformanceTest, FindsWhichDrawsAreStillThere) {
   StorageSimulator storage({.count = 2, .capacity = 6});
   auto sampler = MakeSampler();
@@ -132,20 +182,36 @@ TEST_P(SamplerConformanceTest, FindsWhichDrawsAreStillThere) {
   draws[2].generation = 5;
   for (Slot slot = 0; slot < 12; ++slot) draws.push_back({.slot = slot});
   std::vector<uint8_t> is_current(draws.size(), 2);
-  const auto expect_current = [&](std::vector<Slot> stale) {
+  // Slots in flight are being written, and hold no row.
+  const auto expect_current = [&](std::vector<Slot> stale,
+                                  std::vector<Slot> in_flight = {}) {
     sampler->FindCurrent(draws, absl::MakeSpan(is_current));
     for (size_t i = 0; i < draws.size(); ++i) {
       const bool is_stale =
           std::find(stale.begin(), stale.end(), draws[i].slot) != stale.end();
       EXPECT_EQ(is_current[i], i >= 3 && !is_stale ? 1 : 0) << i;
     }
+    std::vector<Slot> slots(12);
+    std::iota(slots.begin(), slots.end(), 0);
+    std::vector<int64_t> generations(12, -7);
+    sampler->GetGenerations(slots, absl::MakeSpan(generations));
+    for (const Slot slot : slots) {
+      const bool has_row =
+          storage.IsLive(slot) &&
+          std::count(in_flight.begin(), in_flight.end(), slot) == 0;
+      EXPECT_EQ(std::max<int64_t>(generations[slot], -1),
+                has_row ? storage.Generation(slot) : -1)
+          << "generation of slot " << slot;
+    }
   };
   expect_current({});
   storage.BeginOverwrite({1, 7});
-  expect_current({1, 7});
+  expect_current({1, 7}, {1, 7});
   storage.Finish();
   expect_current({1, 7});
-  storage.Append(/*first_lane=*/0, /*num_lanes=*/1, /*steps=*/3);
+  storage.BeginAppend(/*first_lane=*/0, /*num_lanes=*/1, /*steps=*/3);
+  expect_current({0, 1, 2, 7});
+  storage.Finish();
   expect_current({0, 1, 2, 7});
 }
 

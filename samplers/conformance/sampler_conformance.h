@@ -22,12 +22,16 @@ struct SamplerUnderTest {
   // A plan also depends on the plans before it (epochs, consumption): the same
   // request gives another plan the second time.
   bool is_stateful = false;
+  // A random sampler draws each live row sooner or later, whatever lane and
+  // episode it is of.
+  bool draws_all = true;
   PlanForm plans = {};
   // Its LoadState takes no moved rows: refuses, and says so.
   bool refuses_moved_rows = false;
 };
 
 // The behaviour that samplers/sampler.h promises, over a storage simulator.
+// uniform_sampler_test.cc has samplers that it refuses.
 class SamplerConformanceTest
     : public ::testing::TestWithParam<SamplerUnderTest> {
  protected:

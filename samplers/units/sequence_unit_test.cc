@@ -63,6 +63,7 @@ INSTANTIATE_SAMPLER_CONFORMANCE(
 INSTANTIATE_SAMPLER_CONFORMANCE(
     PrioritizedStrict,
     {.make = [] { return Over(*PrioritizedSelector::Create({}), kStrict); },
+     .draws_all = false,  // Not of episodes that are too short.
      .plans = {.rows_per_item = 3, .may_find_nothing = true}});
 INSTANTIATE_SAMPLER_CONFORMANCE(
     PrioritizedPadded,

@@ -124,6 +124,11 @@ absl::Status SyncCollector::MakeLoop() {
   RILL_ASSIGN_OR_RETURN(
       loop.driver, StepDriver::Create(loop.env.get(), policy,
                                       loop.stream ? &*loop.stream : nullptr));
+  if (policy != nullptr && options_.init_random_frames > 0) {
+    RILL_ASSIGN_OR_RETURN(
+        loop.random_log_probs,
+        RandomLogProbs::Create(loop.env->spec(), policy->output_spec()));
+  }
   spec_ = loop.driver.spec();
   loop.root_spec = TensorDictSpec::Of(loop.driver.root());
   loop.lanes = loop.env->lanes();
@@ -285,12 +290,23 @@ absl::Status SyncCollector::ResetLanes(int64_t t) {
 absl::StatusOr<int64_t> SyncCollector::Act(const ActContext& context) {
   // Its own: each collector of a run makes its share.
   const int64_t own = loop_->run.earlier + context.step * loop_->lanes;
-  if (options_.policy != nullptr && own >= options_.init_random_frames) {
-    return loop_->driver.Act(context);
+  const bool is_random =
+      options_.policy == nullptr || own < options_.init_random_frames;
+  if (!is_random) return loop_->driver.Act(context);
+  // Nothing of a policy without outputs is left behind a random action.
+  const bool has_outputs =
+      options_.policy != nullptr && !options_.policy->output_spec().empty();
+  if (has_outputs) {
+    RILL_RETURN_IF_ERROR(loop_->driver.Act(context).status());
   }
-  RILL_RETURN_IF_ERROR(WriteRandomActions(
-      loop_->env->spec().action, {.seed = loop_->seed}, context.step,
-      loop_->env->step(), loop_->stream ? &*loop_->stream : nullptr));
+  RILL_RETURN_IF_ERROR(
+      WriteRandomActions(loop_->env->spec(), {.seed = loop_->seed},
+                         context.step, loop_->env->step(), loop_->env->step(),
+                         loop_->stream ? &*loop_->stream : nullptr));
+  if (has_outputs) {
+    RILL_RETURN_IF_ERROR(loop_->random_log_probs.Write(
+        loop_->driver.step(), loop_->stream ? &*loop_->stream : nullptr));
+  }
   return 0;
 }
 

@@ -68,8 +68,11 @@ class SyncCollector final : public Source {
     // > 0: Next is OUT_OF_RANGE once so many are collected; batches are always
     // whole, so the last one may go beyond. -1: never.
     int64_t total_frames = -1;
-    // Actions are random (from action_spec) for so many frames first, rounded
-    // up to a multiple of the lanes. They carry version 0.
+    // Actions are random (from action_spec, and legal) for so many frames
+    // first, rounded up to a multiple of the lanes. They carry version 0. A
+    // policy with outputs acts there too: its recurrent state goes on, and its
+    // log-probabilities (IsLogProbKey) are then those of the random actions.
+    // Other outputs stay what it has made of the state and its own action.
     int64_t init_random_frames = 0;
     bool explore = true;  // ActContext::explore.
     // > 0: the step of this number of an episode is truncated, and so done

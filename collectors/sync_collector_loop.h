@@ -13,6 +13,7 @@
 #include "rill/collectors/sync_collector.h"
 #include "rill/device/stream.h"
 #include "rill/envs/policies/moved_policy.h"
+#include "rill/envs/policies/random_log_probs.h"
 #include "rill/envs/steps/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
 #include "rill/envs/transformed_env.h"
@@ -32,7 +33,8 @@ struct SyncCollector::Loop {
   std::unique_ptr<TransformedEnv> env;
   std::unique_ptr<MovedPolicy> moved_policy;  // Null: none is to be moved.
   StepDriver driver;
-  TensorDictSpec step_spec;  // Of what is recorded.
+  RandomLogProbs random_log_probs;  // Of init_random_frames.
+  TensorDictSpec step_spec;         // Of what is recorded.
   TensorDictSpec root_spec;
   int64_t lanes = 0;
   int64_t time = 0;              // Steps a whole batch.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/catch_exceptions.h"
@@ -150,7 +151,15 @@ absl::Status EnvChecker::CheckEqualSeeds() {
 }
 
 absl::Status EnvChecker::CheckWrongActions() {
-  const auto hook = [&](int64_t t, StepDriver&) -> absl::Status {
+  const auto hook = [&](int64_t t, StepDriver& driver) -> absl::Status {
+    if (!env_.spec().legal_actions.empty()) {
+      // The other lanes' are legal in the state behind the step. One in which a
+      // lane is done may have none.
+      RILL_RETURN_IF_ERROR(driver.ReadEnds());
+      if (absl::c_linear_search(driver.done(), true)) return absl::OkStatus();
+      RILL_RETURN_IF_ERROR(driver.Carry());
+      RILL_RETURN_IF_ERROR(tracer_.Choose(t));
+    }
     for (const TensorDictSpec::Leaf& leaf : env_.spec().action.leaves()) {
       RILL_RETURN_IF_ERROR(CheckWrongAction(t, leaf));
     }
@@ -215,6 +224,24 @@ absl::Status EnvChecker::CheckFinishedLanes() {
   return CheckRun("refused steps move no lane", {}, hook);
 }
 
+// Resets lanes behind a step. Their next becomes the new root: what is carried
+// over then is where their episodes have begun, with its legal actions.
+absl::Status Restart(absl::Span<const uint8_t> mask, StepDriver& driver) {
+  RILL_RETURN_IF_ERROR(driver.Reset(mask));
+  for (const std::string& key : driver.root().LeafKeys()) {
+    const Tensor* const next = driver.step().Find(absl::StrCat("next/", key));
+    if (next == nullptr) continue;
+    for (size_t lane = 0; lane < mask.size(); ++lane) {
+      if (mask[lane] == 0) continue;
+      RILL_ASSIGN_OR_RETURN(const Tensor from,
+                            driver.root().Find(key)->Index(lane));
+      RILL_ASSIGN_OR_RETURN(const Tensor to, next->Index(lane));
+      RILL_RETURN_IF_ERROR(to.CopyFrom(from));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status EnvChecker::CheckLaneIndependence() {
   // Extra resets of some lanes, whose rows are not looked at: of the first one,
   // of the odd ones, and of the even ones. So lane 0 has all others as
@@ -226,7 +253,8 @@ absl::Status EnvChecker::CheckLaneIndependence() {
     }
     return CheckRun("lanes do not depend on each other", mask,
                     [&](int64_t t, StepDriver& driver) {
-                      return t % 3 == 0 ? driver.Reset(mask) : absl::OkStatus();
+                      return t % 3 == 0 ? Restart(mask, driver)
+                                        : absl::OkStatus();
                     });
   };
   RILL_RETURN_IF_ERROR(check(0, env_.lanes()));

@@ -14,6 +14,8 @@ namespace rill {
 //   that is neither 0 nor 1; done = terminated | truncated;
 // - Reset and Step write all of their leaves; Reset leaves other lanes alone;
 // - equal seeds give equal episodes, whatever the lanes beside do;
+// - each state has a legal action (EnvSpec::legal_actions), and these alone are
+//   taken;
 // - wrong actions, and steps of finished lanes, are refused and move no lane;
 // - LoadState resumes bit for bit where SaveState was.
 //

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/specs/legal_choices.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
@@ -36,6 +37,30 @@ absl::Status AddLeaves(const EnvSpec& env, absl::string_view prefix,
   return absl::OkStatus();
 }
 
+absl::Status CheckLegalActions(const EnvSpec& spec, size_t i) {
+  const LegalActions& legal = spec.legal_actions[i];
+  const std::string what = absl::StrCat("legal_actions[", i, "]");
+  const LeafSpec* const action = spec.action.Find(legal.action);
+  if (action == nullptr) {
+    return Refuse(spec, what, absl::StrCat("\"", legal.action, "\""),
+                  "a leaf of the action");
+  }
+  for (size_t k = 0; k < i; ++k) {
+    if (spec.legal_actions[k].action != legal.action) continue;
+    return Refuse(spec, what, absl::StrCat("\"", legal.action, "\" again"),
+                  "one for each leaf of the action");
+  }
+  RILL_ASSIGN_OR_RETURN(const Shape shape, LegalMaskShape(*action));
+  const LeafSpec* const mask = spec.observation.Find(legal.mask);
+  if (mask != nullptr && mask->dtype == DType::kBool && mask->shape == shape) {
+    return absl::OkStatus();
+  }
+  return Refuse(spec, absl::StrCat(what, ": \"", legal.mask, "\""),
+                mask == nullptr ? "none" : mask->ToString(),
+                absl::StrCat("a leaf of the observation, bool",
+                             shape.ToString(), ", for ", action->ToString()));
+}
+
 absl::Status CheckSpec(const EnvSpec& spec) {
   if (spec.lanes < 1) {
     return Refuse(spec, "lanes", absl::StrCat(spec.lanes), ">= 1");
@@ -55,6 +80,10 @@ absl::Status CheckSpec(const EnvSpec& spec) {
     return Refuse(spec, "own_episodes",
                   absl::StrCat("\"", group, "\", which has no flags"),
                   "groups that AddFlags added");
+  }
+  for (size_t i = 0; i < spec.legal_actions.size(); ++i) {
+    RILL_RETURN_IF_ERROR(CheckLegalActions(spec, i))
+        << "in EnvSpec of \"" << spec.name << "\"";
   }
   return absl::OkStatus();
 }

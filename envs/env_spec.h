@@ -16,6 +16,26 @@
 
 namespace rill {
 
+// Which options of an action are legal in a state.
+//
+// The mask is a leaf of the observation, bool, true where an option is legal.
+// LegalMaskShape (specs/legal_choices.h) has its layout: [n] for Categorical(n)
+// and OneHot(n), the sum of nvec for the Multi forms, behind the dimensions of
+// a group: [agents, n]. Each choice has a legal option wherever an action is
+// taken, also of an agent that is done while its lane goes on; a state in which
+// a lane is done needs none. StepDriver (envs/steps/step_driver.h), by which
+// all that steps environments does so, refuses other actions of environments in
+// host memory. Random actions, explorers and CheckEnv keep to the mask.
+struct LegalActions {
+  std::string action = "action";     // Categorical, OneHot or a Multi form.
+  std::string mask = "action_mask";  // A leaf of the observation.
+  // True: others are taken too. The environment does a legal one instead, and
+  // writes it over the leaf of its step (ActionMask).
+  bool replaces_others = false;
+
+  friend bool operator==(const LegalActions&, const LegalActions&) = default;
+};
+
 // The layout of an environment's steps. Shapes are without the lanes.
 //
 // Data follow TorchRL's TED layout. A step is a dictionary [lanes]. At its root
@@ -46,6 +66,8 @@ struct EnvSpec {
   // Groups whose episodes end and begin on their own while the lane goes on:
   // keys that AddFlags added.
   std::vector<std::string> own_episodes = {};
+  // At most one for each leaf of the action.
+  std::vector<LegalActions> legal_actions = {};
   Device device = Device::Cpu();  // Where the leaves of steps lie.
 };
 
@@ -63,7 +85,8 @@ absl::StatusOr<TensorDictSpec> FlagSpec(const EnvSpec& spec);
 
 // A whole step: root, action, next. INVALID_ARGUMENT: fewer than one lane, an
 // action without a leaf, a reward that is not float32. So are a group of
-// own_episodes without flags, and a key that two specs use.
+// own_episodes without flags, a key that two specs use, and legal actions of no
+// leaf of choices, or whose mask is no such leaf.
 absl::StatusOr<TensorDictSpec> StepSpec(const EnvSpec& spec);
 
 // Zeroed leaves of StepSpec, [lanes], on the device of `spec`.

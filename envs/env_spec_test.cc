@@ -75,6 +75,27 @@ TEST(EnvSpecTest, NamesWhatDoesNotFit) {
               StatusIs(kInvalidArgument, HasSubstr("action: got no leaf")));
 }
 
+TEST(EnvSpecTest, LegalActionsNameAMaskOfTheActionsChoices) {
+  EnvSpec spec = Observing("x");
+  const auto refused = [&spec](LegalActions legal, const char* text) {
+    spec.legal_actions = {std::move(legal)};
+    EXPECT_THAT(StepSpec(spec), StatusIs(kInvalidArgument, HasSubstr(text)));
+  };
+  refused({.action = "act"}, "legal_actions[0]: got \"act\"");
+  refused({},
+          "\"action_mask\": got none, want a leaf of the observation, "
+          "bool[2]");
+  refused({.mask = "x"}, "\"x\": got float32[2], want");
+  RILL_ASSERT_OK(spec.observation.Set("action_mask", LeafSpec::Binary({2})));
+  spec.legal_actions = {LegalActions{}};
+  RILL_EXPECT_OK(StepSpec(spec));
+  spec.legal_actions.push_back({});
+  EXPECT_THAT(StepSpec(spec),
+              StatusIs(kInvalidArgument, HasSubstr("\"action\" again")));
+  RILL_ASSERT_OK(spec.action.Set("action", LeafSpec::Binary({2})));
+  refused({}, "want choices");
+}
+
 TEST(CheckActionsTest, NamesTheLane) {
   EnvSpec spec = Observing("x");
   spec.lanes = 3;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_spec.h"
+#include "rill/specs/legal_choices.h"
 #include "rill/tensors/dtype.h"
 
 // How it works. A leaf between two transforms is a buffer of rows; `current_`
@@ -17,6 +18,13 @@
 // stage i + 1 those that transform i made. A transform changes a leaf in place
 // unless somebody needs the values before it. Then it gets a buffer of its own,
 // and a copy where it updates.
+//
+// Legal actions. What the environment declares (EnvSpec::legal_actions) holds
+// for those behind the last transform as long as action and mask stay as they
+// are. A transform that knows the legal options (StepPlan::mask_key) keeps
+// others from the environment and declares its own. Without one, nothing would
+// keep an action of another form from being a forbidden one, so such plans are
+// refused.
 //
 // Leaves of the root outlive a step: what a transform saw at the root is next's
 // value of the last step at the same stage. So a leaf of the root that a
@@ -62,6 +70,7 @@ class Planner {
   void ForkRoots(size_t stage, const StepPlan& plan, std::vector<Link>* copies);
   absl::Status AddAction(size_t stage, const StepPlan& plan,
                          std::vector<size_t>* used);
+  absl::Status AddLegal(const StepPlan& plan);
   absl::StatusOr<size_t> FindBuffer(const BoundRows::Leaf& leaf) const;
   bool IsAction(absl::string_view key) const {
     return env_.spec().action.Find(key) != nullptr;
@@ -107,12 +116,24 @@ class Planner {
   TransformedSteps steps_;
   Current current_;
   std::vector<std::vector<Link>> copies_;  // Of each transform.
+  // By the key of an action.
+  struct Legal {
+    LegalActions actions;
+    bool is_kept = false;  // By a transform, and not by who steps.
+  };
+  std::map<std::string, Legal, std::less<>> legal_;
+  // The actions that a transform has changed to what is done.
+  std::set<std::string, std::less<>> changed_;
 };
 
 absl::StatusOr<TransformedSteps> Planner::Plan() {
   RILL_ASSIGN_OR_RETURN(TensorDictSpec spec, StepSpec(env_.spec()));
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     current_[leaf.key] = AddBuffer(leaf.key, leaf.spec, 0);
+  }
+  for (const LegalActions& legal : env_.spec().legal_actions) {
+    legal_[legal.action] = {.actions = legal, .is_kept = legal.replaces_others};
+    if (legal.replaces_others) changed_.insert(legal.action);
   }
   for (size_t i = 0; i < transforms_.size(); ++i) {
     RILL_ASSIGN_OR_RETURN(spec, AddTransform(i, spec));
@@ -208,6 +229,7 @@ absl::StatusOr<TensorDictSpec> Planner::AddTransform(
   }
   ForkRoots(i + 1, *plan, &copies);
   RILL_RETURN_IF_ERROR(Annotate(i, AddAction(i + 1, *plan, &used)));
+  RILL_RETURN_IF_ERROR(Annotate(i, AddLegal(*plan)));
   // Leaves that the transform takes away; those behind it cannot use them.
   for (auto at = current_.begin(); at != current_.end();) {
     at = plan->spec.Find(at->first) == nullptr ? current_.erase(at)
@@ -265,15 +287,18 @@ absl::Status Planner::AddAction(size_t stage, const StepPlan& plan,
     if (!IsAction(leaf.key) || leaf.use != LeafUse::kWrite || spec == nullptr) {
       continue;
     }
+    if (changed_.contains(leaf.key)) {
+      return Misfit(leaf.key, "a transform that makes it from another action",
+                    "it nearer to the environment than the one that changes "
+                    "the action to what is done: steps would hold the action "
+                    "before that change");
+    }
     current_[leaf.key] = AddBuffer(leaf.key, *spec, stage);
   }
   for (size_t k = 0; k < used->size(); ++k) {
     const BoundRows::Leaf& leaf = plan.leaves[k];
     if (!IsAction(leaf.key)) continue;
-    if (leaf.use == LeafUse::kUpdate) {
-      return Misfit(leaf.key, "kUpdate",
-                    "kRead and kWrite: the action that was chosen stays");
-    }
+    if (leaf.use == LeafUse::kUpdate) changed_.emplace(leaf.key);
     const Current& side = leaf.use == LeafUse::kWrite ? before : current_;
     const auto found = side.find(leaf.key);
     if (found == side.end() || !HasLayout(steps_.buffers[found->second].spec,
@@ -286,6 +311,44 @@ absl::Status Planner::AddAction(size_t stage, const StepPlan& plan,
     }
     (*used)[k] = found->second;
   }
+  return absl::OkStatus();
+}
+
+// current_ has the leaves of the action behind this transform.
+absl::Status Planner::AddLegal(const StepPlan& plan) {
+  for (auto at = legal_.begin(); at != legal_.end();) {
+    const auto& [action, legal] = *at;
+    const bool is_made =
+        std::any_of(plan.leaves.begin(), plan.leaves.end(),
+                    [&](const BoundRows::Leaf& leaf) {
+                      return leaf.key == action && leaf.use == LeafUse::kWrite;
+                    });
+    if (!is_made) {
+      const LeafSpec* const mask = plan.spec.Find(legal.actions.mask);
+      RILL_ASSIGN_OR_RETURN(
+          const Shape shape,
+          LegalMaskShape(steps_.buffers[current_.find(action)->second].spec));
+      if (mask != nullptr && HasLayout(*mask, DType::kBool, shape)) {
+        ++at;
+        continue;
+      }
+    }
+    if (!legal.is_kept) {
+      return Misfit(is_made ? action : legal.actions.mask,
+                    is_made ? "a transform that makes it from another action"
+                            : "a transform that takes the mask away",
+                    absl::StrCat("an ActionMask of \"", legal.actions.mask,
+                                 "\" between it and the environment, which "
+                                 "keeps forbidden actions from it"));
+    }
+    at = legal_.erase(at);
+  }
+  if (plan.mask_key.empty()) return absl::OkStatus();
+  legal_["action"] = {
+      .actions = {.action = "action",
+                  .mask = plan.mask_key,
+                  .replaces_others = changed_.contains("action")},
+      .is_kept = true};
   return absl::OkStatus();
 }
 
@@ -353,6 +416,9 @@ absl::Status Planner::SetSpec(const TensorDictSpec& last) {
       return Misfit(action.key, "none", "it after the transforms");
     }
     RILL_RETURN_IF_ERROR(spec.action.Set(action.key, *leaf));
+  }
+  for (const auto& [action, legal] : legal_) {
+    spec.legal_actions.push_back(legal.actions);
   }
   for (const TensorDictSpec::Leaf& leaf : last.leaves()) {
     const absl::string_view root = RootOf(leaf.key);

@@ -554,14 +554,6 @@ TEST(TransformedEnvTest, RefusesPlansThatBreakWhatAnEnvPromises) {
               }),
               StatusIs(kInvalid, AllOf(HasSubstr("\"observation\""),
                                        HasSubstr("nothing writes"))));
-  EXPECT_THAT(
-      CreateWith([](StepPlan plan) -> absl::StatusOr<StepPlan> {
-        plan.leaves.push_back(
-            {.key = "action", .dtype = DType::kInt64, .use = LeafUse::kUpdate});
-        return plan;
-      }),
-      StatusIs(kInvalid, AllOf(HasSubstr("\"action\": got kUpdate"),
-                               HasSubstr("want kRead and kWrite"))));
   EXPECT_THAT(CreateWith([](StepPlan plan) -> absl::StatusOr<StepPlan> {
                 plan.leaves.push_back({.key = "pixels"});
                 return plan;

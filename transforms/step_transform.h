@@ -29,7 +29,10 @@ struct StepPlan {
   // transform. kUpdate: the same, changed in place. kWrite: the leaf after it,
   // new or of another layout, which keeps its values between the calls.
   // The leaf "action" goes the other way: kRead is the action that was chosen,
-  // kWrite the one that the environment gets; kUpdate is refused.
+  // kWrite the one that the environment gets. kUpdate is the chosen one, which
+  // the transform changes to what is done: steps then hold that. It is refused
+  // where a transform further from the environment makes the action from one of
+  // its own, as the change would not reach that one.
   // Where only a leaf below next changes, its twin at the root does from the
   // next step on. Earlier transforms read their own root.
   std::vector<BoundRows::Leaf> leaves = {};
@@ -41,6 +44,10 @@ struct StepPlan {
   // With statistics: a transform of the same leaves and the same state that
   // applies them and leaves them as they are. It works in evaluations.
   std::shared_ptr<const StepTransform> frozen = nullptr;
+  // The leaf of the root that has the legal options of `action`; empty: the
+  // transform knows of none. The environment with this transform beside it
+  // declares it (EnvSpec::legal_actions).
+  std::string mask_key = {};
 };
 
 // Changes the steps of an environment: the root that a policy sees, and the

@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "rill/envs/checking/leaf_values.h"
+#include "rill/specs/legal_choices.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
@@ -99,6 +100,31 @@ TEST_P(PolicyConformanceTest, FillsEveryOutputInPlaceWithinItsSpec) {
       << "some of it is what was there before the call";
   EXPECT_EQ(envs_internal::FirstNoValue(written), "");
   RILL_EXPECT_OK(WrittenLeaves(subject).CheckValues("Act", written));
+}
+
+// Explored or not, whatever is drawn.
+TEST_P(PolicyConformanceTest, ChoosesLegalActionsAlone) {
+  const PolicySubject subject = GetParam()();
+  if (subject.mask_key.empty()) return;
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor mask,
+                            subject.root.Get(subject.mask_key));
+  const LegalChoices legal = {.key = "action",
+                              .mask_key = subject.mask_key,
+                              .spec = subject.action,
+                              .mask = mask};
+  const bool* const options = mask.data<bool>();
+  ASSERT_NE(std::find(options, options + mask.num_elements(), false),
+            options + mask.num_elements())
+      << "the subject's mask forbids nothing";
+  for (int64_t step = 0; step < 64; ++step) {
+    for (const bool explore : {false, true}) {
+      const TensorDict written =
+          ActOver(0, subject, subject.root,
+                  {.frames = 4 * step, .step = step, .explore = explore});
+      RILL_ASSERT_OK(
+          legal.Check(absl::StrCat("step ", step), *written.Find("action")));
+    }
+  }
 }
 
 TEST_P(PolicyConformanceTest, LeavesTheRootAlone) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "gtest/gtest.h"
 #include "rill/envs/policies/policy.h"
@@ -21,6 +22,9 @@ struct PolicySubject {
   LeafSpec action = {};  // Of a lane.
   // False: it acts on batches of as many lanes as `root` only.
   bool takes_fewer_lanes = true;
+  // The leaf of the root that has the legal options (EnvSpec::legal_actions),
+  // with some that are not; empty: all are legal.
+  std::string mask_key = {};
 };
 using PolicyFactory = std::function<PolicySubject()>;
 

@@ -54,9 +54,9 @@ constexpr int64_t kLanes = 2;
 // A policy that explores around another one, both of this worker.
 class OwnExplorer final : public Policy {
  public:
-  OwnExplorer(std::unique_ptr<Policy> policy, const TensorDictSpec& action)
+  OwnExplorer(std::unique_ptr<Policy> policy, const EnvSpec& env)
       : policy_(std::move(policy)),
-        explorer_(*MakeEGreedy(policy_.get(), action)) {}
+        explorer_(*MakeEGreedy(policy_.get(), env)) {}
   const TensorDictSpec& output_spec() const override {
     return explorer_->output_spec();
   }
@@ -75,14 +75,14 @@ class OwnExplorer final : public Policy {
 absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
   WorkerParts parts;
   RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
-  const TensorDictSpec& action = parts.env->spec().action;
+  const EnvSpec& spec = parts.env->spec();
   if (context.argument == "own") {
     parts.policy = std::make_unique<MemoryPolicy>();
   } else if (context.argument == "own explorer") {
     parts.policy =
-        std::make_unique<OwnExplorer>(std::make_unique<MemoryPolicy>(), action);
+        std::make_unique<OwnExplorer>(std::make_unique<MemoryPolicy>(), spec);
   } else if (context.argument == "served explorer") {
-    RILL_ASSIGN_OR_RETURN(parts.policy, MakeEGreedy(context.inference, action));
+    RILL_ASSIGN_OR_RETURN(parts.policy, MakeEGreedy(context.inference, spec));
   }
   return parts;
 }

@@ -33,6 +33,7 @@
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/collectors/workers/worker_seed.h"
 #include "rill/envs/classic_control/pendulum.h"
+#include "rill/envs/env_spec.h"
 #include "rill/envs/policies/exploration.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/flow/sink.h"
@@ -77,21 +78,21 @@ class Zero final : public Policy {
 
 // A policy by its name, with the defaults of what explores.
 absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(absl::string_view name,
-                                                   const TensorDictSpec& action,
+                                                   const EnvSpec& env,
                                                    Policy* zero) {
-  if (name == "egreedy") return MakeEGreedy(zero, action, {.eps_end = 1});
-  if (name == "gaussian") return MakeAdditiveGaussian(zero, action);
-  if (name == "ou") return MakeOrnsteinUhlenbeck(zero, action);
-  return MakeRandomPolicy(action);
+  if (name == "egreedy") return MakeEGreedy(zero, env, {.eps_end = 1});
+  if (name == "gaussian") return MakeAdditiveGaussian(zero, env.action);
+  if (name == "ou") return MakeOrnsteinUhlenbeck(zero, env.action);
+  return MakeRandomPolicy(env);
 }
 
 class Wrapped final : public Policy {
  public:
-  static absl::StatusOr<std::unique_ptr<Policy>> Create(
-      absl::string_view name, const TensorDictSpec& action) {
+  static absl::StatusOr<std::unique_ptr<Policy>> Create(absl::string_view name,
+                                                        const EnvSpec& env) {
     auto wrapped = std::make_unique<Wrapped>();
     RILL_ASSIGN_OR_RETURN(wrapped->policy_,
-                          MakePolicy(name, action, &wrapped->zero_));
+                          MakePolicy(name, env, &wrapped->zero_));
     return wrapped;
   }
   const TensorDictSpec& output_spec() const override {
@@ -112,14 +113,14 @@ class Wrapped final : public Policy {
 absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
   WorkerParts parts;
   RILL_ASSIGN_OR_RETURN(parts.env, MakePendulum({.lanes = kLanes}));
-  const TensorDictSpec action = parts.env->spec().action;
+  const EnvSpec spec = parts.env->spec();
   if (absl::StartsWith(context.argument, "zero")) {
     parts.policy = std::make_unique<Zero>();
   } else {
     RILL_ASSIGN_OR_RETURN(
         parts.policy,
         Wrapped::Create(context.argument.substr(0, context.argument.find(' ')),
-                        action));
+                        spec));
   }
   const bool dies_once = absl::EndsWith(context.argument, " dies once");
   if (context.worker == 1 && (absl::EndsWith(context.argument, " dies") ||
@@ -280,7 +281,7 @@ TEST(OneRunTest, AnnealingTakesTheSameFramesForAnyNumberOfWorkers) {
       static Zero zero;  // Writes nothing of its own.
       RILL_ASSIGN_OR_RETURN(
           parts.policy,
-          MakeEGreedy(&zero, parts.env->spec().action,
+          MakeEGreedy(&zero, parts.env->spec(),
                       {.eps_end = 0, .annealing_num_steps = 1024}));
       return parts;
     };

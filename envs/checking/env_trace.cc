@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
@@ -38,8 +39,11 @@ bool HasSameBytes(const TensorDict& a, const TensorDict& b, int64_t lane) {
 }  // namespace
 
 absl::Status EnvTracer::Choose(int64_t t) const {
-  return WriteRandomActions(env_.spec().action, {.seed = seed_}, t,
-                            env_.step());
+  const absl::Status written = WriteRandomActions(env_.spec(), {.seed = seed_},
+                                                  t, env_.step(), env_.step());
+  if (!absl::IsFailedPrecondition(written)) return written;
+  return BrokenPromise(env_, "each state has a legal action", "step ", t, ": ",
+                       written.message());
 }
 
 absl::Status EnvTracer::Advance(int64_t t, StepDriver& driver) const {

@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<Tensor>> MakeActions(const Env& env) {
   std::vector<Tensor> actions;
   for (int64_t t = 0; t < kTime; ++t) {
     RILL_RETURN_IF_ERROR(
-        WriteRandomActions(env.spec().action, {.seed = 1}, t, env.step()));
+        WriteRandomActions(env.spec(), {.seed = 1}, t, env.step(), env.step()));
     RILL_ASSIGN_OR_RETURN(actions.emplace_back(),
                           env.step().Find("action")->Clone());
   }

@@ -111,7 +111,7 @@ class RealPackageTest : public ::testing::TestWithParam<Task> {
  protected:
   void WriteActions(const Env& env, int64_t t, const TensorDict& step) {
     RILL_ASSERT_OK(
-        WriteRandomActions(env.spec().action, {.seed = kSeed}, t, step));
+        WriteRandomActions(env.spec(), {.seed = kSeed}, t, step, step));
   }
   // Seeds as gymnasium_env.h has them, and the actions of all steps.
   void WriteInputs(const Env& env);

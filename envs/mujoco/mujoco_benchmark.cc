@@ -65,8 +65,8 @@ class Steps {
   // Draws the next actions, and resets what is done.
   absl::Status Prepare() {
     ++step_;
-    RILL_RETURN_IF_ERROR(WriteRandomActions(env_->spec().action, {.seed = 1},
-                                            step_, env_->step()));
+    RILL_RETURN_IF_ERROR(WriteRandomActions(env_->spec(), {.seed = 1}, step_,
+                                            env_->step(), env_->step()));
     return driver_.ResetEnded();
   }
 

@@ -145,8 +145,8 @@ TEST_P(MujocoLiveTest, EpisodesEqualGymnasiums) {
   for (int64_t t = 0; t < kSteps && !HasFailure(); ++t) {
     SCOPED_TRACE(absl::StrCat("step ", t));
     if (std::count(ended.begin(), ended.end(), 1) > 0) Begin(ended);
-    RILL_ASSERT_OK(WriteRandomActions(ours_->spec().action, {.seed = 7}, t,
-                                      ours_->step()));
+    RILL_ASSERT_OK(WriteRandomActions(ours_->spec(), {.seed = 7}, t,
+                                      ours_->step(), ours_->step()));
     ASSERT_THAT(copy, SizeIs(action.size()));
     std::copy(action.begin(), action.end(), copy.begin());
     RILL_ASSERT_OK(ours_->Step());

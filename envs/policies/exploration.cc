@@ -19,6 +19,7 @@
 #include "rill/base/standard_normal.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/envs/env_spec.h"
 #include "rill/envs/policies/random_actions.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -50,6 +51,12 @@ absl::Status CheckWrapped(absl::string_view caller, const Policy* policy,
   if (action.leaves().empty()) {
     return InvalidArgument(caller,
                            ": action: got no leaf, want EnvSpec::action");
+  }
+  for (const TensorDictSpec::Leaf& leaf : policy->output_spec().leaves()) {
+    if (!IsLogProbKey(leaf.key)) continue;
+    return InvalidArgument(caller, ": policy: got one that writes \"", leaf.key,
+                           "\", want none: the log-probability of the action "
+                           "that is taken in place of its own is not known");
   }
   if (annealing_num_steps >= 1) return absl::OkStatus();
   return Refuse(caller, "annealing_num_steps",
@@ -86,32 +93,31 @@ struct Annealed {
 
 class RandomPolicy final : public Policy {
  public:
-  RandomPolicy(TensorDictSpec action, uint64_t seed)
-      : action_(std::move(action)), seed_(seed) {}
+  RandomPolicy(EnvSpec env, uint64_t seed)
+      : env_(std::move(env)), seed_(seed) {}
 
-  absl::StatusOr<int64_t> Act(const TensorDict& /*root*/,
-                              const ActContext& context,
+  absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
                               TensorDict* step) override {
-    RILL_RETURN_IF_ERROR(WriteRandomActions(action_,
+    RILL_RETURN_IF_ERROR(WriteRandomActions(env_,
                                             {.seed = context.SeedOf(seed_),
                                              .stream = RngStream::kPolicy,
                                              .first_substream = kLeaves},
-                                            context.step, *step,
+                                            context.step, root, *step,
                                             context.stream));
     return 0;
   }
 
  private:
-  const TensorDictSpec action_;
+  const EnvSpec env_;
   const uint64_t seed_;
 };
 
 class EGreedy final : public Policy {
  public:
-  EGreedy(Policy* policy, TensorDictSpec action, const EGreedyOptions& options)
+  EGreedy(Policy* policy, EnvSpec env, const EGreedyOptions& options)
       : policy_(*policy),
-        action_(action),
-        random_(std::move(action), options.seed),
+        action_(env.action),
+        random_(std::move(env), options.seed),
         epsilon_{options.eps_init, options.eps_end,
                  options.annealing_num_steps},
         seed_(options.seed) {}
@@ -292,19 +298,19 @@ class NoisePolicy final : public Policy {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Policy>> MakeRandomPolicy(
-    TensorDictSpec action, const RandomPolicyOptions& options) {
-  if (action.leaves().empty()) {
+    EnvSpec env, const RandomPolicyOptions& options) {
+  if (env.action.leaves().empty()) {
     return InvalidArgument(
-        "MakeRandomPolicy: action: got no leaf, want EnvSpec::action");
+        "MakeRandomPolicy: action: got no leaf, want Env::spec with some");
   }
-  return std::make_unique<RandomPolicy>(std::move(action), options.seed);
+  return std::make_unique<RandomPolicy>(std::move(env), options.seed);
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> MakeEGreedy(
-    Policy* policy, TensorDictSpec action, const EGreedyOptions& options) {
+    Policy* policy, EnvSpec env, const EGreedyOptions& options) {
   constexpr absl::string_view kCaller = "MakeEGreedy";
   RILL_RETURN_IF_ERROR(
-      CheckWrapped(kCaller, policy, action, options.annealing_num_steps));
+      CheckWrapped(kCaller, policy, env.action, options.annealing_num_steps));
   for (const auto& [name, value] :
        {std::pair<const char*, double>{"eps_init", options.eps_init},
         {"eps_end", options.eps_end}}) {
@@ -312,7 +318,7 @@ absl::StatusOr<std::unique_ptr<Policy>> MakeEGreedy(
       return Refuse(kCaller, name, value, "[0, 1]");
     }
   }
-  return std::make_unique<EGreedy>(policy, std::move(action), options);
+  return std::make_unique<EGreedy>(policy, std::move(env), options);
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> MakeAdditiveGaussian(

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "rill/envs/env_spec.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/specs/spec.h"
 
@@ -13,10 +14,13 @@ namespace rill {
 
 // Random actions, and policies that explore by changing the actions of another.
 //
-// `action` is EnvSpec::action: one or many leaves, in host memory. The wrapped
-// policy is not owned and must outlive the wrapper, so that an evaluation can
-// call it directly; with ActContext::explore off a wrapper changes nothing.
-// Outputs and versions are the wrapped policy's.
+// Actions are one or many leaves, in host memory; `action` is EnvSpec::action.
+// RandomPolicy and EGreedy take the whole spec of the environment, and keep to
+// its legal actions. A policy that writes the log-probability of its action
+// (IsLogProbKey) is not wrapped: that of another action is not known. The
+// wrapped policy is not owned and must outlive the wrapper, so that an
+// evaluation can call it directly; with ActContext::explore off a wrapper
+// changes nothing. Outputs and versions are the wrapped policy's.
 //
 // Draws are functions of (ActContext::SeedOf(seed), ActContext::step, lane,
 // element), from RngStream::kPolicy: a resumed run acts as an uninterrupted
@@ -30,16 +34,16 @@ namespace rill {
 //
 // Example (ExplorationTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto explorer,
-//                         MakeEGreedy(&policy, env->spec().action,
+//                         MakeEGreedy(&policy, env->spec(),
 //                                     {.annealing_num_steps = 10'000}));
 
-// Uniform over the spec, masks included; standard normal where a floating-point
-// leaf is unbounded. TorchRL's RandomPolicy.
+// Uniform over the spec and the legal options; standard normal where a
+// floating-point leaf is unbounded. TorchRL's RandomPolicy.
 struct RandomPolicyOptions {
   uint64_t seed = 0;
 };
 absl::StatusOr<std::unique_ptr<Policy>> MakeRandomPolicy(
-    TensorDictSpec action, const RandomPolicyOptions& options = {});
+    EnvSpec env, const RandomPolicyOptions& options = {});
 
 // With probability epsilon a lane's whole action is a random one. TorchRL's
 // EGreedyModule.
@@ -50,7 +54,7 @@ struct EGreedyOptions {
   uint64_t seed = 0;
 };
 absl::StatusOr<std::unique_ptr<Policy>> MakeEGreedy(
-    Policy* policy, TensorDictSpec action, const EGreedyOptions& options = {});
+    Policy* policy, EnvSpec env, const EGreedyOptions& options = {});
 
 // Adds sigma * N(mean, std) to each element of float32 and float64 leaves, and
 // clips to their bounds. TorchRL's AdditiveGaussianModule.

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/envs/env_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
@@ -31,9 +32,9 @@ using ::testing::HasSubstr;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr int64_t kLanes = 4096;
 
-TensorDictSpec Choices() {
-  TensorDictSpec spec;
-  EXPECT_TRUE(spec.Set("action", LeafSpec::Categorical(4)).ok());
+EnvSpec Choices() {
+  EnvSpec spec;
+  EXPECT_TRUE(spec.action.Set("action", LeafSpec::Categorical(4)).ok());
   return spec;
 }
 TensorDictSpec Forces(double limit) {
@@ -68,7 +69,7 @@ TEST(ExplorationTest, Example) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto explorer,
       MakeEGreedy(&policy, Choices(), {.annealing_num_steps = 10'000}));
-  TensorDict step = *Choices().Zero({kLanes});
+  TensorDict step = *Choices().action.Zero({kLanes});
   EXPECT_THAT(explorer->Act({}, {}, &step), IsOkAndHolds(9));
 }
 
@@ -76,7 +77,7 @@ TEST(ExplorationTest, WrappersRefuseActionsOnADevice) {
   FunctionPolicy policy = Zero();
   RILL_ASSERT_OK_AND_ASSIGN(auto greedy, MakeEGreedy(&policy, Choices()));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict step,
-                            Choices().Zero({2})->To(Device::Fake()));
+                            Choices().action.Zero({2})->To(Device::Fake()));
   const auto refused =
       StatusIs(kInvalid, HasSubstr("leaf \"action\": got one on fake:0, want "
                                    "host memory"));
@@ -89,7 +90,7 @@ TEST(ExplorationTest, WrappersRefuseActionsOnADevice) {
 
 TEST(RandomPolicyTest, IsTheSameOnADevice) {
   RILL_ASSERT_OK_AND_ASSIGN(auto policy, MakeRandomPolicy(Choices()));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict host, Choices().Zero({kLanes}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict host, Choices().action.Zero({kLanes}));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict device, host.To(Device::Fake()));
   RILL_ASSERT_OK(policy->Act({}, {}, &host).status());
   RILL_ASSERT_OK(policy->Act({}, {}, &device).status());
@@ -97,10 +98,10 @@ TEST(RandomPolicyTest, IsTheSameOnADevice) {
 }
 
 TEST(RandomPolicyTest, IsUniformInEveryLeafAndDrawsAnewEachStep) {
-  TensorDictSpec spec = Choices();
-  RILL_ASSERT_OK(spec.Set("other", LeafSpec::Categorical(4)));
+  EnvSpec spec = Choices();
+  RILL_ASSERT_OK(spec.action.Set("other", LeafSpec::Categorical(4)));
   RILL_ASSERT_OK_AND_ASSIGN(auto policy, MakeRandomPolicy(spec, {.seed = 3}));
-  TensorDict step = *spec.Zero({kLanes});
+  TensorDict step = *spec.action.Zero({kLanes});
   std::vector<int64_t> counts(4, 0);
   int64_t equal = 0;
   std::vector<int64_t> last(kLanes, -1);
@@ -136,7 +137,7 @@ TEST(EGreedyTest, TheShareOfRandomActionsFallsWithTheFrames) {
                                          .eps_end = 0.4,
                                          .annealing_num_steps = 100,
                                          .seed = 2}));
-  TensorDict step = *Choices().Zero({kLanes});
+  TensorDict step = *Choices().action.Zero({kLanes});
   const auto share = [&](int64_t frames) {
     int64_t changed = 0;
     for (int64_t t = 0; t < 10; ++t) {
@@ -155,14 +156,14 @@ TEST(EGreedyTest, TheShareOfRandomActionsFallsWithTheFrames) {
 }
 
 TEST(EGreedyTest, RespectsMasks) {
-  TensorDictSpec spec;
-  RILL_ASSERT_OK(
-      spec.Set("action", *LeafSpec::Categorical(3).WithMask(
-                             *Tensor::From<bool>({true, false, true}, {3}))));
+  EnvSpec spec;
+  RILL_ASSERT_OK(spec.action.Set(
+      "action", *LeafSpec::Categorical(3).WithMask(
+                    *Tensor::From<bool>({true, false, true}, {3}))));
   FunctionPolicy policy = Zero();
   RILL_ASSERT_OK_AND_ASSIGN(auto explorer,
                             MakeEGreedy(&policy, spec, {.eps_end = 1}));
-  TensorDict step = *spec.Zero({kLanes});
+  TensorDict step = *spec.action.Zero({kLanes});
   EXPECT_THAT(Act<int64_t>(*explorer, &step, {}), Each(::testing::AnyOf(0, 2)));
 }
 
@@ -256,7 +257,7 @@ TEST(ExplorationTest, EqualContextsGiveEqualActionsAndOthersDiffer) {
 TEST(ExplorationTest, CanBeSwitchedOff) {
   FunctionPolicy policy = Zero();
   RILL_ASSERT_OK_AND_ASSIGN(auto greedy, MakeEGreedy(&policy, Choices()));
-  TensorDict choices = *Choices().Zero({kLanes});
+  TensorDict choices = *Choices().action.Zero({kLanes});
   EXPECT_THAT(Act<int64_t>(*greedy, &choices, {.explore = false}), Each(0));
   RILL_ASSERT_OK_AND_ASSIGN(auto gaussian,
                             MakeAdditiveGaussian(&policy, Forces(1)));
@@ -275,7 +276,7 @@ TEST(ExplorationTest, NamesWhatDoesNotFit) {
   EXPECT_THAT(
       MakeEGreedy(&policy, Choices(), {.annealing_num_steps = 0}).status(),
       StatusIs(kInvalid, HasSubstr("annealing_num_steps: got 0")));
-  EXPECT_THAT(MakeAdditiveGaussian(&policy, Choices()).status(),
+  EXPECT_THAT(MakeAdditiveGaussian(&policy, Choices().action).status(),
               StatusIs(kInvalid, HasSubstr("want float32 or float64")));
   EXPECT_THAT(
       MakeAdditiveGaussian(&policy, Forces(1),

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/policies/policy.h"
 
+#include "absl/strings/match.h"
 #include "rill/base/status_macros.h"
 
 namespace rill {
+
+bool IsLogProbKey(absl::string_view key) {
+  // Below next it is recurrent state.
+  if (absl::StartsWith(key, "next/")) return false;
+  const absl::string_view name = key.substr(key.rfind('/') + 1);
+  return name == "log_prob" || name == "action_log_prob" ||
+         name == "sample_log_prob";
+}
 
 const TensorDictSpec& Policy::output_spec() const {
   // Never destroyed: policies of other static objects may outlive it.

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/mixed_seed.h"
 #include "rill/device/stream.h"
 #include "rill/specs/spec.h"
@@ -37,6 +38,12 @@ struct ActContext {
   uint64_t SeedOf(uint64_t own) const { return MixedSeed(own, seed); }
 };
 
+// Whether an output of this key is the log-probability of the action: the name
+// behind a group's key is "log_prob", "action_log_prob" or "sample_log_prob".
+// It is of the leaves of the action below the same key, at the root of all.
+// Whoever puts another action in the place of a policy's changes it or refuses.
+bool IsLogProbKey(absl::string_view key);
+
 // Chooses actions. Rollout, evaluator and collectors call the same policies.
 //
 // Thread-safety: thread-compatible. A caller may alternate between several
@@ -52,6 +59,7 @@ class Policy {
   // The leaves that Act writes beside the action: "log_prob", "value". A leaf
   // below next ("next/hidden") is recurrent state. The root has the same leaf:
   // its value after the step before, and zero where an episode begins.
+  // IsLogProbKey says which of them are log-probabilities of the action.
   virtual const TensorDictSpec& output_spec() const;
 
   // Reads `root` [lanes] and writes action and outputs into the leaves of

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -16,6 +17,7 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/envs/env_spec.h"
+#include "rill/specs/legal_choices.h"
 #include "rill/tensordict/finite_check.h"
 
 namespace rill {
@@ -41,6 +43,7 @@ absl::StatusOr<StepDriver> StepDriver::Create(Env* env, Policy* policy,
   // policy are added to it.
   driver.step_ = env->step();
   RILL_RETURN_IF_ERROR(driver.AddOutputs());
+  RILL_RETURN_IF_ERROR(driver.AddLegal());
   // The root is what a policy may read: observations, flags and recurrent
   // state. Action and outputs are what it writes.
   std::vector<absl::string_view> not_root = {"next"};
@@ -114,6 +117,32 @@ absl::Status StepDriver::AddOutputs() {
   return absl::OkStatus();
 }
 
+absl::Status StepDriver::AddLegal() {
+  const EnvSpec& spec = env_->spec();
+  for (const LegalActions& legal : spec.legal_actions) {
+    if (legal.replaces_others && policy_ != nullptr) {
+      for (const TensorDictSpec::Leaf& leaf : policy_->output_spec().leaves()) {
+        if (!IsLogProbKey(leaf.key)) continue;
+        return InvalidArgument(
+            "StepDriver::Create: policy: got one that writes \"", leaf.key,
+            "\" for ", spec.name, ", which replaces \"", legal.action,
+            "\" where \"", legal.mask,
+            "\" does not allow it, want a policy that keeps to the mask, and "
+            "no replacement: the log-probability would be of another action");
+      }
+    }
+    if (legal.replaces_others || !spec.device.is_cpu()) continue;
+    RILL_ASSIGN_OR_RETURN(Tensor action, step_.Get(legal.action));
+    RILL_ASSIGN_OR_RETURN(Tensor mask, step_.Get(legal.mask));
+    legal_.push_back({.key = legal.action,
+                      .mask_key = legal.mask,
+                      .spec = *spec.action.Find(legal.action),
+                      .action = std::move(action),
+                      .mask = std::move(mask)});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status StepDriver::ResetAll() {
   std::fill(mask_.begin(), mask_.end(), 1);
   checked_ = false;
@@ -172,6 +201,13 @@ absl::StatusOr<int64_t> StepDriver::Act(const ActContext& context) {
 }
 
 absl::Status StepDriver::Step() {
+  for (const Legal& legal : legal_) {
+    const LegalChoices choices = {.key = legal.key,
+                                  .mask_key = legal.mask_key,
+                                  .spec = legal.spec,
+                                  .mask = legal.mask};
+    RILL_RETURN_IF_ERROR(choices.Check(env_->name(), legal.action));
+  }
   RILL_RETURN_IF_ERROR(LetEnvironmentWait());
   RILL_RETURN_IF_ERROR(
       CatchExceptions([&] { return env_->Step(); }, env_->name(), "::Step"));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,6 +17,7 @@
 #include "rill/envs/steps/host_mirror.h"
 #include "rill/envs/steps/in_place_check.h"
 #include "rill/envs/steps/step_carry.h"
+#include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
@@ -39,7 +41,8 @@ class StepDriver {
  public:
   // Both must outlive the driver. Without a policy the caller writes actions.
   // The errors of StepSpec; INVALID_ARGUMENT names an output of the policy
-  // that the environment has too.
+  // that the environment has too, and a log-probability (IsLogProbKey) where
+  // the environment may do another action (LegalActions::replaces_others).
   // `stream` is of the environment's device; one in host memory has none.
   static absl::StatusOr<StepDriver> Create(Env* env, Policy* policy = nullptr,
                                            const Stream* stream = nullptr);
@@ -49,6 +52,9 @@ class StepDriver {
   // the version of its weights. The first call after ResetAll checks that
   // leaves are filled in place.
   absl::StatusOr<int64_t> Act(const ActContext& context);
+  // INVALID_ARGUMENT names lane and leaf of an action that is not legal
+  // (EnvSpec::legal_actions), FAILED_PRECONDITION a lane without any; no lane
+  // has moved then. Leaves on a device are not looked at.
   absl::Status Step();
   // Carry, then ResetEnded: the root is the next step's beginning.
   absl::Status Advance();
@@ -78,6 +84,14 @@ class StepDriver {
   absl::Span<const uint8_t> begun() const { return mask_; }
 
  private:
+  // A leaf of the action whose legal options are checked.
+  struct Legal {
+    std::string key;
+    std::string mask_key;
+    LeafSpec spec;
+    Tensor action;
+    Tensor mask;
+  };
   // Leaves that are read on the host.
   struct HostLeaves {
     std::vector<Tensor> leaves;
@@ -89,6 +103,7 @@ class StepDriver {
   // The environment's work comes behind what is on the stream.
   absl::Status LetEnvironmentWait() const;
   absl::Status AddOutputs();
+  absl::Status AddLegal();
   absl::Status AddHostLeaf(absl::string_view key, HostLeaves* to) const;
   absl::Status MaskEnded();
 
@@ -103,6 +118,7 @@ class StepDriver {
   int64_t steps_ = 0;   // Since ResetAll.
   StepCarry carry_;
   std::vector<Tensor> recurrent_;  // At the root.
+  std::vector<Legal> legal_;
   InPlaceCheck in_place_;
   bool checked_ = false;
 

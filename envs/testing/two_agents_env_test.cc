@@ -78,8 +78,7 @@ TEST(TwoAgentsEnvTest, WrongActionsNameTheLane) {
 TEST(TwoAgentsEnvTest, PoliciesOfManyLeavesExplore) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeTwoAgentsEnv({.lanes = 2}));
   Twos twos;
-  RILL_ASSERT_OK_AND_ASSIGN(auto explorer,
-                            MakeEGreedy(&twos, env->spec().action));
+  RILL_ASSERT_OK_AND_ASSIGN(auto explorer, MakeEGreedy(&twos, env->spec()));
   RILL_EXPECT_OK(Rollout(*env, *explorer, {.max_steps = 5}).status());
 }
 

@@ -207,6 +207,12 @@ absl::StatusOr<std::unique_ptr<Env>> MakeFrameSkip(
         "MakeFrameSkip: env: got ", env->name(),
         " whose groups have episodes of their own, want one of whole lanes");
   }
+  if (options.frame_skip > 1 && !env->spec().legal_actions.empty()) {
+    return InvalidArgument(
+        "MakeFrameSkip: env: got ", env->name(),
+        " with legal actions, want one without: an action that is legal in one "
+        "frame may not be in the next");
+  }
   return FrameSkip::Create(std::move(env), options);
 }
 

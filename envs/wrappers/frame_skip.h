@@ -31,7 +31,9 @@ namespace rill {
 struct FrameSkipOptions {
   int64_t frame_skip = 1;  // > 0.
 };
-// INVALID_ARGUMENT names the option.
+// INVALID_ARGUMENT names the option; so too where `env` has legal actions and
+// frame_skip is more than 1: one that is legal in a frame may not be in the
+// next.
 absl::StatusOr<std::unique_ptr<Env>> MakeFrameSkip(
     std::unique_ptr<Env> env, const FrameSkipOptions& options);
 

@@ -285,6 +285,11 @@ absl::StatusOr<std::unique_ptr<Env>> MakeNoopReset(
         ", want one with the leaf \"action\" alone, and no groups with "
         "episodes of their own");
   }
+  if (!env->spec().legal_actions.empty()) {
+    return InvalidArgument(kMake, ": env: got ", env->name(),
+                           " with legal actions, want one without: the actions "
+                           "that no one sees do not look at a mask");
+  }
   return NoopReset::Create(std::move(env), options);
 }
 

@@ -42,8 +42,9 @@ struct NoopResetOptions {
   std::optional<Tensor> noop_action = std::nullopt;
   uint64_t seed = 0;
 };
-// INVALID_ARGUMENT names the option; UNIMPLEMENTED where several lanes want a
-// state that `env` cannot save.
+// INVALID_ARGUMENT names the option; `env` has no legal actions
+// (EnvSpec::legal_actions), which the unseen ones could break. UNIMPLEMENTED
+// where several lanes want a state that `env` cannot save.
 absl::StatusOr<std::unique_ptr<Env>> MakeNoopReset(
     std::unique_ptr<Env> env, const NoopResetOptions& options);
 

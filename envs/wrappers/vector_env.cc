@@ -80,6 +80,10 @@ class VectorEnv final : public Env {
   VectorEnv(EnvSpec spec, TensorDict step, int threads)
       : Env(std::move(spec), std::move(step)),
         threads_(threads),
+        replaces_actions_(std::any_of(
+            this->spec().legal_actions.begin(),
+            this->spec().legal_actions.end(),
+            [](const LegalActions& legal) { return legal.replaces_others; })),
         running_(static_cast<size_t>(lanes()), 0) {}
 
   absl::Status Bind(std::vector<std::unique_ptr<Env>> envs);
@@ -94,6 +98,7 @@ class VectorEnv final : public Env {
   absl::Status LoadParts(const StateReader& state);
 
   const int threads_;
+  const bool replaces_actions_;  // A part may do another action than it got.
   LaneLeaves leaves_;
   std::vector<Part> parts_;
   std::vector<uint8_t> running_;
@@ -239,6 +244,8 @@ void VectorEnv::BeginPart(Part& part) const {
   CopyLanes(leaves_.root, part.first, part.leaves.root, 0, part.lanes());
   CopyLanes(leaves_.actions, part.first, part.leaves.actions, 0, part.lanes());
   CallPart(part, "::BeginStep", [&] { return part.env->BeginStep(); });
+  if (!replaces_actions_) return;
+  CopyLanes(part.leaves.actions, 0, leaves_.actions, part.first, part.lanes());
 }
 
 void VectorEnv::EndPart(Part& part) const {
@@ -375,10 +382,19 @@ absl::Status CheckEqualSpecs(const EnvSpec& got, const EnvSpec& want) {
   RILL_RETURN_IF_ERROR(CheckLeaves("reward", got_reward, want_reward));
   RILL_RETURN_IF_ERROR(
       CheckLeaves("group_flags", got.group_flags, want.group_flags));
-  if (got.own_episodes == want.own_episodes) return absl::OkStatus();
-  return InvalidArgument("own_episodes: got [",
-                         absl::StrJoin(got.own_episodes, ", "), "], want [",
-                         absl::StrJoin(want.own_episodes, ", "), "]");
+  if (got.own_episodes != want.own_episodes) {
+    return InvalidArgument("own_episodes: got [",
+                           absl::StrJoin(got.own_episodes, ", "), "], want [",
+                           absl::StrJoin(want.own_episodes, ", "), "]");
+  }
+  if (got.legal_actions == want.legal_actions) return absl::OkStatus();
+  const auto text = [](std::string* out, const LegalActions& legal) {
+    absl::StrAppend(out, "\"", legal.action, "\" by \"", legal.mask, "\"",
+                    legal.replaces_others ? ", replaced" : "");
+  };
+  return InvalidArgument(
+      "legal_actions: got [", absl::StrJoin(got.legal_actions, "; ", text),
+      "], want [", absl::StrJoin(want.legal_actions, "; ", text), "]");
 }
 
 }  // namespace

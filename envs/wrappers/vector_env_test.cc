@@ -124,7 +124,7 @@ TEST_P(VectorEnvThreadsTest, DataAreThoseOfThePartsAlone) {
     for (int64_t t = 0; t < 150; ++t) {
       RILL_ASSERT_OK(env->Reset(mask));
       RILL_ASSERT_OK(
-          WriteRandomActions(env->spec().action, {.seed = 4}, t, step));
+          WriteRandomActions(env->spec(), {.seed = 4}, t, step, step));
       RILL_ASSERT_OK(env->Step());
       int64_t first = 0;
       for (const auto& part : alone) {

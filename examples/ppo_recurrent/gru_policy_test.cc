@@ -61,7 +61,8 @@ PolicySubject MakeSubject() {
   auto owned = std::make_shared<Owned>();
   return {.policy = std::shared_ptr<Policy>(owned, &owned->policy),
           .root = Root(),
-          .action = LeafSpec::Categorical(kActions)};
+          .action = LeafSpec::Categorical(kActions),
+          .mask_key = "action_mask"};
 }
 
 INSTANTIATE_TEST_SUITE_P(Gru, PolicyConformanceTest,

@@ -94,6 +94,7 @@ absl::StatusOr<std::unique_ptr<Env>> MakeRecall(const RecallOptions& options) {
       spec.observation.Set("action_mask", LeafSpec::Binary({1 + kRecallCues})));
   RILL_RETURN_IF_ERROR(
       spec.action.Set("action", LeafSpec::Categorical(1 + kRecallCues)));
+  spec.legal_actions = {{.action = "action", .mask = "action_mask"}};
   const auto make =
       [](int64_t,
          const TensorDict& row) -> absl::StatusOr<std::unique_ptr<Lane>> {

@@ -17,8 +17,8 @@ namespace rill::ppo_recurrent {
 // second answer in 3 of 36. So the best mean return is 1.917; guesses get 0.48.
 //
 // observation float32 [5]: the cue in one of four places, and whether it is
-//   asked for. action_mask bool [5]: what is legal, an answer where it is asked
-//   for, else to wait. action int64: 0 waits, 1 + i answers cue i.
+//   asked for. action_mask bool [5]: the legal actions, which the spec declares;
+//   an answer where it is asked for, else to wait. action int64: 0 waits, 1 + i answers cue i.
 // Thread-safety: that of Env.
 struct RecallOptions {
   int64_t lanes = 1;

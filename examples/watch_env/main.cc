@@ -183,7 +183,7 @@ absl::Status Watch(const Flags& flags) {
   const bool draws =
       flags.format.empty() ? CanDraw(spec.name) : flags.format == "text";
   RILL_ASSIGN_OR_RETURN(auto policy,
-                        MakeRandomPolicy(spec.action, {.seed = flags.seed}));
+                        MakeRandomPolicy(spec, {.seed = flags.seed}));
   if (draws || !flags.svg.empty()) {
     RILL_ASSIGN_OR_RETURN(const TensorDict episode,
                           Rollout(*env, *policy, {.max_steps = flags.steps}));

@@ -29,7 +29,7 @@ using ::testing::SizeIs;
 using ::testing::StrEq;
 
 TensorDict RandomRollout(Env& env, int64_t steps) {
-  const auto policy = *MakeRandomPolicy(env.spec().action);
+  const auto policy = *MakeRandomPolicy(env.spec());
   return *Rollout(env, *policy,
                   {.max_steps = steps, .break_when_any_done = false});
 }

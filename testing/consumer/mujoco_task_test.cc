@@ -36,7 +36,7 @@ TEST(MujocoTaskTest, ATaskOfThisProjectIsRolledOut) {
   };
   auto env = rill::MakeMujocoEnv(*model, task, {.lanes = 4, .frame_skip = 5});
   ASSERT_TRUE(env.ok()) << env.status();
-  auto policy = rill::MakeRandomPolicy((*env)->spec().action);
+  auto policy = rill::MakeRandomPolicy((*env)->spec());
   ASSERT_TRUE(policy.ok()) << policy.status();
   auto steps = rill::Rollout(**env, **policy, {.max_steps = 10});
   ASSERT_TRUE(steps.ok()) << steps.status();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/tools/peer/run_actions.h"
 
+#include <utility>
 #include <vector>
 
 #include "rill/base/status_macros.h"
@@ -69,9 +70,15 @@ absl::Status RunActions(const ActionCase& actions, TensorDict* batch) {
   TensorDictSpec step = TensorDictSpec::Of(*batch);
   RILL_RETURN_IF_ERROR(step.Set("action", actions.inner));
   RILL_ASSIGN_OR_RETURN(StepPlan plan, transform->PlanSteps(step));
-  // The environment's action has the key of the policy's.
+  // The environment's action has the key of the policy's, or is the policy's,
+  // changed in place.
   for (BoundRows::Leaf& leaf : plan.leaves) {
-    if (leaf.use == LeafUse::kWrite) leaf.key = "inner";
+    if (leaf.use == LeafUse::kRead || leaf.key != "action") continue;
+    if (leaf.use == LeafUse::kUpdate) {
+      RILL_ASSIGN_OR_RETURN(Tensor copy, batch->Find("action")->Clone());
+      RILL_RETURN_IF_ERROR(batch->Set("inner", std::move(copy)));
+    }
+    leaf.key = "inner";
   }
   RILL_ASSIGN_OR_RETURN(BoundRows rows,
                         BoundRows::Create("RunActions", plan.leaves));

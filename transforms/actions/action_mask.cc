@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/actions/action_mask.h"
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
@@ -56,55 +56,61 @@ class ActionMaskTransform final : public StepTransform {
           absl::StrCat("bool", want.ToString(),
                        ", one flag for each option of ", action.ToString()));
     }
-    StepPlan plan = {.spec = step};
-    if (options_.replace) {
-      // Two leaves of the action: the chosen one is read, and the environment
-      // gets another. The step keeps the chosen one.
-      RILL_ASSIGN_OR_RETURN(
-          plan, transforms_internal::PlanAction(step, action, action));
-    } else {
-      AddLeaf("action", action, LeafUse::kRead, &plan);
-    }
+    StepPlan plan = {.spec = step, .mask_key = options_.mask_key};
+    AddLeaf("action", action,
+            options_.replace ? LeafUse::kUpdate : LeafUse::kRead, &plan);
     AddLeaf(options_.mask_key, mask, LeafUse::kRead, &plan);
     return plan;
   }
 
   absl::Status OnAction(Leaves leaves, TensorDict* /*state*/) const override {
-    // The action is the first leaf and the mask the last in both plans; with
-    // `replace` the environment's action lies between.
-    const BoundLeaf& action = leaves.front();
-    const BoundLeaf& mask = leaves.back();
+    const BoundLeaf& action = leaves[0];
+    const BoundLeaf& mask = leaves[1];
     const int64_t n = mask.shape[mask.shape.rank() - 1];
     const ChoiceRows rows = {.dtype = action.dtype,
                              .is_one_hot = action.shape == mask.shape,
                              .choices = mask.width / n,
                              .options = n};
-    // The lanes whose action is allowed get it unchanged.
-    if (options_.replace) {
-      std::memcpy(leaves[1].data, action.data,
-                  static_cast<size_t>(action.rows * action.width));
-    }
+    // All are looked at before the first is replaced: an error changes none.
+    bool has_forbidden = false;
     for (int64_t lane = 0; lane < action.rows; ++lane) {
       for (int64_t choice = 0; choice < rows.choices; ++choice) {
         const int64_t option =
             rows.Read(action.data + lane * action.width, choice);
-        const bool* const allowed = reinterpret_cast<const bool*>(
-            mask.data + lane * mask.width + choice * n);
+        const bool* const allowed = AllowedAt(mask, lane, choice, n);
+        if (option >= 0 && allowed[option]) continue;
+        const int64_t first = FirstAllowed(allowed, n);
         // No option at all (-1) is never replaced: such a row is a mistake of
         // the policy.
-        if (option >= 0 && allowed[option]) continue;
-        int64_t first = 0;
-        while (first < n && !allowed[first]) ++first;
         if (!options_.replace || option < 0 || first == n) {
           return Forbidden(lane, choice, option, first, n);
         }
-        rows.Write(choice, first, leaves[1].data + lane * leaves[1].width);
+        has_forbidden = true;
+      }
+    }
+    if (!has_forbidden) return absl::OkStatus();
+    for (int64_t lane = 0; lane < action.rows; ++lane) {
+      std::byte* const row = action.data + lane * action.width;
+      for (int64_t choice = 0; choice < rows.choices; ++choice) {
+        const bool* const allowed = AllowedAt(mask, lane, choice, n);
+        if (allowed[rows.Read(row, choice)]) continue;
+        rows.Write(choice, FirstAllowed(allowed, n), row);
       }
     }
     return absl::OkStatus();
   }
 
  private:
+  static const bool* AllowedAt(const BoundLeaf& mask, int64_t lane,
+                               int64_t choice, int64_t n) {
+    return reinterpret_cast<const bool*>(mask.data + lane * mask.width +
+                                         choice * n);
+  }
+  // n: none.
+  static int64_t FirstAllowed(const bool* allowed, int64_t n) {
+    return std::find(allowed, allowed + n, true) - allowed;
+  }
+
   // `first`: the first option that is allowed, n where there is none.
   absl::Status Forbidden(int64_t lane, int64_t choice, int64_t option,
                          int64_t first, int64_t n) const {

@@ -35,7 +35,7 @@ TensorDictSpec SpecWith(const LeafSpec& action, const LeafSpec& mask) {
 }
 
 // A step with this action and mask, through a transform; the action that the
-// environment got.
+// environment got and the step holds.
 template <typename T>
 absl::StatusOr<std::vector<T>> Act(const ActionMask::Options& options,
                                    const LeafSpec& spec,
@@ -50,13 +50,10 @@ absl::StatusOr<std::vector<T>> Act(const ActionMask::Options& options,
   RILL_EXPECT_OK(plan);
   const Shape lanes = {2};
   const Tensor from = *Tensor::From<T>(action, lanes.Concat(spec.shape));
-  const Tensor to = *Tensor::Zeros(spec.dtype, from.shape());
   const Tensor allowed = *Tensor::From<bool>(mask, lanes.Concat(flags));
   std::vector<BoundLeaf> leaves;
   for (const BoundRows::Leaf& leaf : plan->leaves) {
-    const Tensor& tensor = leaf.key == "action_mask"    ? allowed
-                           : leaf.use == LeafUse::kRead ? from
-                                                        : to;
+    const Tensor& tensor = leaf.key == "action_mask" ? allowed : from;
     leaves.push_back({.data = tensor.raw_data(),
                       .width = tensor.size_bytes() / 2,
                       .dtype = leaf.dtype,
@@ -65,9 +62,11 @@ absl::StatusOr<std::vector<T>> Act(const ActionMask::Options& options,
   }
   TensorDict state;
   const absl::Status status = (*transform)->OnAction(leaves, &state);
-  if (!status.ok()) return status;
-  const auto got = *(options.replace ? to : from).Flat<T>();
-  return std::vector<T>(got.begin(), got.end());
+  const auto got = *from.Flat<T>();
+  if (status.ok()) return std::vector<T>(got.begin(), got.end());
+  EXPECT_EQ(std::vector<T>(got.begin(), got.end()), action)
+      << "an error changed actions";
+  return status;
 }
 
 TEST(ActionMaskTest, Example) {
@@ -94,6 +93,13 @@ TEST(ActionMaskTest, AForbiddenActionMayBeReplaced) {
       Act<float>({.replace = true}, LeafSpec::OneHot(3, DType::kFloat32),
                  {0, 1, 0, 1, 0, 0}, mask),
       IsOkAndHolds(ElementsAre(0, 1, 0, 0, 0, 1)));
+}
+
+TEST(ActionMaskTest, AnErrorReplacesNoAction) {
+  EXPECT_THAT(Act<int64_t>({.replace = true}, LeafSpec::Categorical(3), {1, 3},
+                           {true, false, true, true, true, true})
+                  .status(),
+              StatusIs(kInvalidArgument, HasSubstr("lane 1")));
 }
 
 TEST(ActionMaskTest, EachChoiceOfARowHasItsMask) {

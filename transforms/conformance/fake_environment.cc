@@ -53,8 +53,9 @@ absl::StatusOr<FakeEnvironment> FakeEnvironment::Create(
 
 absl::Status FakeEnvironment::Bind() {
   for (const BoundRows::Leaf& leaf : plan_.leaves) {
-    const bool is_action = leaf.key == "action";
-    const bool is_before = (leaf.use == LeafUse::kRead) != is_action;
+    // The chosen action comes from outside, where it may also be changed.
+    const bool is_before = leaf.key == "action" ? leaf.use == LeafUse::kWrite
+                                                : leaf.use == LeafUse::kRead;
     RILL_ASSIGN_OR_RETURN(
         BoundRows one,
         BoundRows::Create("FakeEnvironment", {leaf}, {.is_passed_in = true}));
@@ -119,6 +120,10 @@ absl::Status FakeEnvironment::Step(const TensorDict& made) {
   }
   TensorDict state = state_;
   RILL_RETURN_IF_ERROR(transform_->OnAction(leaves_, &state));
+  for (const BoundRows::Leaf& leaf : plan_.leaves) {
+    if (leaf.key != "action" || leaf.use != LeafUse::kUpdate) continue;
+    CopyRows(*action, *before_.Find("action"), nullptr);
+  }
   for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
     const Tensor* given = made.Find(leaf.key);
     if (IsNext(leaf.key) && given != nullptr) {

@@ -25,12 +25,10 @@ using dqn_cartpole::EpsilonGreedyPolicy;
 // learner published last.
 class NewestWeightsPolicy final : public Policy {
  public:
-  NewestWeightsPolicy(WeightStore::Reader* weights, uint64_t seed)
+  explicit NewestWeightsPolicy(WeightStore::Reader* weights)
       : weights_(weights),
         network_(kLanes, {}),
-        greedy_(
-            &network_,
-            {.seed = seed, .epsilon_frames = 10'000, .final_epsilon = 0.04}) {}
+        greedy_(&network_, {.epsilon_frames = 10'000, .final_epsilon = 0.04}) {}
 
   absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
                               TensorDict* step) override {
@@ -64,11 +62,7 @@ absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
   RILL_ASSIGN_OR_RETURN(parts.transforms.emplace_back(), RewardSum::Create({}));
   RILL_ASSIGN_OR_RETURN(parts.transforms.emplace_back(),
                         RewardScaling::Create({.scale = 0.01}));
-  // Another seed for each worker and each start: a replacement would else draw
-  // the random actions of the one before.
-  const int64_t number = context.worker + context.workers * context.restarts;
-  parts.policy = std::make_unique<NewestWeightsPolicy>(
-      context.weights, static_cast<uint64_t>(number));
+  parts.policy = std::make_unique<NewestWeightsPolicy>(context.weights);
   return parts;
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 
 namespace rill::dqn_cartpole {
@@ -32,9 +33,7 @@ absl::Status ActGreedily(DoubleDqn& learner, const TensorDict& root,
 
 EpsilonGreedyPolicy::EpsilonGreedyPolicy(DoubleDqn* learner,
                                          const Options& options)
-    : learner_(learner),
-      options_(options),
-      rng_(options.seed, RngStream::kPolicy) {}
+    : learner_(learner), options_(options) {}
 
 double EpsilonGreedyPolicy::EpsilonAt(int64_t frames) const {
   const double way =
@@ -53,11 +52,12 @@ absl::StatusOr<int64_t> EpsilonGreedyPolicy::Act(const TensorDict& root,
   if (!context.explore) return 0;
   RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> actions, action.Flat<int64_t>());
   const double epsilon = EpsilonAt(context.frames);
+  const Rng rng(context.SeedOf(options_.seed), RngStream::kPolicy);
   for (size_t lane = 0; lane < actions.size(); ++lane) {
     // Two draws a lane: whether the action is random, and which.
     const uint32_t draw = static_cast<uint32_t>(2 * lane);
-    if (rng_.UniformDouble(context.step, draw) < epsilon) {
-      actions[lane] = rng_.UniformInt(context.step, draw + 1, kActions);
+    if (rng.UniformDouble(context.step, draw) < epsilon) {
+      actions[lane] = rng.UniformInt(context.step, draw + 1, kActions);
     }
   }
   return 0;

@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rill/base/rng.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/examples/dqn_cartpole/learner/double_dqn.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -23,9 +22,10 @@ absl::Status ActGreedily(DoubleDqn& learner, const TensorDict& root,
 // Greedy, but random with probability epsilon, which falls in a straight line
 // from 1 at frame 0 to final_epsilon at frame epsilon_frames and stays there.
 //
-// Draws are a function of (seed, collector step, lane): the policy has no state
-// and a resumed run acts as an uninterrupted one.
-// Thread-safety: thread-compatible; uses the learner's workspace.
+// Draws are a function of (ActContext::SeedOf(seed), step, lane): the policy
+// has no state, a resumed run acts as an uninterrupted one, and workers draw
+// numbers of their own. Thread-safety: thread-compatible; uses the learner's
+// workspace.
 class EpsilonGreedyPolicy final : public Policy {
  public:
   struct Options {
@@ -46,7 +46,6 @@ class EpsilonGreedyPolicy final : public Policy {
  private:
   DoubleDqn* learner_;
   Options options_;
-  Rng rng_;
 };
 
 }  // namespace rill::dqn_cartpole

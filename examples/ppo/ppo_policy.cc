@@ -7,6 +7,7 @@
 #include "absl/log/check.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/ppo/learner/action_head.h"
 #include "rill/examples/ppo/learner/actor_critic.h"
@@ -16,7 +17,7 @@
 namespace rill::ppo {
 
 PpoPolicy::PpoPolicy(PpoLearner* learner, uint64_t seed)
-    : learner_(learner), rng_(seed, RngStream::kPolicy) {
+    : learner_(learner), seed_(seed) {
   for (const char* key : {"log_prob", "state_value"}) {
     CHECK_OK(outputs_.Set(key, LeafSpec::Unbounded(DType::kFloat32, {1})));
   }
@@ -50,13 +51,14 @@ absl::StatusOr<int64_t> PpoPolicy::Act(const TensorDict& root,
   actions_.resize(lanes * width);
   networks.Act(observation, absl::MakeSpan(heads_));
   networks.Values(observation, value);
+  const Rng rng(context.SeedOf(seed_), RngStream::kPolicy);
   for (int64_t lane = 0; lane < lanes; ++lane) {
     const auto head =
         absl::MakeConstSpan(heads_).subspan(lane * kind.size, kind.size);
     const auto action = absl::MakeSpan(actions_).subspan(lane * width, width);
     if (context.explore) {
       // Numbered by step and element: a lane's draws are its own.
-      SampleAction(kind, head, networks.log_std(), rng_, context.step,
+      SampleAction(kind, head, networks.log_std(), rng, context.step,
                    static_cast<uint32_t>(lane * width), action);
     } else {
       BestAction(kind, head, action);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rill/base/rng.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/examples/ppo/learner/ppo_learner.h"
 #include "rill/specs/spec.h"
@@ -20,9 +19,9 @@ namespace rill::ppo {
 // The latter have a leaf `drawn_action` too: as the Gaussian gave them, which
 // is what log_prob is of.
 //
-// Draws are a function of (seed, step, lane), so the policy has no state. With
-// ActContext::explore off the likeliest action is taken. The version of the
-// weights is the number of rounds that were learned from.
+// Draws are a function of (SeedOf(seed), step, lane), so the policy has no
+// state. With ActContext::explore off the likeliest action is taken. The
+// version of the weights is the number of rounds that were learned from.
 // Thread-safety: thread-compatible; uses the networks' workspace.
 class PpoPolicy final : public Policy {
  public:
@@ -37,7 +36,7 @@ class PpoPolicy final : public Policy {
 
  private:
   PpoLearner* learner_;
-  Rng rng_;
+  uint64_t seed_;
   TensorDictSpec outputs_;
   std::vector<float> heads_, actions_;
 };

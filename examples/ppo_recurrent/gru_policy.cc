@@ -6,6 +6,7 @@
 #include "absl/log/check.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/ppo/learner/action_head.h"
 #include "rill/specs/leaf_spec.h"
@@ -26,7 +27,7 @@ absl::Status CheckSize(const char* key, size_t got, int64_t lanes,
 
 GruPolicy::GruPolicy(GruActorCritic<float>* networks, const int64_t* updates,
                      uint64_t seed)
-    : networks_(networks), updates_(updates), rng_(seed, RngStream::kPolicy) {
+    : networks_(networks), updates_(updates), seed_(seed) {
   for (const char* key : {"log_prob", "state_value"}) {
     CHECK_OK(outputs_.Set(key, LeafSpec::Unbounded(DType::kFloat32, {1})));
   }
@@ -57,12 +58,13 @@ absl::StatusOr<int64_t> GruPolicy::Act(const TensorDict& root,
   logits_.resize(lanes * kind.size);
   networks_->Step(observation, hidden, is_legal, absl::MakeSpan(logits_), value,
                   next);
+  const Rng rng(context.SeedOf(seed_), RngStream::kPolicy);
   for (int64_t lane = 0; lane < lanes; ++lane) {
     const auto logits =
         absl::MakeConstSpan(logits_).subspan(lane * kind.size, kind.size);
     float chosen = 0;
     if (context.explore) {
-      ppo::SampleAction(kind, logits, {}, rng_, context.step,
+      ppo::SampleAction(kind, logits, {}, rng, context.step,
                         static_cast<uint32_t>(lane),
                         absl::MakeSpan(&chosen, 1));
     } else {

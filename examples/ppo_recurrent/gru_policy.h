@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rill/base/rng.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/examples/ppo_recurrent/learner/gru_actor_critic.h"
 #include "rill/specs/spec.h"
@@ -20,9 +19,9 @@ namespace rill::ppo_recurrent {
 // the state behind the step, `next/hidden`. All that it remembers is in these
 // leaves, so that lanes begin and go on as the caller says.
 //
-// Draws are a function of (seed, step, lane). With ActContext::explore off the
-// likeliest action is taken. The version is `*updates`.
-// Thread-safety: thread-compatible; uses the networks' workspace.
+// Draws are a function of (SeedOf(seed), step, lane). With ActContext::explore
+// off the likeliest action is taken. The version is `*updates`. Thread-safety:
+// thread-compatible; uses the networks' workspace.
 class GruPolicy final : public Policy {
  public:
   // Neither is owned; both outlive the policy.
@@ -38,7 +37,7 @@ class GruPolicy final : public Policy {
  private:
   GruActorCritic<float>* networks_;
   const int64_t* updates_;
-  Rng rng_;
+  uint64_t seed_;
   TensorDictSpec outputs_;
   std::vector<float> logits_;
 };

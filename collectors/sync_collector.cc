@@ -136,7 +136,7 @@ absl::Status SyncCollector::MakeLoop() {
   loop.time = (options_.frames_per_batch + loop.lanes - 1) / loop.lanes;
   frames_per_batch_ = loop.lanes * loop.time;
   loop.seed = options_.seed;
-  loop.run.during = frames_per_batch_;
+  loop.SetRun({.during = frames_per_batch_});
   loop.trajectory.assign(loop.lanes, 0);
   loop.step_versions.assign(loop.time, 0);
 
@@ -310,7 +310,7 @@ absl::StatusOr<int64_t> SyncCollector::Act(const ActContext& context) {
   return 0;
 }
 
-void SyncCollector::SetRunFrames(const RunFrames& run) { loop_->run = run; }
+void SyncCollector::SetRunFrames(const RunFrames& run) { loop_->SetRun(run); }
 
 absl::Status SyncCollector::CollectStep(int64_t t) {
   Loop& loop = *loop_;

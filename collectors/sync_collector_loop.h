@@ -24,9 +24,16 @@ namespace rill {
 
 // For SyncCollector's sources only. Thread-safety: thread-compatible.
 struct SyncCollector::Loop {
-  // Of the run, before step `t` of the batch at hand.
+  // Frames of the run before step `t` of the batch at hand. They seldom need
+  // the division, which would take longer than the rest of a short step.
   int64_t RunFramesAt(int64_t t) const {
-    return run.before + run.during / time * t + run.during % time * t / time;
+    const int64_t frames = run.before + run_step * t;
+    return run_rest == 0 ? frames : frames + run_rest * t / time;
+  }
+  void SetRun(const RunFrames& frames) {
+    run = frames;
+    run_step = frames.during / time;
+    run_rest = frames.during % time;
   }
 
   std::optional<Stream> stream;  // None: nothing is on a device.
@@ -37,10 +44,12 @@ struct SyncCollector::Loop {
   TensorDictSpec step_spec;         // Of what is recorded.
   TensorDictSpec root_spec;
   int64_t lanes = 0;
-  int64_t time = 0;              // Steps a whole batch.
-  int64_t steps = 0;             // Of the batch at hand.
-  uint64_t seed = 0;             // Of random actions, and ActContext::seed.
-  SyncCollector::RunFrames run;  // Of the batch at hand.
+  int64_t time = 0;      // Steps a whole batch.
+  int64_t steps = 0;     // Of the batch at hand.
+  uint64_t seed = 0;     // Of random actions, and ActContext::seed.
+  RunFrames run;         // Of the batch at hand.
+  int64_t run_step = 0;  // Of `during`, in each step, and what is left.
+  int64_t run_rest = 0;
 
   // Null: steps and batches are in host memory.
   std::unique_ptr<collectors_internal::DeviceBatch> device_batch;

@@ -192,7 +192,7 @@ absl::Status SyncCollector::LoadState(const TensorDict& dict) {
   loop_->sequence = sequence;
   loop_->is_refused = refused != nullptr;
   frames_ = frames;
-  loop_->run = {.before = frames, .during = frames_per_batch_};
+  loop_->SetRun({.before = frames, .during = frames_per_batch_});
   loop_->next_trajectory = next_traj_id;
   loop_->trajectory.assign(ids.begin(), ids.end());
   loop_->seed = seed;

@@ -31,7 +31,8 @@ struct RolloutOptions {
 // Steps `env` with `policy`. Result: [lanes, time], the leaves of the step and
 // those that the policy writes; the true final observations are in `next`.
 // The environment is left behind the last step, carried over, with the lanes
-// that are done reset. Recurrent state of the policy begins at zero.
+// that are done reset. Recurrent state of the policy begins at zero. ActContext
+// counts steps and frames from 0 in each call, and has no seed.
 //
 // INVALID_ARGUMENT where max_steps < 1; errors of environment and policy as
 // they are.

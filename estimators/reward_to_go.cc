@@ -18,6 +18,7 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/group_ends.h"
 #include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/timeline/timeline.h"
 
@@ -85,6 +86,8 @@ class RewardsToGo final : public BatchTransform {
                                                      parts_.name, key, *batch));
       RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
           parts_.name, key, reward, reward.dtype(), shape));
+      RILL_RETURN_IF_ERROR(transforms_internal::CheckStopsAtGroupEnds(
+          parts_.name, key, parts_.done_key, *batch));
       // A tensor of its own: the rewards may be read under another key, or by
       // the caller that made the batch.
       RILL_RETURN_IF_ERROR(
@@ -113,6 +116,8 @@ class RewardsToGo final : public BatchTransform {
                             transforms_internal::FindReward(caller, key, spec));
       RILL_RETURN_IF_ERROR(
           after.Set(OutKey(i), LeafSpec::Unbounded(leaf.dtype, {1})));
+      RILL_RETURN_IF_ERROR(transforms_internal::CheckStopsAtGroupEnds(
+          caller, key, parts_.done_key, spec));
     }
     return after;
   }

@@ -22,6 +22,7 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/group_ends.h"
 #include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/timeline/timeline.h"
 
@@ -146,6 +147,14 @@ class ValueEstimator final : public BatchTransform {
     }
     RILL_RETURN_IF_ERROR(
         transforms_internal::CheckHasEnds(caller, keys.done, spec));
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckStopsAtGroupEnds(
+        caller, keys.reward, keys.done, spec));
+    if (transforms_internal::GroupEndsOf(keys.reward, spec) !=
+        transforms_internal::GroupEndsOf(keys.terminated, spec)) {
+      return InvalidArgument(caller, ": \"", keys.reward, "\": got the key \"",
+                             keys.terminated,
+                             "\" of terminated, want that of its group");
+    }
     RILL_RETURN_IF_ERROR(
         transforms_internal::CheckIsFlag(caller, keys.terminated, spec));
     TensorDictSpec after = spec;
@@ -166,6 +175,8 @@ class ValueEstimator final : public BatchTransform {
           transforms_internal::CheckTimeIsLast(caller, *batch));
     }
     const ValueKeys& keys = parts_.keys;
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckStopsAtGroupEnds(
+        caller, keys.reward, keys.done, *batch));
     const Shape shape = batch->batch_shape().Concat({1});
     EstimatorSteps steps;
     RILL_ASSIGN_OR_RETURN(steps.reward, transforms_internal::ReadLeaf(

@@ -130,6 +130,69 @@ TEST(ValueEstimatorsTest, ValuesThatAreNotFiniteAreFoundWhereThatIsAskedFor) {
   }
 }
 
+// A group of one agent with episodes of its own in a lane: those of a lane that
+// ends with either of them.
+TEST(ValueEstimatorsTest, AGroupEndsByItsFlagsAndWithItsLane) {
+  const ValueKeys guard = {.reward = "next/guard/reward",
+                           .value = "guard/state_value",
+                           .next_value = "next/guard/state_value",
+                           .done = "next/guard/done",
+                           .terminated = "next/guard/terminated"};
+  const Rng rng(/*seed=*/40);
+  const auto of_group = *GAE::Create({.keys = guard});
+  const auto of_lane = *GAE::Create({});
+  ValueKeys mixed = guard;
+  mixed.done = "next/done";
+  const auto refused = StatusIs(
+      kInvalidArgument,
+      AllOf(HasSubstr("next/guard/reward"), HasSubstr("next/guard/done")));
+  for (uint32_t round = 0; round < 50; ++round) {
+    constexpr int64_t kSteps = 12;
+    Tensor numbers[3];
+    for (Tensor& leaf : numbers) {
+      leaf = *Tensor::Zeros(DType::kFloat32, {kSteps, 1});
+    }
+    Tensor lane, own, either, terminated;
+    for (Tensor* leaf : {&lane, &own, &either, &terminated}) {
+      *leaf = *Tensor::Zeros(DType::kBool, {kSteps, 1});
+    }
+    for (int64_t i = 0; i < kSteps; ++i) {
+      const Rng::Block bits = rng.Bits(round, static_cast<uint32_t>(i));
+      for (size_t k = 0; k < 3; ++k) {
+        numbers[k].data<float>()[i] = static_cast<float>(bits[k] % 64) / 8;
+      }
+      lane.data<bool>()[i] = bits[3] % 5 == 0;
+      own.data<bool>()[i] = bits[3] / 8 % 4 == 0;
+      terminated.data<bool>()[i] = own.data<bool>()[i] && bits[3] % 2 == 0;
+      either.data<bool>()[i] = lane.data<bool>()[i] || own.data<bool>()[i];
+    }
+    TensorDict group({kSteps}), plain({kSteps});
+    RILL_ASSERT_OK(group.Set("next/guard/reward", numbers[0]));
+    RILL_ASSERT_OK(group.Set("guard/state_value", numbers[1]));
+    RILL_ASSERT_OK(group.Set("next/guard/state_value", numbers[2]));
+    RILL_ASSERT_OK(group.Set("next/guard/done", own));
+    RILL_ASSERT_OK(group.Set("next/guard/terminated", terminated));
+    RILL_ASSERT_OK(group.Set("next/done", lane));
+    RILL_ASSERT_OK(plain.Set("next/reward", numbers[0]));
+    RILL_ASSERT_OK(plain.Set("state_value", numbers[1]));
+    RILL_ASSERT_OK(plain.Set("next/state_value", numbers[2]));
+    RILL_ASSERT_OK(plain.Set("next/done", either));
+    RILL_ASSERT_OK(plain.Set("next/terminated", terminated));
+    if (round == 0) {
+      const auto wrong = *GAE::Create({.keys = mixed});
+      EXPECT_THAT(wrong->ForwardSpec(TensorDictSpec::Of(group)), refused);
+      EXPECT_THAT(wrong->Forward(&group, nullptr), refused);
+    }
+    RILL_ASSERT_OK(of_group->Forward(&group, nullptr));
+    RILL_ASSERT_OK(of_lane->Forward(&plain, nullptr));
+    for (const char* key : {"advantage", "value_target"}) {
+      RILL_ASSERT_OK_AND_ASSIGN(const bool is_equal,
+                                group.Find(key)->BitEquals(*plain.Find(key)));
+      EXPECT_TRUE(is_equal) << key << " of round " << round;
+    }
+  }
+}
+
 TEST(ValueEstimatorsTest, VTraceOnPolicyIsTd1) {
   TensorDict batch = ThreeSteps(true);
   const Tensor zeros = *Tensor::Zeros(DType::kFloat32, {1, 3, 1});

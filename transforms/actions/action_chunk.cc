@@ -21,6 +21,7 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/group_ends.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/timeline/timeline.h"
@@ -74,11 +75,11 @@ class ActionChunkTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(
         const Tensor action,
         transforms_internal::ReadLeaf(kForward, options_.action_key, *batch));
-    RILL_ASSIGN_OR_RETURN(const Tensor ends, FindEnds(*batch));
     RILL_ASSIGN_OR_RETURN(
         const Shape to,
         ShapeOf(kForward, options_.action_key, shape, options_.chunk_size,
                 action.shape().Suffix(shape.rank())));
+    RILL_ASSIGN_OR_RETURN(const Tensor ends, FindEnds(*batch));
     for (const std::string* key : {&options_.chunk_key, &options_.pad_key}) {
       RILL_RETURN_IF_ERROR(
           transforms_internal::CheckMaySet(kForward, *key, *batch));
@@ -97,9 +98,12 @@ class ActionChunkTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec action,
         transforms_internal::FindSpec(kForwardSpec, options_.action_key, spec));
-    const absl::Status ends = transforms_internal::CheckHasEnds(
-        kForwardSpec, options_.done_key, spec);
-    if (!ends.ok() && !absl::IsNotFound(ends)) return ends;
+    if (!options_.done_key.empty()) {
+      RILL_RETURN_IF_ERROR(WithAdvice(transforms_internal::CheckHasEnds(
+          kForwardSpec, options_.done_key, spec)));
+      RILL_RETURN_IF_ERROR(transforms_internal::CheckStopsAtGroupEnds(
+          kForwardSpec, options_.action_key, options_.done_key, spec));
+    }
     // The domain of a chunk is that of the action, repeated along the new first
     // dimension of a row.
     RILL_ASSIGN_OR_RETURN(const Shape shape,
@@ -117,24 +121,27 @@ class ActionChunkTransform final : public BatchTransform {
   }
 
  private:
+  static absl::Status WithAdvice(const absl::Status& status) {
+    if (!absl::IsNotFound(status)) return status;
+    return NotFound(
+        status.message(),
+        "; set done_key = \"\" where each line of a batch is of one "
+        "trajectory");
+  }
+
   // For each row, the last one of its trajectory.
   absl::StatusOr<Tensor> FindEnds(const TensorDict& batch) const {
     const Shape& shape = batch.batch_shape();
     const int64_t rows = shape.num_elements();
     const int64_t length = shape[shape.rank() - 1];
-    // Without done flags only the batch's last dimension ends trajectories.
     const bool* done = nullptr;
     Tensor flags;
     if (!options_.done_key.empty()) {
       absl::StatusOr<Tensor> stops =
           transforms_internal::ReadStops(kForward, options_.done_key, batch);
-      if (!stops.ok() && !absl::IsNotFound(stops.status())) {
-        return stops.status();
-      }
-      if (stops.ok()) {
-        flags = *std::move(stops);
-        done = flags.data<bool>();
-      }
+      RILL_RETURN_IF_ERROR(WithAdvice(stops.status()));
+      flags = *std::move(stops);
+      done = flags.data<bool>();
     }
     RILL_ASSIGN_OR_RETURN(const Tensor ends, spare_.Take(DType::kInt64, shape));
     int64_t* const end = ends.data<int64_t>();

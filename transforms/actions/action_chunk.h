@@ -18,8 +18,9 @@ namespace rill {
 // have any shape.
 //
 // A trajectory ends with the batch's last dimension, behind each row that is
-// done, where the batch has done_key or its parts, and with each piece
-// (transforms/timeline/timeline.h). Rows that do not follow one another are refused.
+// done, by done_key or its parts, and with each piece
+// (transforms/timeline/timeline.h). Rows that do not follow one another are
+// refused, and batches without any of these flags: NOT_FOUND.
 //
 // Shapes: a batch [..., T], the last dimension is time; chunk_key of the
 //   action's dtype, [..., T, chunk_size] + the action's; pad_key bool [..., T,
@@ -37,7 +38,8 @@ class ActionChunk {
     std::string action_key = "action";
     std::string chunk_key = "vla_action/chunk";
     std::string pad_key = "action_is_pad";
-    std::string done_key = "next/done";  // Empty: not looked at.
+    // Empty: each line of a batch is of one trajectory.
+    std::string done_key = "next/done";
   };
 
   // INVALID_ARGUMENT names the option.

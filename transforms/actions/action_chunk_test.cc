@@ -39,7 +39,8 @@ TEST(ActionChunkTest, Example) {
 
 // The numbers of torchrl 0.14.1's documentation.
 TEST(ActionChunkTest, RepeatsTheLastActionPastTheEndOfALine) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto chunk, ActionChunk::Create({.chunk_size = 3}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto chunk, ActionChunk::Create({.chunk_size = 3, .done_key = ""}));
   TensorDict batch = Line();
   RILL_ASSERT_OK(chunk->Forward(&batch, nullptr));
   EXPECT_EQ(batch.Find("vla_action/chunk")->shape(), Shape({1, 4, 3, 1}));
@@ -66,8 +67,34 @@ TEST(ActionChunkTest, TrajectoriesEndWhereTheyAreDone) {
               IsOkAndHolds(ElementsAre(0, 0, 0, 0, 0, 0, 0, 1)));
 }
 
-TEST(ActionChunkTest, LinesDoNotMeet) {
+TEST(ActionChunkTest, RowsThatTellNoEndsAreRefused) {
   RILL_ASSERT_OK_AND_ASSIGN(auto chunk, ActionChunk::Create({.chunk_size = 2}));
+  TensorDict batch = Line();
+  const auto refused =
+      StatusIs(absl::StatusCode::kNotFound,
+               AllOf(HasSubstr("next/done"), HasSubstr("done_key = \"\"")));
+  EXPECT_THAT(chunk->ForwardSpec(TensorDictSpec::Of(batch)), refused);
+  EXPECT_THAT(chunk->Forward(&batch, nullptr), refused);
+}
+
+TEST(ActionChunkTest, AGroupsActionsEndByItsFlags) {
+  TensorDictSpec spec = TedSpec();
+  RILL_ASSERT_OK(
+      spec.Set("guard/action", LeafSpec::Unbounded(DType::kFloat32, {1})));
+  RILL_ASSERT_OK(spec.Set("next/guard/truncated", LeafSpec::Binary({1})));
+  const auto make = [](const char* done_key) {
+    return *ActionChunk::Create(
+        {.chunk_size = 2, .action_key = "guard/action", .done_key = done_key});
+  };
+  EXPECT_THAT(
+      make("next/done")->ForwardSpec(spec),
+      StatusIs(kInvalidArgument, HasSubstr("\"next/guard/truncated\"")));
+  RILL_EXPECT_OK(make("next/guard/done")->ForwardSpec(spec));
+}
+
+TEST(ActionChunkTest, LinesDoNotMeet) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto chunk, ActionChunk::Create({.chunk_size = 2, .done_key = ""}));
   TensorDict batch({2, 2});
   RILL_ASSERT_OK(
       batch.Set("action", *Tensor::From<int64_t>({1, 2, 3, 4}, {2, 2})));

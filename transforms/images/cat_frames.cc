@@ -18,6 +18,7 @@
 #include "rill/tensordict/key.h"
 #include "rill/tensors/shape.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/group_ends.h"
 #include "rill/transforms/rows/rowwise_transform.h"
 #include "rill/transforms/timeline/timeline.h"
 
@@ -221,6 +222,8 @@ absl::StatusOr<TensorDictSpec> CatFrames::ForwardSpec(
   for (size_t i = 0; i < options_.in_keys.size(); ++i) {
     RILL_ASSIGN_OR_RETURN(const LeafSpec stack,
                           StackSpec(kCaller, options_.in_keys[i], spec));
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckStopsAtGroupEnds(
+        kCaller, options_.in_keys[i], options_.done_key, spec));
     RILL_RETURN_IF_ERROR(after.Set(OutKey(i), stack));
   }
   return after;

@@ -53,4 +53,15 @@ absl::Status CheckStopsAtGroupEnds(absl::string_view caller,
                          "\"; name that, or give the group a chain of its own");
 }
 
+absl::Status CheckStopsAtGroupEnds(absl::string_view caller,
+                                   absl::string_view key,
+                                   absl::string_view done_key,
+                                   const TensorDict& batch) {
+  absl::string_view root = key;
+  absl::ConsumePrefix(&root, kNext);
+  if (!absl::StrContains(root, '/')) return absl::OkStatus();
+  return CheckStopsAtGroupEnds(caller, key, done_key,
+                               TensorDictSpec::Of(batch));
+}
+
 }  // namespace rill::transforms_internal

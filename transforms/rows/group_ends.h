@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "rill/specs/spec.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill::transforms_internal {
 
@@ -32,6 +33,11 @@ absl::Status CheckStopsAtGroupEnds(absl::string_view caller,
                                    absl::string_view key,
                                    absl::string_view done_key,
                                    const TensorDictSpec& rows);
+// The same of a batch. Cost: none where `key` is of no group.
+absl::Status CheckStopsAtGroupEnds(absl::string_view caller,
+                                   absl::string_view key,
+                                   absl::string_view done_key,
+                                   const TensorDict& batch);
 
 }  // namespace rill::transforms_internal
 

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/dim_names.h"
 #include "rill/tensors/dtype.h"
@@ -22,6 +23,13 @@ namespace rill::transforms_internal {
 namespace {
 
 constexpr absl::string_view kDone = "done";
+constexpr absl::string_view kLaneDone = "next/done";
+
+// Flags of a group of agents: "next/agents/done".
+bool IsOfGroup(absl::string_view done_key) {
+  absl::ConsumePrefix(&done_key, "next/");
+  return absl::StrContains(done_key, '/');
+}
 
 // The flags that say what `done_key` would: itself, or its parts. `has` tells
 // whether there is a leaf of a key.
@@ -104,22 +112,31 @@ absl::Status CheckTimeIsLast(absl::string_view caller,
 absl::StatusOr<Tensor> ReadEnds(absl::string_view caller,
                                 absl::string_view done_key,
                                 const TensorDict& batch) {
-  const auto keys = EndKeys(done_key, [&](absl::string_view key) {
+  const auto has = [&](absl::string_view key) {
     // An entry of another kind is named by ReadLeaf, but for a dictionary.
     return batch.Contains(key) && batch.FindDict(key) == nullptr;
-  });
+  };
+  auto keys = EndKeys(done_key, has);
   if (keys.empty()) return NoEnds(caller, done_key);
+  if (IsOfGroup(done_key)) {
+    for (std::string& key : EndKeys(kLaneDone, has)) {
+      keys.push_back(std::move(key));
+    }
+  }
   const Shape shape = batch.batch_shape().Concat({1});
   RILL_ASSIGN_OR_RETURN(Tensor ends,
                         ReadLeaf(caller, keys[0], DType::kBool, shape, batch));
   if (keys.size() == 1) return ends;
-  RILL_ASSIGN_OR_RETURN(const Tensor more,
-                        ReadLeaf(caller, keys[1], DType::kBool, shape, batch));
-  RILL_ASSIGN_OR_RETURN(Tensor both, ends.Clone());
-  for (int64_t i = 0; i < both.num_elements(); ++i) {
-    both.data<bool>()[i] |= more.data<bool>()[i];
+  RILL_ASSIGN_OR_RETURN(ends, ends.Clone());
+  for (size_t k = 1; k < keys.size(); ++k) {
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor more,
+        ReadLeaf(caller, keys[k], DType::kBool, shape, batch));
+    for (int64_t i = 0; i < ends.num_elements(); ++i) {
+      ends.data<bool>()[i] |= more.data<bool>()[i];
+    }
   }
-  return both;
+  return ends;
 }
 
 absl::Status CheckHasEnds(absl::string_view caller, absl::string_view done_key,

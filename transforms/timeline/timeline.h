@@ -23,7 +23,9 @@ absl::Status CheckTimeIsLast(absl::string_view caller, const TensorDict& batch);
 
 // bool [*B, T, 1]: a trajectory ends with the row. Where the batch has no
 // `done_key`, "<group>done", its parts count: "<group>terminated" or
-// "<group>truncated". NOT_FOUND where there are none of the three.
+// "<group>truncated". NOT_FOUND where there are none of the three. A group of
+// agents ends with its lane, too: of "next/agents/done" the flags of
+// "next/done" count beside it.
 absl::StatusOr<Tensor> ReadEnds(absl::string_view caller,
                                 absl::string_view done_key,
                                 const TensorDict& batch);

@@ -72,6 +72,23 @@ TEST(TimelineTest, PartsOfADoneThatIsMissingAreEnds) {
               ElementsAre(false, false, true));
 }
 
+TEST(TimelineTest, AGroupEndsWithItsLaneToo) {
+  TensorDict batch({1, 3});
+  RILL_ASSERT_OK(batch.Set("next/guard/done", Flags({true, false, false})));
+  EXPECT_THAT(Values(*ReadEnds("GAE", "next/guard/done", batch)),
+              ElementsAre(true, false, false));
+  RILL_ASSERT_OK(batch.Set("next/truncated", Flags({false, true, false})));
+  RILL_ASSERT_OK(batch.Set("next/terminated", Flags({false, false, true})));
+  EXPECT_THAT(Values(*ReadEnds("GAE", "next/guard/done", batch)),
+              ElementsAre(true, true, true));
+  RILL_ASSERT_OK(batch.Set("next/done", Flags({false, false, true})));
+  EXPECT_THAT(Values(*ReadEnds("GAE", "next/guard/done", batch)),
+              ElementsAre(true, false, true));
+  // The lane goes on beyond the ends of its groups.
+  EXPECT_THAT(Values(*ReadEnds("GAE", "next/done", batch)),
+              ElementsAre(false, false, true));
+}
+
 TEST(TimelineTest, ASpecHasEndsWhereABatchOfItHas) {
   const LeafSpec flag = LeafSpec::Binary({1});
   TensorDictSpec spec;

@@ -216,9 +216,16 @@ TEST(ReplayBufferAllocationTest, WindowsOfStepsAllocateNothing) {
 // Longer than a string holds without memory of its own.
 constexpr char kLong[] = "a_name_of_more_than_15_letters";
 
-// Transforms of whole batches that make or drop entries.
-void ExpectSteadyWith(std::unique_ptr<BatchTransform> transform) {
+// Transforms of whole batches that make or drop entries. Slices are in the
+// order of time.
+void ExpectSteadyWith(std::unique_ptr<BatchTransform> transform,
+                      bool of_slices = false) {
   ReplayBuffer::Options options = OptionsOf();
+  if (of_slices) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        options.sampler,
+        MakeUniformSamplerOver(*MakeSlices({.slices = {.length = 4}})));
+  }
   options.transforms.push_back(std::move(transform));
   options.transforms.push_back(Nothing());
   RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
@@ -260,15 +267,18 @@ TEST(ReplayBufferAllocationTest, ExpandedLeavesAllocateNothing) {
 
 TEST(ReplayBufferAllocationTest, StackedFramesOfABatchAllocateNothing) {
   for (const char* out_key : {"observation", "stack"}) {
-    ExpectSteadyWith(*CatFrames::Create(
-        {.num_frames = 3, .in_keys = {"observation"}, .out_keys = {out_key}}));
+    ExpectSteadyWith(*CatFrames::Create({.num_frames = 3,
+                                         .in_keys = {"observation"},
+                                         .out_keys = {out_key}}),
+                     /*of_slices=*/true);
   }
 }
 
 TEST(ReplayBufferAllocationTest, ChunksOfActionsAllocateNothing) {
   // The default key lies in a dictionary that rows lack.
   for (const char* key : {"vla_action/chunk", "chunk", "next/action/chunk"}) {
-    ExpectSteadyWith(*ActionChunk::Create({.chunk_size = 4, .chunk_key = key}));
+    ExpectSteadyWith(*ActionChunk::Create({.chunk_size = 4, .chunk_key = key}),
+                     /*of_slices=*/true);
   }
 }
 
@@ -280,8 +290,10 @@ TEST(ReplayBufferAllocationTest, LeavesWithLongNamesAllocateNothing) {
   for (const std::string& key :
        {std::string(kLong), "next/other_" + std::string(kLong),
         absl::StrCat(kLong, "/", kLong)}) {
-    ExpectSteadyWith(*ActionChunk::Create(
-        {.chunk_size = 4, .chunk_key = key, .pad_key = key + "_pad"}));
+    ExpectSteadyWith(
+        *ActionChunk::Create(
+            {.chunk_size = 4, .chunk_key = key, .pad_key = key + "_pad"}),
+        /*of_slices=*/true);
     ExpectSteadyWith(
         *Hash::Create({.in_keys = {"observation"}, .out_keys = {key}}));
     ExpectSteadyWith(*CatTensors::Create(
@@ -335,7 +347,8 @@ TEST(ReplayBufferAllocationTest, OtherShapesAllocateNothing) {
 TEST(ReplayBufferAllocationTest, NextObservationsAndChecksAllocateNothing) {
   for (const char* key : {"observation", "twin"}) {
     ExpectSteadyWith(
-        *NextStateReconstructor::Create({.keys = {key}, .traj_key = ""}));
+        *NextStateReconstructor::Create({.keys = {key}, .traj_key = ""}),
+        /*of_slices=*/true);
   }
   // Counts of a dtype that is cast.
   ExpectSteadyWith(*NextStateReconstructor::Create(

@@ -3,15 +3,26 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/specs/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/testing/wrong_parts.h"
 #include "rill/transforms/conformance/fake_environment.h"
 #include "rill/transforms/conformance/step_transform_conformance.h"
 #include "rill/transforms/conformance/ted_spec.h"
+#include "rill/transforms/step_transform.h"
 
 namespace rill {
 namespace {
@@ -182,6 +193,145 @@ TEST(StepCounterTest, FlagsOfAnotherShapeAreRefusedNamingBoth) {
   EXPECT_THAT(counter->PlanSteps(spec).status(),
               StatusIs(absl::StatusCode::kNotFound));
 }
+
+// --- Transforms that break a promise -----------------------------------------
+
+// A StepCounter, changed. Its leaves: the count at the root, and below next.
+class WrongCounter : public StepTransform {
+ public:
+  absl::string_view name() const override { return "WrongCounter"; }
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    auto plan = right_->PlanSteps(step);
+    if (plan.ok()) {
+      RILL_EXPECT_OK(ChangePlan(&*plan));
+    }
+    return plan;
+  }
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* state) const override {
+    return right_->OnReset(mask, leaves, state);
+  }
+  absl::Status OnStep(Leaves leaves, TensorDict* state) const override {
+    return right_->OnStep(leaves, state);
+  }
+
+ protected:
+  virtual absl::Status ChangePlan(StepPlan* /*plan*/) const {
+    return absl::OkStatus();
+  }
+  const StepTransform& right() const { return *right_; }
+
+ private:
+  const std::unique_ptr<StepTransform> right_ = *StepCounter::Create({});
+};
+
+struct LeavesItsDomain final : WrongCounter {
+  absl::Status ChangePlan(StepPlan* plan) const override {
+    return plan->spec.Set("next/step_count",
+                          LeafSpec::Bounded(DType::kInt64, {1}, 0, 1));
+  }
+};
+struct LaysNextOutOtherwise final : WrongCounter {
+  absl::Status ChangePlan(StepPlan* plan) const override {
+    return plan->spec.Set("next/step_count",
+                          LeafSpec::Unbounded(DType::kInt32, {1}));
+  }
+};
+struct NamesStatisticsThatItHasNot final : WrongCounter {
+  absl::Status ChangePlan(StepPlan* plan) const override {
+    plan->statistics = {"counts"};
+    return absl::OkStatus();
+  }
+};
+struct ResetsAllLanes final : WrongCounter {
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* state) const override {
+    const std::vector<uint8_t> all(mask.size(), 1);
+    return right().OnReset(all, leaves, state);
+  }
+};
+struct LeavesTheRootToItsOwner final : WrongCounter {
+  absl::Status OnReset(absl::Span<const uint8_t>, Leaves,
+                       TensorDict*) const override {
+    return absl::OkStatus();
+  }
+};
+struct WritesAllLanesButTheLast final : WrongCounter {
+  absl::Status OnStep(Leaves leaves, TensorDict* state) const override {
+    const int64_t before = leaves[1].As<int64_t>().back();
+    const absl::Status status = right().OnStep(leaves, state);
+    leaves[1].As<int64_t>().back() = before;
+    return status;
+  }
+};
+struct AddsItsNumber final : WrongCounter {
+  absl::Status OnStep(Leaves leaves, TensorDict* state) const override {
+    const absl::Status status = right().OnStep(leaves, state);
+    leaves[1].As<int64_t>()[0] += number;
+    return status;
+  }
+  static inline int64_t made = 0;
+  const int64_t number = ++made;
+};
+struct CountsInAMember final : WrongCounter {
+  absl::Status OnStep(Leaves leaves, TensorDict* state) const override {
+    const absl::Status status = right().OnStep(leaves, state);
+    leaves[1].As<int64_t>()[0] += ++steps;
+    return status;
+  }
+  mutable int64_t steps = 0;
+};
+struct WritesIntoTheOldState final : WrongCounter {
+  absl::StatusOr<TensorDict> InitialState(int64_t) const override {
+    TensorDict state;
+    RILL_EXPECT_OK(state.Set("steps", *Tensor::Zeros(DType::kInt64, {1})));
+    return state;
+  }
+  absl::Status OnStep(Leaves leaves, TensorDict* state) const override {
+    ++state->Find("steps")->data<int64_t>()[0];
+    return right().OnStep(leaves, state);
+  }
+};
+
+template <typename T>
+WrongPart<StepTransformConformanceTest> Wrong(std::string name,
+                                              std::string test,
+                                              std::string says) {
+  return {std::move(name), std::move(test), std::move(says), [] {
+            return StepTransformUnderTest{
+                .make = [] { return std::make_unique<T>(); },
+                .step_spec = TedSpec()};
+          }};
+}
+
+std::vector<WrongPart<StepTransformConformanceTest>> WrongCounters() {
+  const std::string written = "WritesAllOfItsNewLeaves";
+  return {
+      Wrong<LeavesItsDomain>("LeavesItsDomain", "PlansPredictTheValuesDomains",
+                             "OnStep"),
+      Wrong<LaysNextOutOtherwise>("LaysNextOutOtherwise",
+                                  "NextIsLaidOutAsTheRoot", "step_count"),
+      Wrong<NamesStatisticsThatItHasNot>(
+          "NamesStatisticsThatItHasNot",
+          "StatisticsAreOfTheStateAndInAKnownForm", "counts"),
+      Wrong<ResetsAllLanes>("ResetsAllLanes", "ResetTouchesOnlyMaskedLanes",
+                            "after a reset of no lane"),
+      Wrong<LeavesTheRootToItsOwner>("LeavesTheRootToItsOwner", written,
+                                     "step_count"),
+      Wrong<WritesAllLanesButTheLast>("WritesAllLanesButTheLast", written,
+                                      "next/step_count"),
+      Wrong<AddsItsNumber>("AddsItsNumber", "EqualTransformsMakeEqualSteps",
+                           "next/step_count"),
+      Wrong<CountsInAMember>("CountsInAMember",
+                             "ALoadedStateGoesOnAsTheSavedOne",
+                             "next/step_count"),
+      Wrong<WritesIntoTheOldState>("WritesIntoTheOldState",
+                                   "OldStatesStayAsTheyWere",
+                                   "old.CheckEqual(copy)"),
+  };
+}
+RILL_REFUSES_WRONG_PARTS(StepTransformConformanceTest, WrongCounters);
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,9 +13,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "rill/base/catch_exceptions.h"
+#include "rill/specs/bound_rows.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/batch_transform.h"
@@ -102,16 +107,32 @@ TEST_P(StepTransformConformanceTest, TheFrozenOneLeavesStatisticsAsTheyAre) {
   }
 }
 
+// A reset of no lane has carried next over, and has changed nothing.
+void ExpectNextAtTheRoot(const TensorDict& last, const TensorDict& now) {
+  last.ForEachLeaf([&](absl::string_view key, const Tensor& next) {
+    if (!absl::ConsumePrefix(&key, "next/")) return;
+    const Tensor* const root = now.Find(key);
+    if (root == nullptr) return;
+    EXPECT_THAT(root->BitEquals(next), IsOkAndHolds(true))
+        << "\"" << key << "\" after a reset of no lane";
+  });
+}
+
 TEST_P(StepTransformConformanceTest, ResetTouchesOnlyMaskedLanes) {
   const auto transform = MakeTransform();
+  bool has_stepped = false;
   RILL_ASSERT_OK_AND_ASSIGN(
       auto environment,
       FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
   for (const std::vector<uint8_t>& mask :
        std::vector<std::vector<uint8_t>>{{1, 1, 1}, {0, 1, 0}, {1, 0, 1}}) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict last,
+                              environment.step().Clone());
     RILL_ASSERT_OK(environment.Reset({0, 0, 0}));
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before,
                               environment.step().Clone());
+    if (has_stepped) ExpectNextAtTheRoot(last, before);
+    has_stepped = true;
     RILL_ASSERT_OK(environment.Reset(mask));
     for (int64_t lane = 0; lane < kLanes; ++lane) {
       if (mask[static_cast<size_t>(lane)] != 0) continue;
@@ -150,6 +171,27 @@ TEST_P(StepTransformConformanceTest, EqualTransformsMakeEqualSteps) {
       auto second,
       FakeEnvironment::Create(step_spec(), kLanes, kSeed, b.get()));
   ExpectEqualSteps({{1, 1, 1}, {0, 0, 0}, {1, 0, 1}}, &first, &second);
+}
+
+// What stands there before the first reset is not there afterwards.
+TEST_P(StepTransformConformanceTest, WritesAllOfItsNewLeaves) {
+  if (reads_clock()) return;
+  const auto transform = MakeTransform();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto zeroed,
+      FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto scribbled,
+      FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
+  for (const BoundRows::Leaf& leaf : scribbled.plan().leaves) {
+    if (leaf.use != LeafUse::kWrite) continue;
+    const TensorDict& step =
+        leaf.key == "action" ? scribbled.environment_step() : scribbled.step();
+    const Tensor& values = *step.Find(leaf.key);
+    std::memset(values.raw_data(), leaf.dtype == DType::kBool ? 1 : 0x3f,
+                static_cast<size_t>(values.size_bytes()));
+  }
+  ExpectEqualSteps({{1, 1, 1}, {0, 0, 0}, {1, 0, 1}}, &scribbled, &zeroed);
 }
 
 TEST_P(StepTransformConformanceTest, OldStatesStayAsTheyWere) {

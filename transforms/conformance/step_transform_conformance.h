@@ -20,7 +20,8 @@ struct StepTransformUnderTest {
   bool reads_clock = false;
 };
 
-// The behaviour that transforms/step_transform.h promises.
+// The behaviour that transforms/step_transform.h promises. step_counter_test.cc
+// has transforms that it refuses.
 class StepTransformConformanceTest
     : public ::testing::TestWithParam<std::function<StepTransformUnderTest()>> {
  protected:

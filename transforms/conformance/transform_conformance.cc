@@ -152,6 +152,39 @@ TEST_P(TransformConformanceTest, InverseUndoesForward) {
   }
 }
 
+// The same values, of which each leaf's rows lie apart.
+TensorDict Apart(const TensorDict& batch) {
+  const int64_t rows = batch.batch_shape()[0];
+  TensorDict apart({rows});
+  batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    auto roomy = Tensor::Zeros(leaf.dtype(),
+                               Shape({rows, 2}).Concat(leaf.shape().Suffix(1)));
+    RILL_EXPECT_OK(roomy);
+    auto column = roomy->Select(1, 1);
+    RILL_EXPECT_OK(column);
+    RILL_EXPECT_OK(column->CopyFrom(leaf));
+    RILL_EXPECT_OK(apart.Set(key, *std::move(column)));
+  });
+  return apart;
+}
+
+TEST_P(TransformConformanceTest, RowsMayLieAtAnyDistance) {
+  const auto transform = MakeTransform();
+  for (auto work : {&BatchTransform::Forward, &BatchTransform::Inverse}) {
+    const bool is_forward = work == &BatchTransform::Forward;
+    TensorDict batch =
+        RandomBatch(is_forward ? batch_spec() : inverse_batch_spec(), {6}, 0);
+    TensorDict apart = Apart(batch);
+    TensorDict state = InitialStateOf(*transform);
+    TensorDict state_apart = InitialStateOf(*transform);
+    RILL_ASSERT_OK(((*transform).*work)(&batch, &state));
+    RILL_ASSERT_OK(((*transform).*work)(&apart, &state_apart));
+    RILL_EXPECT_OK(apart.CheckEqual(batch))
+        << (is_forward ? "Forward" : "Inverse");
+    RILL_EXPECT_OK(state_apart.CheckEqual(state));
+  }
+}
+
 // The parts of a batch beside its leaves, and entries that no option names.
 TEST_P(TransformConformanceTest, KeepsNamesOfDimensionsAndNonTensorValues) {
   if (!under_test().keeps_other_leaves) return;

@@ -31,7 +31,8 @@ struct TransformUnderTest {
   std::vector<Shape> shapes = {{5}, {2, 3}, {0}};
 };
 
-// The behaviour that transforms/batch_transform.h promises.
+// The behaviour that transforms/batch_transform.h promises. values/unary_test.cc
+// has transforms that it refuses.
 class TransformConformanceTest
     : public ::testing::TestWithParam<std::function<TransformUnderTest()>> {
  protected:

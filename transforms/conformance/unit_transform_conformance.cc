@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "rill/base/rng.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/fake_sample_reader.h"
@@ -154,10 +156,17 @@ TEST_P(UnitTransformConformanceTest, ReusesTheLeavesOfABatchThatItMade) {
   for (const std::string& key : batch.LeafKeys()) {
     places[key] = batch.Find(key)->raw_data();
   }
-  RILL_ASSERT_OK(reader.ReadInto(*unit, plan, &batch));
-  RILL_EXPECT_OK(batch.CheckEqual(first));
-  for (const std::string& key : batch.LeafKeys()) {
-    EXPECT_EQ(batch.Find(key)->raw_data(), places[key]) << key;
+  // And nothing of what was in them is left.
+  for (const int fill : {0, 1}) {
+    batch.ForEachLeaf([fill](absl::string_view, const Tensor& leaf) {
+      std::memset(leaf.raw_data(), fill,
+                  static_cast<size_t>(leaf.size_bytes()));
+    });
+    RILL_ASSERT_OK(reader.ReadInto(*unit, plan, &batch));
+    RILL_EXPECT_OK(batch.CheckEqual(first));
+    for (const std::string& key : batch.LeafKeys()) {
+      EXPECT_EQ(batch.Find(key)->raw_data(), places[key]) << key;
+    }
   }
 }
 
@@ -171,6 +180,27 @@ TEST_P(UnitTransformConformanceTest, EqualTransformsMakeEqualThings) {
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict of_a, reader.Read(*a, plan));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict of_b, reader.Read(*b, plan));
   RILL_EXPECT_OK(of_a.CheckEqual(of_b));
+}
+
+TEST_P(UnitTransformConformanceTest, ADrawIsTheSameWhateverIsBesideIt) {
+  const auto unit = under_test().make();
+  if (!unit->traits().is_drawwise) return;
+  const FakeSampleReader reader = MakeReader(under_test().rows);
+  const std::vector<Slot> anchors = Anchors(5, 7);
+  const SamplePlan plan = under_test().plan(anchors);
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict all, reader.Read(*unit, plan));
+  for (size_t draw = 0; draw < anchors.size(); ++draw) {
+    std::vector<int64_t> rows;
+    for (int64_t row = 0; row < all.batch_shape()[0]; ++row) {
+      const int64_t of = plan.segments.empty() ? row : plan.segments[row];
+      if (of == static_cast<int64_t>(draw)) rows.push_back(row);
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, all.Gather(rows));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const TensorDict got,
+        reader.Read(*unit, under_test().plan({anchors[draw]})));
+    RILL_EXPECT_OK(got.CheckEqual(want)) << "draw " << draw;
+  }
 }
 
 // --- Leaves that a reader may put together itself ----------------------------

@@ -32,6 +32,7 @@ struct UnitTransformUnderTest {
 };
 
 // The behaviour that transforms/unit_transform.h promises.
+// units/slice_marks_test.cc has transforms that it refuses.
 class UnitTransformConformanceTest
     : public ::testing::TestWithParam<std::function<UnitTransformUnderTest()>> {
  protected:

@@ -3,19 +3,34 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/slots/plan_layout.h"
+#include "rill/slots/sample_plan.h"
+#include "rill/slots/slot.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/specs/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
+#include "rill/testing/wrong_parts.h"
 #include "rill/transforms/conformance/fake_sample_reader.h"
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/conformance/unit_transform_conformance.h"
 #include "rill/transforms/testing/fake_units.h"
+#include "rill/transforms/unit_transform.h"
 #include "rill/transforms/units/row_arithmetic.h"
 
 namespace rill {
@@ -223,6 +238,172 @@ UnitTransformUnderTest UnderTest(bool has_flags) {
           },
       .changes = {"next/truncated", "next/done", "next/terminated", "is_init"}};
 }
+
+// --- Units' transforms that break a promise ----------------------------------
+
+// SliceMarks, changed.
+class WrongMarks : public UnitTransform {
+ public:
+  WrongMarks() : UnitTransform({.name = "SliceMarks", .is_drawwise = true}) {}
+
+  absl::Status CheckLayout(const PlanLayout& plans) const override {
+    return right_->CheckLayout(plans);
+  }
+  absl::StatusOr<Reads> PlanReads(const TensorDictSpec& rows) const override {
+    return right_->PlanReads(rows);
+  }
+  absl::StatusOr<TensorDictSpec> BatchSpec(
+      const TensorDictSpec& rows) const override {
+    return right_->BatchSpec(rows);
+  }
+  absl::Status Apply(const SamplePlan& plan, const TensorDict& rows,
+                     absl::Span<const TensorDict> context,
+                     TensorDict* batch) const override {
+    return right_->Apply(plan, rows, context, batch);
+  }
+
+ protected:
+  const UnitTransform& right() const { return *right_; }
+
+ private:
+  const std::unique_ptr<UnitTransform> right_ = Make();
+};
+
+// Changes a batch that was made.
+struct ChangesBatches : WrongMarks {
+  absl::Status Apply(const SamplePlan& plan, const TensorDict& rows,
+                     absl::Span<const TensorDict> context,
+                     TensorDict* batch) const override {
+    const absl::Status status = right().Apply(plan, rows, context, batch);
+    if (status.ok()) Change(plan, batch);
+    return status;
+  }
+  virtual void Change(const SamplePlan& plan, TensorDict* batch) const = 0;
+};
+struct ChangesAnObservation final : ChangesBatches {
+  void Change(const SamplePlan&, TensorDict* batch) const override {
+    batch->Find("observation")->data<float>()[0] += 1;
+  }
+};
+struct PutsANewTensor final : ChangesBatches {
+  void Change(const SamplePlan&, TensorDict* batch) const override {
+    RILL_EXPECT_OK(batch->Set("next/done", *batch->Find("next/done")->Clone()));
+  }
+};
+struct MarksByTheNumberOfDraws final : ChangesBatches {
+  void Change(const SamplePlan& plan, TensorDict* batch) const override {
+    if (plan.draws.empty()) return;
+    batch->Find("next/done")->data<bool>()[0] = plan.draws.size() > 1;
+  }
+};
+struct MarksByItsNumber final : ChangesBatches {
+  void Change(const SamplePlan&, TensorDict* batch) const override {
+    batch->Find("next/done")->data<bool>()[0] = number % 2 == 0;
+  }
+  static inline int made = 0;
+  const int number = ++made;
+};
+
+struct NamesALeafTwice final : WrongMarks {
+  absl::StatusOr<Reads> PlanReads(const TensorDictSpec& rows) const override {
+    auto reads = right().PlanReads(rows);
+    if (reads.ok()) reads->rows.batch.push_back(reads->rows.batch.front());
+    return reads;
+  }
+};
+struct PredictsAnotherDType final : WrongMarks {
+  absl::StatusOr<TensorDictSpec> BatchSpec(
+      const TensorDictSpec& rows) const override {
+    auto spec = right().BatchSpec(rows);
+    if (spec.ok()) {
+      RILL_RETURN_IF_ERROR(
+          spec->Set("next/done", LeafSpec::Binary({1}, DType::kUInt8)));
+    }
+    return spec;
+  }
+};
+struct PredictsForAnyRows final : WrongMarks {
+  absl::StatusOr<TensorDictSpec> BatchSpec(
+      const TensorDictSpec& rows) const override {
+    auto spec = right().BatchSpec(rows);
+    return spec.ok() ? *spec : rows;
+  }
+};
+// The last mark of a batch that is used again stays.
+struct LeavesTheLastMark final : WrongMarks {
+  absl::Status Apply(const SamplePlan& plan, const TensorDict& rows,
+                     absl::Span<const TensorDict> context,
+                     TensorDict* batch) const override {
+    const Tensor* const used = batch->Find("next/truncated");
+    const bool is_used = used != nullptr && used->num_elements() > 0;
+    const bool last = is_used && used->data<bool>()[used->num_elements() - 1];
+    const absl::Status status = right().Apply(plan, rows, context, batch);
+    if (is_used && status.ok()) {
+      const Tensor& marks = *batch->Find("next/truncated");
+      marks.data<bool>()[marks.num_elements() - 1] = last;
+    }
+    return status;
+  }
+};
+struct TakesBrokenPlans final : WrongMarks {
+  absl::Status Apply(const SamplePlan& plan, const TensorDict& rows,
+                     absl::Span<const TensorDict> context,
+                     TensorDict* batch) const override {
+    const absl::Status status = right().Apply(plan, rows, context, batch);
+    return absl::IsInternal(status) ? absl::OkStatus() : status;
+  }
+};
+struct SaysUnknownOfOtherInputs final : WrongMarks {
+  absl::Status Apply(const SamplePlan& plan, const TensorDict& rows,
+                     absl::Span<const TensorDict> context,
+                     TensorDict* batch) const override {
+    const absl::Status status = right().Apply(plan, rows, context, batch);
+    return status.ok() ? status : absl::UnknownError(status.message());
+  }
+};
+
+template <typename T>
+WrongPart<UnitTransformConformanceTest> Wrong(std::string name,
+                                              std::string test,
+                                              std::string says,
+                                              bool has_flags = true) {
+  return {std::move(name), std::move(test), std::move(says), [has_flags] {
+            UnitTransformUnderTest one = UnderTest(has_flags);
+            one.make = [] { return std::make_unique<T>(); };
+            return one;
+          }};
+}
+
+std::vector<WrongPart<UnitTransformConformanceTest>> WrongUnits() {
+  const std::string reuses = "ReusesTheLeavesOfABatchThatItMade";
+  return {
+      Wrong<NamesALeafTwice>("NamesALeafTwice", "ReadsNameLeavesOfTheRowsOnce",
+                             "filled.insert(key)"),
+      Wrong<PredictsAnotherDType>("PredictsAnotherDType",
+                                  "SpecPredictsWhatApplyMakes", "next/done"),
+      Wrong<PredictsForAnyRows>("PredictsForAnyRows",
+                                "RowsOfAnotherKindAreRefusedByBoth",
+                                "reads.code()"),
+      Wrong<ChangesAnObservation>("ChangesAnObservation",
+                                  "LeavesItDoesNotChangeAreAsGathered",
+                                  "observation"),
+      Wrong<PutsANewTensor>("PutsANewTensor", reuses, "next/done"),
+      // Where the marks are stored, they are gathered before.
+      Wrong<LeavesTheLastMark>("LeavesTheLastMark", reuses, "next/truncated",
+                               /*has_flags=*/false),
+      Wrong<MarksByItsNumber>("MarksByItsNumber",
+                              "EqualTransformsMakeEqualThings", "next/done"),
+      Wrong<MarksByTheNumberOfDraws>("MarksByTheNumberOfDraws",
+                                     "ADrawIsTheSameWhateverIsBesideIt",
+                                     "draw 0"),
+      Wrong<TakesBrokenPlans>("TakesBrokenPlans", "BrokenPlansAreErrors",
+                              "plan 0"),
+      Wrong<SaysUnknownOfOtherInputs>("SaysUnknownOfOtherInputs",
+                                      "InputsOfAnotherKindAreErrors",
+                                      "apply(wrong)"),
+  };
+}
+RILL_REFUSES_WRONG_PARTS(UnitTransformConformanceTest, WrongUnits);
 
 }  // namespace
 

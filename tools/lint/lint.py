@@ -77,6 +77,9 @@ SUITES = {"RowReader": "RowReaderConformanceTest", "Storage": "StorageConformanc
 # RequestReader<Base> is a Base.
 DERIVED = re.compile(r"\bclass (\w+)(?: final)?\s*:\s*public (?:\w+::)*(?:RequestReader<(?:\w+::)*)?(\w+)")
 INSTANTIATED = re.compile(r"\bINSTANTIATE_TEST_SUITE_P\(\s*(\w+),\s*(\w+)")
+# Suites of an interface, and those that are shown to refuse wrong parts.
+SUITE = re.compile(r"^class (\w+ConformanceTest)\b", re.M)
+REFUSES = re.compile(r"^RILL_REFUSES_WRONG_PARTS\(\s*(\w+)", re.M)
 PLAIN_RULE = re.compile(r"^(cc_library|cc_test|cc_binary)\(", re.M)
 PUBLIC_BY_DEFAULT = re.compile(r"default_visibility\s*=\s*\[\s*\"//visibility:public\"")
 
@@ -169,6 +172,8 @@ class Lint:
         self.texts_of_tests = collections.defaultdict(str)  # By package.
         self.derived = {}  # class: (its first base, path, line)
         self.instantiated = set()  # (name, suite)
+        self.suites = {}  # {suite: (path, line)}, of headers
+        self.refusing_suites = set()
         self.class_bodies = collections.Counter()  # (folder, class): lines
         self.class_lines = {}  # (folder, class): (path, line)
         self.tests = set()
@@ -296,6 +301,12 @@ class Lint:
                              (name, subject, SUITES[base]))
                 base = self.derived.get(base, (None,))[0]
 
+    def check_wrong_parts(self):
+        """Each conformance suite refuses wrong implementations."""
+        for suite, (path, line) in sorted(self.suites.items()):
+            if suite not in self.refusing_suites:
+                self.add(path, line, "%s wants RILL_REFUSES_WRONG_PARTS(%s, ...) in a test" % (suite, suite))
+
     def check_cpp(self, path, text):
         code = strip_code(text)
         package = path.split("/", 1)[0]
@@ -303,6 +314,12 @@ class Lint:
         if is_test:
             self.texts_of_tests[package] += text
             self.instantiated.update(INSTANTIATED.findall(code))
+            refusing = REFUSES.findall(code)
+            self.refusing_suites.update(refusing)
+            self.tests.update("Wrong%s.EachFailsTheTestThatItNames" % suite for suite in refusing)
+            if path.endswith(".h"):
+                for match in SUITE.finditer(code):
+                    self.suites[match.group(1)] = (path, line_of(code, match.start()))
         else:
             for match in DERIVED.finditer(code):
                 self.derived[match.group(1)] = (match.group(2), path, line_of(code, match.start()))
@@ -475,6 +492,7 @@ class Lint:
         self.check_class_bodies()
         self.check_fault_points()
         self.check_suites()
+        self.check_wrong_parts()
         self.check_named_tests()
         self.check_named_words()
         self.check_public()

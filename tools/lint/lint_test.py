@@ -229,6 +229,14 @@ class LintTest(unittest.TestCase):
         self.assert_finds(dict(files, **{"storage/fast_test.cc": test % "Slow"}),
                           r"storage.cc:4: FastStorageImpl wants INSTANTIATE_TEST_SUITE_P\(Fast, StorageConf")
 
+    def test_suites_without_wrong_parts_are_found(self):
+        suite = {"base/conformance/x.h": SPDX + "#ifndef RILL_BASE_CONFORMANCE_X_H_\n#define RILL_BASE_CONFORMANCE_X_H_\n"
+                                                "class XConformanceTest : public Test {};\n#endif\n"}
+        test = SPDX + "RILL_REFUSES_WRONG_PARTS(%sConformanceTest, WrongXs);\n"
+        self.assert_finds(dict(suite, **{"base/x_test.cc": test % "X"}))
+        self.assert_finds(dict(suite, **{"base/x_test.cc": test % "Y"}),
+                          r"x.h:4: XConformanceTest wants RILL_REFUSES_WRONG_PARTS\(XConformanceTest, ")
+
     def test_long_files_warn_before_they_fail(self):
         self.assertRegex(self.findings({"base/x.cc": SPDX + "int a;\n" * 500}, "warning")[0], "aim <= 450")
 

@@ -60,8 +60,32 @@ PolicySubject Recurrent(std::shared_ptr<Policy> policy) {
 }
 PolicySubject Memory() { return Recurrent(std::make_shared<MemoryPolicy>()); }
 
+// Lane l has one legal option, l % 2. `wrong` says when another is taken.
+PolicySubject Masked(bool (*wrong)(const ActContext& context)) {
+  PolicySubject subject = With(std::make_shared<FunctionPolicy>(
+      [wrong](const TensorDict& root, const ActContext& context,
+              Tensor* action) {
+        const bool* const legal = root.Find("legal")->data<bool>();
+        for (int64_t lane = 0; lane < action->num_elements(); ++lane) {
+          action->data<int64_t>()[lane] =
+              legal[2 * lane + 1] != (lane == 2 && wrong(context)) ? 1 : 0;
+        }
+        return absl::OkStatus();
+      }));
+  RILL_EXPECT_OK(subject.root.Set(
+      "legal",
+      *Tensor::From<bool>({true, false, false, true, true, false, false, true},
+                          {4, 2})));
+  subject.mask_key = "legal";
+  return subject;
+}
+PolicySubject KeepsToTheMask() {
+  return Masked([](const ActContext&) { return false; });
+}
+
 INSTANTIATE_TEST_SUITE_P(Policies, PolicyConformanceTest,
-                         ::testing::Values(Parity, Function, Memory));
+                         ::testing::Values(Parity, Function, Memory,
+                                           KeepsToTheMask));
 
 // --- Policies that break a promise -------------------------------------------
 
@@ -250,9 +274,40 @@ std::vector<Wrong> WrongLanes() {
   };
 }
 
+std::vector<Wrong> WrongChoices() {
+  const std::string legal = "ChoosesLegalActionsAlone";
+  const std::string says =
+      "lane 2: \"action\": got option 1, want one that "
+      "\"legal\" allows";
+  return {
+      {.name = "ExploresBeyondTheMask",
+       .test = legal,
+       .says = says,
+       .part =
+           [] {
+             return Masked([](const ActContext& c) { return c.explore; });
+           }},
+      {.name = "TakesTheBestOfAllOptions",
+       .test = legal,
+       .says = says,
+       .part =
+           [] {
+             return Masked([](const ActContext& c) { return !c.explore; });
+           }},
+      {.name = "LeavesTheMaskSometimes",
+       .test = legal,
+       .says = says,
+       .part =
+           [] {
+             return Masked([](const ActContext& c) { return c.step == 40; });
+           }},
+  };
+}
+
 std::vector<Wrong> WrongPolicies() {
   std::vector<Wrong> all;
-  for (const auto& part : {WrongOutputs(), WrongMemories(), WrongLanes()}) {
+  for (const auto& part :
+       {WrongOutputs(), WrongMemories(), WrongLanes(), WrongChoices()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

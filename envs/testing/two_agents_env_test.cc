@@ -85,7 +85,7 @@ TEST(TwoAgentsEnvTest, PoliciesOfManyLeavesExplore) {
 class Tenfold final : public LeafwiseTransform {
  public:
   Tenfold()
-      : LeafwiseTransform({"guard/observation", "next/guard/observation"},
+      : LeafwiseTransform({"agents/observation", "next/agents/observation"},
                           {.scale = {10}}) {}
   absl::string_view name() const override { return "Tenfold"; }
 };
@@ -101,9 +101,9 @@ TEST(TwoAgentsEnvTest, AGroupBeginsBehindTransformsToo) {
       const TensorDict batch,
       Rollout(*env, Twos(), {.max_steps = 7, .break_when_any_done = false}));
   EXPECT_THAT(batch.Flat<float>("guard/observation"),
-              IsOkAndHolds(ElementsAre(0, 10, 0, 10, 0, 0, 10)));
+              IsOkAndHolds(ElementsAre(0, 1, 0, 1, 0, 0, 1)));
   EXPECT_THAT(batch.Flat<float>("next/guard/observation"),
-              IsOkAndHolds(ElementsAre(10, 20, 10, 20, 10, 10, 20)));
+              IsOkAndHolds(ElementsAre(1, 2, 1, 2, 1, 1, 2)));
 }
 
 absl::StatusOr<std::unique_ptr<Env>> Counted() {

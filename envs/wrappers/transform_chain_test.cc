@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<Env>> MakeChain(int64_t lanes) {
   RILL_ASSIGN_OR_RETURN(env, MakeFrameSkip(std::move(env), {.frame_skip = 2}));
   RILL_ASSIGN_OR_RETURN(env, MakeNoopReset(std::move(env), {.noops = 2}));
   TensorDictSpec primers;
-  RILL_RETURN_IF_ERROR(primers.Set("action_mask", LeafSpec::OneHot(2)));
+  RILL_RETURN_IF_ERROR(primers.Set("action_mask", LeafSpec::OneHot(5)));
   RILL_RETURN_IF_ERROR(
       primers.Set("lives", LeafSpec::Bounded(DType::kInt64, {1}, 0, 5)));
   TransformedEnv::Transforms chain;
@@ -49,10 +49,10 @@ absl::StatusOr<std::unique_ptr<Env>> MakeChain(int64_t lanes) {
       chain.emplace_back(),
       TensorDictPrimer::Create({.primers = primers, .random = true}));
   RILL_ASSIGN_OR_RETURN(chain.emplace_back(),
-                        ActionMask::Create({.replace = true}));
-  RILL_ASSIGN_OR_RETURN(chain.emplace_back(),
                         DiscreteActionProjection::Create(
                             {.num_actions_effective = 2, .max_actions = 5}));
+  RILL_ASSIGN_OR_RETURN(chain.emplace_back(),
+                        ActionMask::Create({.replace = true}));
   RILL_ASSIGN_OR_RETURN(chain.emplace_back(), StepCounter::Create({}));
   RILL_ASSIGN_OR_RETURN(
       chain.emplace_back(),

@@ -749,7 +749,9 @@ TEST(StoredTrajectoriesTest, S14_MaskOfTheBatchIsBoolARow) {
 }
 
 TEST(StoredTrajectoriesTest, ATransposedBatchIsNotWritten) {
-  const auto buffer = Make({.batch_size = 4}, {.capacity = 8, .lanes = 2});
+  const auto buffer =
+      Make({.sampler = *MakeSliceSampler({.length = 2}), .batch_size = 4},
+           {.capacity = 8, .lanes = 2});
   TensorDict steps({2, 3});
   RILL_ASSERT_OK(
       steps.Set("next/done", *Tensor::Zeros(DType::kBool, {2, 3, 1})));

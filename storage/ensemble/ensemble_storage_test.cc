@@ -121,7 +121,9 @@ TEST(EnsembleStorageTest, LanesAreEndlessWhereAllMembersSaySo) {
                               EnsembleStorage::Create(std::move(members)));
     const EventKeys& keys = storage->traits().event_keys;
     EXPECT_EQ(keys.is_endless(), all);
-    if (!all) EXPECT_THAT(keys.ends, ElementsAre("stop"));
+    if (!all) {
+      EXPECT_THAT(keys.ends, ElementsAre("stop"));
+    }
   }
 }
 

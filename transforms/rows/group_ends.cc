@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/rows/group_ends.h"
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -15,16 +17,24 @@ constexpr absl::string_view kNext = "next/";
 
 std::vector<std::string> EndsOf(absl::string_view done_key,
                                 const TensorDictSpec& rows) {
-  if (rows.Find(done_key) != nullptr) return {std::string(done_key)};
+  const EndKeys keys = EndsOf(done_key, [&](absl::string_view key) {
+    return rows.Find(key) != nullptr;
+  });
+  return {keys.begin(), keys.end()};
+}
+
+EndKeys EndsOf(absl::string_view done_key,
+               absl::FunctionRef<bool(absl::string_view)> has) {
+  if (has(done_key)) return {std::string(done_key)};
   absl::string_view group = done_key;
   if (!absl::ConsumeSuffix(&group, "done") ||
       !(group.empty() || absl::EndsWith(group, "/"))) {
     return {};
   }
-  std::vector<std::string> parts;
+  EndKeys parts;
   for (const absl::string_view part : {"terminated", "truncated"}) {
     std::string key = absl::StrCat(group, part);
-    if (rows.Find(key) != nullptr) parts.push_back(std::move(key));
+    if (has(key)) parts.push_back(std::move(key));
   }
   return parts;
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "rill/specs/spec.h"
@@ -21,6 +23,11 @@ namespace rill::transforms_internal {
 // "<..>/terminated" and "<..>/truncated" of "<..>/done".
 std::vector<std::string> EndsOf(absl::string_view done_key,
                                 const TensorDictSpec& rows);
+// The same where `has` tells whether there is a leaf of a key. Short keys
+// allocate nothing.
+using EndKeys = absl::InlinedVector<std::string, 4>;
+EndKeys EndsOf(absl::string_view done_key,
+               absl::FunctionRef<bool(absl::string_view)> has);
 
 // The ends of the innermost group of a leaf, at the root or below next, that
 // has flags; none: it ends with the lane.

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,40 +17,17 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/group_ends.h"
 
 namespace rill::transforms_internal {
 namespace {
 
-constexpr absl::string_view kDone = "done";
 constexpr absl::string_view kLaneDone = "next/done";
 
 // Flags of a group of agents: "next/agents/done".
 bool IsOfGroup(absl::string_view done_key) {
   absl::ConsumePrefix(&done_key, "next/");
   return absl::StrContains(done_key, '/');
-}
-
-// The flags that say what `done_key` would: itself, or its parts. `has` tells
-// whether there is a leaf of a key.
-template <typename Has>
-absl::InlinedVector<std::string, 2> EndKeys(absl::string_view done_key,
-                                            Has has) {
-  absl::InlinedVector<std::string, 2> keys;
-  if (has(done_key)) {
-    keys.emplace_back(done_key);
-    return keys;
-  }
-  const absl::string_view group =
-      done_key.substr(0, done_key.size() - kDone.size());
-  if (!absl::EndsWith(done_key, kDone) ||
-      (!group.empty() && !absl::EndsWith(group, "/"))) {
-    return keys;
-  }
-  for (const absl::string_view part : {"terminated", "truncated"}) {
-    std::string key = absl::StrCat(group, part);
-    if (has(key)) keys.push_back(std::move(key));
-  }
-  return keys;
 }
 
 std::string ShapeText(const TensorDict& batch) {
@@ -116,10 +92,10 @@ absl::StatusOr<Tensor> ReadEnds(absl::string_view caller,
     // An entry of another kind is named by ReadLeaf, but for a dictionary.
     return batch.Contains(key) && batch.FindDict(key) == nullptr;
   };
-  auto keys = EndKeys(done_key, has);
+  EndKeys keys = EndsOf(done_key, has);
   if (keys.empty()) return NoEnds(caller, done_key);
   if (IsOfGroup(done_key)) {
-    for (std::string& key : EndKeys(kLaneDone, has)) {
+    for (std::string& key : EndsOf(kLaneDone, has)) {
       keys.push_back(std::move(key));
     }
   }
@@ -141,9 +117,7 @@ absl::StatusOr<Tensor> ReadEnds(absl::string_view caller,
 
 absl::Status CheckHasEnds(absl::string_view caller, absl::string_view done_key,
                           const TensorDictSpec& spec) {
-  const auto keys = EndKeys(done_key, [&](absl::string_view key) {
-    return spec.Find(key) != nullptr;
-  });
+  const std::vector<std::string> keys = EndsOf(done_key, spec);
   if (keys.empty()) return NoEnds(caller, done_key);
   for (const std::string& key : keys) {
     RILL_RETURN_IF_ERROR(CheckIsFlag(caller, key, spec));

@@ -26,10 +26,10 @@ using Critic =
 //
 // The value of a next state is that of the row behind, where that is the same
 // trajectory's. Where it is not, the critic is asked, once for all such rows of
-// a batch: behind an end, the last row of a piece (transforms/timeline/timeline.h) and
-// that of a line. A terminated row
-// gets 0, which no estimator looks at. A recurrent critic reads the state that
-// lies below next ("next/hidden"), so list it in `state_keys`.
+// a batch: behind an end, behind the last row of a line and that of a piece
+// (transforms/timeline/timeline.h). A terminated row gets 0, which no estimator
+// looks at. A recurrent critic reads the state that lies below next
+// ("next/hidden"), so list it in `state_keys`.
 //
 // Values of the rows are those of the weights that acted. With the same weights
 // in the critic, results are exact; with newer ones the ends are newer.

@@ -18,10 +18,9 @@ namespace rill {
 // Shapes: batches [*B, T], time in the last dimension; leaves are [*B, T, 1].
 //   Numbers are float32 or float64, all the same; flags are bool.
 // Pieces: no recursion runs from one piece of a line into the next, be it a
-//   trajectory, a slice or a sequence (transforms/timeline/timeline.h). Where `done` is
-//   missing, `terminated` and `truncated` beside it count.
-// Errors: INVALID_ARGUMENT or NOT_FOUND name the key. INVALID_ARGUMENT where
-// the
+//   trajectory, a slice or a sequence (transforms/timeline/timeline.h). Where
+//   `done` is missing, `terminated` and `truncated` beside it count.
+// Errors: INVALID_ARGUMENT or NOT_FOUND name the key. INVALID_ARGUMENT where the
 //   dimensions' names say that the last one is not time. TD0Estimator and a
 //   lmbda of 0 look at one step only, and take rows of any order.
 // Thread-safety: immutable, without a state.

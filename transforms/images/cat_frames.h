@@ -33,8 +33,8 @@ namespace rill {
 //
 // After a read: for batches [..., T] in order of time. A stack ends with the
 // row's own frame and does not reach past a row that is done, nor into another
-// piece (transforms/timeline/timeline.h). At the beginning
-// of a slice it is padded, although the storage may have the frames before.
+// piece (transforms/timeline/timeline.h). At the beginning of a slice it is
+// padded, although the storage may have the frames before.
 // "next/<key>" is stacked where it is named: it is what <key> will be one step
 // later, so <key> must be there.
 //

@@ -36,9 +36,8 @@ absl::Status CheckHasEnds(absl::string_view caller, absl::string_view done_key,
 
 // ReadEnds, and the ends of pieces: a line stops too where its neighbours
 // differ in one of PieceKeys. The marks of slices are flags already. A line's
-// last row
-// may be false. Where the last dimension is "rows", each of them stops; where
-// another is "time", INVALID_ARGUMENT.
+// last row may be false. Where the last dimension is "rows", each of them stops;
+// where another is "time", INVALID_ARGUMENT.
 // Cost: O(rows); allocates where a piece ends without a flag.
 absl::StatusOr<Tensor> ReadStops(absl::string_view caller,
                                  absl::string_view done_key,

@@ -317,7 +317,8 @@ absl::Status Planner::AddAction(size_t stage, const StepPlan& plan,
 // current_ has the leaves of the action behind this transform.
 absl::Status Planner::AddLegal(const StepPlan& plan) {
   for (auto at = legal_.begin(); at != legal_.end();) {
-    const auto& [action, legal] = *at;
+    const std::string& action = at->first;
+    const auto& legal = at->second;
     const bool is_made =
         std::any_of(plan.leaves.begin(), plan.leaves.end(),
                     [&](const BoundRows::Leaf& leaf) {

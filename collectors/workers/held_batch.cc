@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/collectors/workers/held_batch.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,7 +13,8 @@
 namespace rill::workers_internal {
 
 absl::Status Deliver(const HeldBatch& held, int64_t lanes, Sink& sink) {
-  const auto& [batch, info, statistics] = held;
+  const std::optional<TensorDict>& batch = held.batch;
+  const WriteInfo& info = held.info;
   return CatchExceptions(
       [&] {
         return batch.has_value()

@@ -122,8 +122,12 @@ absl::StatusOr<PatchResult> RowPatcher::Patch(const TensorDict& patch,
   // The lock before the ticket: a patch that waits for another one must not
   // hold the ticket.
   drawn_rows_->BeginWrite();
-  absl::StatusOr<PatchResult> result =
-      CatchExceptions([&] { return PatchWithTicket(patch, options); }, kCaller);
+  absl::StatusOr<PatchResult> result = CatchExceptions(
+      [&] {
+        mutex_.AssertHeld();
+        return PatchWithTicket(patch, options);
+      },
+      kCaller);
   drawn_rows_->EndWrite(0);
   return result;
 }

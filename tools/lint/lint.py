@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the form of the source tree: what compilers and tests do not see.
 
-usage: tools/lint/lint.py [ROOT | --root_of FILE]
+usage: tools/lint/lint.py [ROOT | --root_of FILE] [--write_labels]
 
 Prints "path:line: message" for each finding. A warning does not fail; an error
 does, and has no other way out than mending it or, for sizes and includes, a
@@ -18,6 +18,7 @@ import sys
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 import classes  # noqa: E402: beside this file, wherever it is run.
+import pages  # noqa: E402
 
 # Packages that other people link: they return errors and never end a program.
 LIBRARY_PACKAGES = ("base", "collectors", "device", "distributed", "envs", "estimators",
@@ -82,8 +83,6 @@ SUITE = re.compile(r"^class (\w+ConformanceTest)\b", re.M)
 REFUSES = re.compile(r"^RILL_REFUSES_WRONG_PARTS\(\s*(\w+)", re.M)
 PLAIN_RULE = re.compile(r"^(cc_library|cc_test|cc_binary)\(", re.M)
 PUBLIC_BY_DEFAULT = re.compile(r"default_visibility\s*=\s*\[\s*\"//visibility:public\"")
-
-PUBLIC = "//visibility:public"
 
 # Code that only tests link.
 TEST_FOLDER = re.compile(r"(^|/)(testing|conformance)/")
@@ -178,8 +177,7 @@ class Lint:
         self.class_lines = {}  # (folder, class): (path, line)
         self.tests = set()
         self.named_tests = []  # (path, line, name)
-        self.public = []  # (path, line, name)
-        self.readmes = {}  # {path: text}
+        self.pages = pages.Pages(LIBRARY_PACKAGES, lambda path: os.path.exists(os.path.join(root, path)))
         self.words = set()  # Of headers, comments left out.
         self.named_words = []  # (line, name)
         self.size_allow = self._allow("size_allow.txt")
@@ -350,12 +348,13 @@ class Lint:
 
     def check_build(self, path, text):
         self.check_size(path, 1, "BUILD", path, text.count("\n"))
-        if path.split("/", 1)[0] not in OWN_PACKAGES or path.startswith("tools/"):
-            return
         try:
             tree = ast.parse(text)
         except SyntaxError as e:
             self.add(path, e.lineno or 1, "is not readable as Starlark: %s" % e.msg)
+            return
+        self.pages.add_build(path, tree)
+        if path.split("/", 1)[0] not in OWN_PACKAGES or path.startswith("tools/"):
             return
         found = libraries(path, tree)
         self.libraries.update(found)
@@ -368,11 +367,6 @@ class Lint:
                 if name.endswith(("srcs", "hdrs")) and any(getattr(n.func, "id", "") == "glob" for n in
                                         ast.walk(args[name]) if isinstance(n, ast.Call)):
                     self.add(path, call.lineno, "sources are listed one by one, not by glob")
-        for call, args in calls(tree, "rill_cc_"):
-            said = [n.value for n in ast.walk(args["visibility"]) if isinstance(n, ast.Constant)] \
-                if "visibility" in args else []
-            if PUBLIC in said and isinstance(args.get("name"), ast.Constant):
-                self.public.append((path, call.lineno, args["name"].value))
         code = re.sub(r"#[^\n]*", "", text)
         self.check_pattern(path, code, PLAIN_RULE, "\"%s\": use the rill_ macro of //tools:rill.bzl")
         self.check_pattern(path, code, PUBLIC_BY_DEFAULT, "public targets say so one by one")
@@ -427,22 +421,15 @@ class Lint:
                 todo += self.libraries.get(label, [])
         return seen
 
-    def check_public(self):
-        """READMEs name what other projects may depend on.
-
-        In backquotes: the target, after its folder or not, or its folder for the
-        target of that name.
-        """
-        for path, line, target in self.public:
-            folder = os.path.dirname(path)
-            name = r"(?:[\w/@]*:)?%s" % re.escape(target)
-            if folder.endswith(target):
-                name += r"|(?:@rill//)?(?:[\w/]+/)?%s" % re.escape(target)
-            named = re.compile("`(?:%s)`" % name)
-            readmes = [self.readmes.get(f + "/README.md", "") for f in (folder, folder.split("/", 1)[0])]
-            if not any(named.search(text) for text in readmes):
-                self.add(path, line, "README.md does not name the public target \"%s\"; name it there, or "
-                         "make it visible to //:__subpackages__" % target)
+    def check_pages(self):
+        """What pages say of targets and headers is so, here and from outside."""
+        for path, line, message in self.pages.check():
+            self.add(path, line, message)
+        path = os.path.join(self.root, pages.LABELS_FILE)
+        if os.path.isdir(os.path.dirname(path)):
+            with open(path, encoding="utf-8") as f:
+                if f.read() != self.pages.labels_file():
+                    self.add(pages.LABELS_FILE, 1, "pages name other targets: tools/lint/lint.py --write_labels")
 
     def check_named_words(self):
         for line, name in self.named_words:
@@ -458,6 +445,7 @@ class Lint:
         with open(os.path.join(self.root, path), encoding="utf-8", errors="replace") as f:
             text = f.read()
         name = os.path.basename(path)
+        self.pages.add_file(path, text)
         if path.endswith(".h"):
             self.words.update(re.findall(r"\w+", strip_code(text)))
         if path == NAMES_TABLE:
@@ -475,7 +463,6 @@ class Lint:
             self.check_build(path, text)
         elif name == "README.md" and path != name:
             self.check_size(path, 1, "README", path, text.count("\n"))
-            self.readmes[path] = text
         elif path.endswith((".py", ".sh")) or text.startswith("#!"):
             self.check_spdx(path, text)
         if name != "lint.py" and name != "lint_test.py" and not path.startswith("docs/"):
@@ -495,7 +482,7 @@ class Lint:
         self.check_wrong_parts()
         self.check_named_tests()
         self.check_named_words()
-        self.check_public()
+        self.check_pages()
         return self.findings
 
 
@@ -519,11 +506,18 @@ def files(root):
 
 
 def main(argv):
+    write_labels = "--write_labels" in argv
+    argv = [a for a in argv if a != "--write_labels"]
     if len(argv) == 3 and argv[1] == "--root_of":
         root = os.path.dirname(os.path.realpath(argv[2]))
     else:
         root = os.path.realpath(argv[1] if len(argv) > 1 else os.path.join(HERE, "..", ".."))
-    findings = Lint(root).run()
+    lint = Lint(root)
+    findings = lint.run()
+    if write_labels:
+        with open(os.path.join(root, pages.LABELS_FILE), "w", encoding="utf-8") as f:
+            f.write(lint.pages.labels_file())
+        findings = [f for f in findings if f.path != pages.LABELS_FILE]
     for f in findings:
         print("%s:%d: %s%s" % (f.path, f.line, "" if f.level == "error" else "warning: ", f.message))
     errors = sum(f.level == "error" for f in findings)

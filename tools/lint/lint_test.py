@@ -138,14 +138,10 @@ class LintTest(unittest.TestCase):
         self.assert_finds({"base/BUILD": 'package(default_visibility = ["//visibility:public"])\n'},
                           "say so one by one")
 
-    def test_public_targets_are_named_in_a_readme(self):
-        def tree(readme):
-            public = 'rill_cc_library(name = "%s", visibility = ["//visibility:public"])\n'
-            bundle = 'rill_cc_library(name = "base", deps = [":odd", "//base/z:y"])\n'
-            return {"base/z/BUILD": public % "y", "base/README.md": readme, "base/BUILD": bundle + public % "odd",
-                    "tools/layering/laws.bzl": LAWS}
-        self.assert_finds(tree("Targets: `base:odd` and `@rill//base/z:y`."))
-        self.assert_finds(tree("Targets: `odd`, y"), "base/z/BUILD:1: README.md does not name the public target \"y\"")
+    def test_pages_are_compared_with_targets(self):
+        tree = {"tools/BUILD": 'rill_cc_library(name = "x")\n', "docs/x.md": "`@rill//tools:x`\n",
+                "testing/consumer/labels.bzl": "old"}
+        self.assert_finds(tree, "docs/x.md:1: //tools:x is not public", "labels.bzl:1: pages name other targets")
 
     def test_bundle_leaves_no_library_out(self):
         def build(*lines):

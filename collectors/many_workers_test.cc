@@ -68,6 +68,7 @@ int64_t KilobytesOf(const std::vector<pid_t>& processes) {
 
 TEST(ManyWorkersTest, SixtyFourWorkersTakeLittleMemoryAndNoCuda) {
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = 64;
   options.worker_name = "cart_pole";
   options.frames_per_batch = 64 * 4 * 16;

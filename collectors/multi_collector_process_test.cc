@@ -143,6 +143,7 @@ absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
 
 MultiCollectorOptions Processes(int64_t workers, const std::string& fault) {
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = workers;
   options.worker_name = "worker";
   options.argument = fault;

@@ -61,6 +61,7 @@ absl::StatusOr<WorkerParts> CartPoleWorker(const WorkerContext& /*context*/) {
 
 MultiCollectorOptions CartPoles(int64_t workers, int64_t frames) {
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = workers;
   options.worker = CartPoleWorker;
   options.frames_per_batch = frames;
@@ -71,6 +72,7 @@ MultiCollectorOptions CartPoles(int64_t workers, int64_t frames) {
 // Steps the same as worker `w` of CartPoles.
 std::unique_ptr<SyncCollector> Alone(int64_t w, int64_t frames) {
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = *MakeCartPole({.lanes = kLanes});
   options.frames_per_batch = frames;
   options.seed = WorkerSeed(5, w);
@@ -81,6 +83,7 @@ std::unique_ptr<SyncCollector> Alone(int64_t w, int64_t frames) {
 // Worker 1 fails at its step number 5, the others never.
 MultiCollectorOptions OneFails() {
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = 3;
   options.worker =
       [](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
@@ -180,6 +183,7 @@ TEST(MultiSyncCollectorTest, WorkersHaveTheOptionsOfSyncCollector) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(options));
   SyncCollector::Options alone_options;
+  alone_options.producer = 0;
   RILL_ASSERT_OK_AND_ASSIGN(alone_options.env, MakeCartPole({.lanes = kLanes}));
   alone_options.frames_per_batch = 20;
   alone_options.seed = 5;
@@ -526,6 +530,7 @@ TEST(MultiAsyncCollectorTest, ACutThatWasHeldAloneComes) {
   absl::Notification begun;
   absl::Notification go_on;
   MultiCollectorOptions options;
+  options.producer = 0;
   options.frames_per_batch = 4 * kLanes;
   options.worker =
       [&](const WorkerContext& /*context*/) -> absl::StatusOr<WorkerParts> {

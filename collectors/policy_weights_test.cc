@@ -130,6 +130,7 @@ TEST(PolicyWeightsTest, EveryFrameCarriesTheVersionThatMadeIt) {
   RILL_ASSERT_OK_AND_ASSIGN(auto reader, store->OpenReader());
   LinearPolicy policy(std::move(reader));
   SyncCollector::Options options;
+  options.producer = 0;
   RILL_ASSERT_OK_AND_ASSIGN(options.env, MakeCartPole({.lanes = 2}));
   options.policy = &policy;
   options.frames_per_batch = 200;

@@ -122,6 +122,7 @@ ScopedFaultHook OpenWhenInterrupted(Gates* gates) {
 
 MultiCollectorOptions CartPoles(int64_t workers, Gates* gates) {
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = workers;
   options.worker =
       [gates](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
@@ -142,6 +143,7 @@ MultiCollectorOptions CartPoles(int64_t workers, Gates* gates) {
 // The steps that worker `w` makes in all, [kLanes, steps].
 TensorDict Alone(int64_t w, int64_t steps) {
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = *MakeCartPole({.lanes = kLanes});
   options.frames_per_batch = kLanes * steps;
   options.seed = WorkerSeed(5, w);

@@ -66,6 +66,7 @@ class LastLegal final : public Policy {
 
 SyncCollector::Options Options(Policy* policy, int64_t random_frames) {
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = *MakeLegalEnv({.lanes = kLanes});
   options.policy = policy;
   options.frames_per_batch = kLanes * kTime;

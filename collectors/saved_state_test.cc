@@ -33,6 +33,7 @@ using formats_internal::FreshPath;
 
 absl::StatusOr<std::unique_ptr<SyncCollector>> MakeCollector(uint64_t seed) {
   SyncCollector::Options options;
+  options.producer = 0;
   RILL_ASSIGN_OR_RETURN(options.env, MakeCartPole({.lanes = 3}));
   RILL_ASSIGN_OR_RETURN(auto counter, StepCounter::Create({.max_steps = 9}));
   RILL_ASSIGN_OR_RETURN(auto sum, RewardSum::Create({}));

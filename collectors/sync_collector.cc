@@ -96,8 +96,9 @@ absl::Status SyncCollector::CheckOptions() const {
     return RefuseOption("max_frames_per_traj", options_.max_frames_per_traj,
                         "> 0, or -1");
   }
-  if (options_.producer < 0 || options_.producer > kMaxTrajectoryProducer) {
-    return RefuseOption("producer", options_.producer, "[0, 2^23)");
+  if (options_.producer.has_value() &&
+      (*options_.producer < 0 || *options_.producer > kMaxTrajectoryProducer)) {
+    return RefuseOption("producer", *options_.producer, "[0, 2^23), or none");
   }
   if (options_.first_lane < 0) {
     return RefuseOption("first_lane", options_.first_lane, ">= 0");
@@ -137,6 +138,11 @@ absl::Status SyncCollector::MakeLoop() {
   frames_per_batch_ = loop.lanes * loop.time;
   loop.seed = options_.seed;
   loop.SetRun({.during = frames_per_batch_});
+  if (options_.producer.has_value()) {
+    loop.producers = ProducerNumbers::Of(*options_.producer);
+  } else {
+    RILL_ASSIGN_OR_RETURN(loop.producers, ProducerNumbers::Lowest());
+  }
   loop.trajectory.assign(loop.lanes, 0);
   loop.step_versions.assign(loop.time, 0);
 
@@ -279,7 +285,7 @@ absl::Status SyncCollector::ResetLanes(int64_t t) {
     // The rows so far are of the old trajectory.
     WriteTrajectory(lane, t);
     loop.trajectory[lane] =
-        TrajectoryId(options_.producer, loop.next_trajectory++);
+        TrajectoryId(loop.producers.first(), loop.next_trajectory++);
   }
   loop.reset_all = false;
   Lap(&loop.mark, &times_.env);
@@ -495,10 +501,13 @@ absl::StatusOr<SyncCollector::PendingBatch> SyncCollector::NextBatch(
     loop_->is_refused = false;
     // No sink will see this batch, and numbers have no gaps.
     --loop_->sequence;
+    loop_->is_cut_due = loop_->sequence > 0;
     return PendingBatch{.batch = Made(), .copied = nullptr};
   }
   RILL_RETURN_IF_ERROR(RecordIntoOwn());
   RILL_RETURN_IF_ERROR(CollectBatch(waits));
+  // The sink's next steps do not follow on those that it has.
+  loop_->is_cut_due = loop_->sequence > 0;
   return PendingBatch{.batch = Made(), .copied = loop_->copied};
 }
 
@@ -506,7 +515,7 @@ absl::Status SyncCollector::CutIfDue(Sink& sink) {
   if (!loop_->is_cut_due) return absl::OkStatus();
   const LaneRange lanes = {.first = options_.first_lane, .count = loop_->lanes};
   RILL_RETURN_IF_ERROR(CatchExceptions(
-      [&] { return sink.Cut(options_.producer, lanes); }, "Sink::Cut"));
+      [&] { return sink.Cut(loop_->producers.first(), lanes); }, "Sink::Cut"));
   loop_->is_cut_due = false;
   return absl::OkStatus();
 }
@@ -527,10 +536,11 @@ absl::Status SyncCollector::CollectInto(Sink& sink) {
     // The next batch begins with a reset, and episodes are left open here.
     loop.is_cut_due = options_.reset_at_each_batch;
   }
-  const WriteInfo info = {.producer = options_.producer,
+  const WriteInfo info = {.producer = loop.producers.first(),
                           .first_lane = options_.first_lane,
                           .policy_version = loop.newest_version,
-                          .sequence = loop.sequence};
+                          .sequence = loop.sequence,
+                          .source = loop.source};
   const absl::Status written =
       CatchExceptions([&] { return sink.Write(Made(), info); }, "Sink::Write");
   if (!written.ok() && loop.is_lent && loop.short_batch.empty()) {

@@ -87,8 +87,11 @@ class SyncCollector final : public Source {
     // Of environment, transforms, random actions and ActContext::seed, which
     // explorers mix into theirs.
     uint64_t seed = 0;
-    // For WriteInfo and trajectory ids: [0, kMaxTrajectoryProducer].
-    int64_t producer = 0;
+    // For WriteInfo and trajectory ids: [0, kMaxTrajectoryProducer]. None: a
+    // number that no other source of this process has (flow/producers.h), or
+    // that of a loaded state. Give processes that write to one sink, or runs
+    // that write to one storage, numbers of their own.
+    std::optional<int64_t> producer = std::nullopt;
     int64_t first_lane = 0;
     // Asked after each time step but a batch's last: true ends the batch there.
     // It is then a copy [lanes, steps], which is waited for, and the next one
@@ -139,10 +142,12 @@ class SyncCollector final : public Source {
   // where it is waited for.
   absl::StatusOr<PendingBatch> NextPending();
 
-  // A refused batch counts as collected. A reset on the way ends episodes that
-  // the sink holds: their lanes are cut there (Sink::Cut) before anything else
-  // is written. An error of Cut comes back, and the next call tries again.
-  // A sink gets complete batches, also with no_cuda_sync.
+  // A refused batch counts as collected. Where Next has handed out batches
+  // since, the sink lacks these steps: its lanes are cut too. A reset on the
+  // way ends episodes that the sink holds: their lanes are cut there
+  // (Sink::Cut) before anything else is written. An error of Cut comes back,
+  // and the next call tries again. A sink gets complete batches, also with
+  // no_cuda_sync.
   absl::Status CollectInto(Sink& sink) override;
   // The frames of a run that several collectors make.
   struct RunFrames {

@@ -32,6 +32,7 @@ constexpr int64_t kTime = 10;  // Steps of a whole batch.
 // The steps that the same collector makes in one batch, [kLanes, steps].
 TensorDict Alone(int64_t steps) {
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = *MakeCartPole({.lanes = kLanes});
   options.frames_per_batch = kLanes * steps;
   options.seed = 5;
@@ -55,6 +56,7 @@ struct ShortBatches {
 
   absl::StatusOr<std::unique_ptr<SyncCollector>> Make(bool set_truncated) {
     SyncCollector::Options options;
+    options.producer = 0;
     RILL_ASSIGN_OR_RETURN(options.env, MakeCartPole({.lanes = kLanes}));
     options.frames_per_batch = kLanes * kTime;
     options.set_truncated = set_truncated;

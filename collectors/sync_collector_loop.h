@@ -17,6 +17,7 @@
 #include "rill/envs/steps/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
 #include "rill/envs/transformed_env.h"
+#include "rill/flow/producers.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -50,6 +51,8 @@ struct SyncCollector::Loop {
   RunFrames run;         // Of the batch at hand.
   int64_t run_step = 0;  // Of `during`, in each step, and what is left.
   int64_t run_rest = 0;
+  ProducerNumbers producers;
+  const uint64_t source = NewSource();
 
   // Null: steps and batches are in host memory.
   std::unique_ptr<collectors_internal::DeviceBatch> device_batch;

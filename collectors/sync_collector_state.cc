@@ -4,7 +4,7 @@
 //   int64 []: `frames`, `next_traj_id`, `sequence` (older states have none)
 //   int64 [lanes]: `traj_ids`
 //   uint64 []: `seed`
-//   bool []: `reset_all`, `episodes_continue`
+//   bool []: `reset_all`, `episodes_continue`, `cut_due` (older: none)
 //   `refused_batch`: the batch that a sink refused, if there is one
 #include <algorithm>
 #include <cstdint>
@@ -73,6 +73,7 @@ absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
   state.Set("reset_all", loop_->reset_all || !episodes_continue);
   state.Set("episodes_continue", episodes_continue);
   state.Set("sequence", loop_->sequence);
+  state.Set("cut_due", loop_->is_cut_due);
   if (loop_->is_refused) state.Entry("refused_batch", CopyToHost(Made()));
   return std::move(state).Finish();
 }
@@ -156,6 +157,10 @@ absl::Status SyncCollector::LoadState(const TensorDict& dict) {
   if (dict.Contains("sequence")) {
     RILL_ASSIGN_OR_RETURN(sequence, state.Get<int64_t>("sequence"));
   }
+  bool is_cut_due = false;
+  if (dict.Contains("cut_due")) {
+    RILL_ASSIGN_OR_RETURN(is_cut_due, state.Get<bool>("cut_due"));
+  }
   const TensorDict* const refused = dict.FindDict("refused_batch");
   if (sequence < (refused == nullptr ? 0 : 1) || sequence > kMaxCount) {
     return Refuse(
@@ -199,7 +204,11 @@ absl::Status SyncCollector::LoadState(const TensorDict& dict) {
   loop_->reset_all = reset_all;
   // A sink of the saved run holds trajectories that a reset leaves open.
   loop_->is_cut_due =
-      (reset_all || options_.reset_at_each_batch) && sequence > 0;
+      (reset_all || options_.reset_at_each_batch || is_cut_due) && sequence > 0;
+  if (!options_.producer.has_value() && next_traj_id > 0 && ids.front() >= 0) {
+    // Open episodes go on under their ids, and later ones are of no other's.
+    loop_->producers = ProducerNumbers::Of(TrajectoryProducer(ids.front()));
+  }
   return absl::OkStatus();
 }
 

@@ -47,6 +47,7 @@ struct RunOptions {
 absl::StatusOr<std::unique_ptr<SyncCollector>> Make(const RunOptions& run,
                                                     Policy* policy) {
   SyncCollector::Options options;
+  options.producer = 0;
   RILL_ASSIGN_OR_RETURN(options.env, MakeCartPole({.lanes = run.lanes}));
   options.policy = run.with_policy ? policy : nullptr;
   options.frames_per_batch = run.lanes * 25;
@@ -108,6 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(SyncCollectorStateTest, AFailedRunResumesWithFreshEpisodes) {
   SyncCollector::Options options;
+  options.producer = 0;
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.lanes = 2}));
   options.env = std::make_unique<FaultyEnv>(std::move(env),
                                             FaultyEnv::Options{.fail_step = 1});
@@ -125,6 +127,7 @@ TEST(SyncCollectorStateTest, AFailedRunResumesWithFreshEpisodes) {
 // Its environment cannot save a state.
 absl::StatusOr<std::unique_ptr<SyncCollector>> MakeWithoutState() {
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = *MakeCountingEnv({.lanes = 2, .can_save = false});
   options.frames_per_batch = 4;
   return SyncCollector::Create(std::move(options));
@@ -174,6 +177,7 @@ TEST(SyncCollectorStateTest, FreshEpisodesCutTheOldOnesBehindARefusedBatch) {
 INSTANTIATE_TEST_SUITE_P(SyncCollector, SourceConformanceTest,
                          ::testing::Values([] {
                            SyncCollector::Options options;
+                           options.producer = 0;
                            options.env = *MakeCountingEnv({.lanes = 2});
                            options.frames_per_batch = 8;
                            return SyncCollector::Create(std::move(options));
@@ -182,6 +186,7 @@ INSTANTIATE_TEST_SUITE_P(SyncCollector, SourceConformanceTest,
 TEST(SyncCollectorStateTest, ARefusedBatchIsOfferedByTheLoadedCollector) {
   const auto make = [] {
     SyncCollector::Options options;
+    options.producer = 0;
     options.env = *MakeCountingEnv({.lanes = 2});
     options.frames_per_batch = 4;
     return SyncCollector::Create(std::move(options));
@@ -253,6 +258,7 @@ TEST_F(SyncCollectorRefusalTest, StateOfNothing) {
 
 TEST_F(SyncCollectorRefusalTest, StateOfAnotherEnvironment) {
   SyncCollector::Options options;
+  options.producer = 0;
   RILL_ASSERT_OK_AND_ASSIGN(options.env, MakeCountingEnv({.lanes = 3}));
   options.frames_per_batch = 3;
   RILL_ASSERT_OK_AND_ASSIGN(auto other,

@@ -46,6 +46,8 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> Counting(
     int64_t lanes, int64_t frames, SyncCollector::Options options = {}) {
   RILL_ASSIGN_OR_RETURN(options.env, MakeCountingEnv({.lanes = lanes}));
   options.frames_per_batch = frames;
+  // Those that are compared live at the same time.
+  options.producer = options.producer.value_or(0);
   return SyncCollector::Create(std::move(options));
 }
 

@@ -40,6 +40,7 @@ template <typename... Transforms>
 absl::StatusOr<std::unique_ptr<SyncCollector>> Collector(
     int64_t frames, Transforms... transforms) {
   SyncCollector::Options options;
+  options.producer = 0;
   RILL_ASSIGN_OR_RETURN(options.env,
                         MakeCountingEnv({.lanes = 2, .stagger_steps = 1}));
   options.frames_per_batch = frames;
@@ -131,6 +132,7 @@ TEST(SyncCollectorTransformsTest, ALeafMayChangeItsLayout) {
     return absl::OkStatus();
   });
   SyncCollector::Options options;
+  options.producer = 0;
   RILL_ASSERT_OK_AND_ASSIGN(options.env, MakeCountingEnv({}));
   options.env = *MakeCountingEnv({.lanes = 2, .stagger_steps = 1});
   options.policy = &policy;
@@ -200,6 +202,7 @@ constexpr char kNormState[] = "transforms/1/state";
 absl::StatusOr<std::unique_ptr<SyncCollector>> Normed(int64_t fail_step = -1,
                                                       bool is_frozen = false) {
   SyncCollector::Options options;
+  options.producer = 0;
   RILL_ASSIGN_OR_RETURN(auto env,
                         MakeCountingEnv({.lanes = 2, .stagger_steps = 1}));
   options.env = std::make_unique<FaultyEnv>(

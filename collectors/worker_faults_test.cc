@@ -208,6 +208,7 @@ absl::StatusOr<WorkerParts> MakeFaulty(const WorkerContext& context) {
 MultiCollectorOptions Processes(int64_t workers, const std::string& name,
                                 const std::string& argument) {
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = workers;
   options.worker_name = name;
   options.argument = argument;

@@ -22,6 +22,9 @@ struct WriteInfo {
   // refused is offered again under its number (flow/exactly_once_sink.h). 0:
   // not numbered.
   int64_t sequence = 0;
+  // Tells sources of one number apart (flow/producers.h). 0: written by hand,
+  // so that the number alone tells.
+  uint64_t source = 0;
 };
 
 // Lanes [first, first + count) of a sink.

@@ -54,6 +54,7 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> Collect(
     int64_t frames_per_batch, int64_t init_random_frames = 0) {
   RILL_RETURN_IF_ERROR(env.status());
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = *std::move(env);
   options.policy = policy;
   options.frames_per_batch = frames_per_batch;

@@ -351,6 +351,7 @@ TEST_F(DevicesTest, ASavedStateHasTheRootBehindTheLastStep) {
 TEST_F(DevicesTest, WorkersTakeAPolicyDevice) {
   const auto collect = [](std::optional<Device> acting) {
     MultiCollectorOptions options;
+    options.producer = 0;
     options.workers = 2;
     options.frames_per_batch = 2 * kFrames;
     options.worker =

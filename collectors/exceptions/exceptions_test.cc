@@ -146,6 +146,7 @@ absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
 
 MultiCollectorOptions Workers(bool are_processes, const std::string& part) {
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = 2;
   if (are_processes) {
     options.worker_name = "worker";
@@ -315,6 +316,7 @@ TEST_P(SyncExceptionTest, IsTheErrorOfTheCallAndTheNextGoesOn) {
       WorkerParts parts,
       MakeWorker({.worker = 1, .argument = GetParam().part}));
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = std::move(parts.env);
   options.policy = parts.policy.get();
   options.transforms = std::move(parts.transforms);
@@ -347,6 +349,7 @@ INSTANTIATE_TEST_SUITE_P(All, SyncExceptionTest,
 absl::StatusOr<std::unique_ptr<SyncCollector>> MakeCollector(
     std::function<bool()> is_interrupted = nullptr) {
   SyncCollector::Options options;
+  options.producer = 0;
   RILL_ASSIGN_OR_RETURN(options.env, MakeCartPole({.lanes = kLanes}));
   options.frames_per_batch = kLanes * kSteps;
   options.reset_at_each_batch = true;  // So that lanes are cut.

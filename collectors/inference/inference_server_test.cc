@@ -381,6 +381,7 @@ absl::Status RunExample() {
                                             .lanes = env->lanes(),
                                             .clients = 2}));
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = 2;
   options.worker = MakeWorker;  // Its parts have no policy.
   options.inference = server.get();

@@ -90,6 +90,7 @@ absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
 MultiCollectorOptions Workers(bool are_processes, const std::string& whose,
                               const InferenceServer* server = nullptr) {
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = kWorkers;
   if (are_processes) {
     options.worker_name = "worker";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries of a state:
 // - `source`: the state of the source.
-// - `frames`, `sequence`: int64 [1].
+// - `frames`, `sequence`: int64 [1]; `producer`: int64 [] (older: none).
 // - `whole`, `open`: trajectories. Each has `steps`, the leaves of the source
 //   of batch shape [1, steps], and `lengths`, int64 [trajectories].
 // - `open/lanes`, `open/dropped`: int64 [trajectories].
@@ -56,7 +56,16 @@ absl::StatusOr<std::unique_ptr<TrajectorySource>> TrajectorySource::Create(
                   "> 0");
   }
   if (options.lane < 0) return refuse("lane", options.lane, ">= 0");
+  if (const int64_t producer = options.producer.value_or(0);
+      producer < 0 || producer > kMaxTrajectoryProducer) {
+    return refuse("producer", producer, "[0, 2^23), or none");
+  }
   auto made = absl::WrapUnique(new TrajectorySource(std::move(options)));
+  if (made->options_.producer.has_value()) {
+    made->producers_ = ProducerNumbers::Of(*made->options_.producer);
+  } else {
+    RILL_ASSIGN_OR_RETURN(made->producers_, ProducerNumbers::Lowest());
+  }
   RILL_RETURN_IF_ERROR(made->Bind());
   return made;
 }
@@ -315,10 +324,11 @@ absl::Status TrajectorySource::CollectInto(Sink& sink) {
   RILL_ASSIGN_OR_RETURN(const int64_t trajectories, Collect());
   RILL_ASSIGN_OR_RETURN(const TensorDict batch,
                         Join(First(trajectories), Format::kCat));
-  const WriteInfo info = {.producer = options_.producer,
+  const WriteInfo info = {.producer = producers_.first(),
                           .first_lane = options_.lane,
                           .policy_version = NewestVersion(batch),
-                          .sequence = sequence_ + 1};
+                          .sequence = sequence_ + 1,
+                          .source = writer_};
   RILL_RETURN_IF_ERROR(
       CatchExceptions([&] { return sink.Write(batch, info); }, "Sink::Write"));
   ++sequence_;
@@ -342,6 +352,7 @@ absl::StatusOr<TensorDict> TrajectorySource::SaveState() const {
   state.Entry<TensorDict>("source", std::move(source));
   state.List<int64_t>("frames", {frames_}, {1});
   state.List<int64_t>("sequence", {sequence_}, {1});
+  state.Set("producer", producers_.first());
   Save("whole", First(static_cast<int64_t>(whole_.size())), &state);
   std::vector<const Trajectory*> open;
   std::vector<int64_t> lanes;
@@ -415,6 +426,14 @@ absl::Status TrajectorySource::LoadState(const TensorDict& dict) {
                                          " frames and number ", sequence[0],
                                          ", want both >= 0"));
   }
+  int64_t producer = 0;  // Of states that were saved without.
+  if (dict.Contains("producer")) {
+    RILL_ASSIGN_OR_RETURN(producer, state.Get<int64_t>("producer"));
+  }
+  if (producer < 0 || producer > kMaxTrajectoryProducer) {
+    return state.DoesNotFit(absl::StrCat("\"producer\": got ", producer,
+                                         ", want one in [0, 2^23)"));
+  }
   RILL_ASSIGN_OR_RETURN(std::vector<Trajectory> whole,
                         Load(state, "whole", /*min_steps=*/1));
   RILL_ASSIGN_OR_RETURN(std::vector<Trajectory> open,
@@ -449,6 +468,9 @@ absl::Status TrajectorySource::LoadState(const TensorDict& dict) {
                 std::make_move_iterator(whole.end()));
   frames_ = frames[0];
   sequence_ = sequence[0];
+  if (!options_.producer.has_value()) {
+    producers_ = ProducerNumbers::Of(producer);
+  }
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rill/flow/producers.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
 #include "rill/specs/spec.h"
@@ -67,8 +69,9 @@ class TrajectorySource final : public Source {
     Format format = Format::kPadded;
     // The environment's ends, bool [1] a step.
     std::string done_key = "next/done";
-    int64_t producer = 0;  // WriteInfo of CollectInto.
-    int64_t lane = 0;      // All batches are written there.
+    // WriteInfo of CollectInto, as SyncCollector::Options::producer.
+    std::optional<int64_t> producer = std::nullopt;
+    int64_t lane = 0;  // All batches are written there.
   };
 
   // INVALID_ARGUMENT names the option, or the leaf of the source that is
@@ -151,6 +154,8 @@ class TrajectorySource final : public Source {
   std::deque<Trajectory> whole_;
   int64_t frames_ = 0;
   int64_t sequence_ = 0;  // Batches that a sink has taken.
+  ProducerNumbers producers_;
+  const uint64_t writer_ = NewSource();
   std::atomic<bool> is_stopped_ = false;
 };
 

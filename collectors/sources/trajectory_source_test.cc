@@ -71,6 +71,7 @@ std::unique_ptr<TrajectorySource> Whole(TrajectorySource::Options options) {
 std::unique_ptr<SyncCollector> CartPoles(int64_t frames_per_batch,
                                          int64_t total_frames = -1) {
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = *MakeCartPole({.lanes = 4});
   options.frames_per_batch = frames_per_batch;
   options.total_frames = total_frames;
@@ -402,6 +403,7 @@ absl::StatusOr<WorkerParts> FatalWorker(const WorkerContext& context) {
 // Two workers' lanes have episodes of 5 and 7 steps, batches 2 steps a lane.
 MultiCollectorOptions CountingWorkers() {
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = 2;
   options.worker = CountingWorker;
   options.frames_per_batch = 2 * 2 * 2;
@@ -410,6 +412,7 @@ MultiCollectorOptions CountingWorkers() {
 
 std::unique_ptr<Source> OverOneThread() {
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = std::move(CountingWorker({})->env);
   options.frames_per_batch = 2 * 2;
   return *SyncCollector::Create(std::move(options));
@@ -570,6 +573,7 @@ TEST(TrajectorySourceTest, WithoutItsFirstStepsATrajectoryIsNotWhole) {
 
 TEST(TrajectorySourceTest, TruncatedEpisodesAreWhole) {
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = *MakeCountingEnv({.episode_steps = 4, .ends_truncated = true});
   options.frames_per_batch = 3;
   const auto source =
@@ -581,6 +585,7 @@ TEST(TrajectorySourceTest, TruncatedEpisodesAreWhole) {
 TEST(TrajectorySourceTest, TheLastBatchOfARunHasWhatIsLeft) {
   // Episodes of 3 steps: 4 of them, and one that stays open.
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = *MakeCountingEnv({.episode_steps = 3});
   options.frames_per_batch = 7;
   options.total_frames = 14;
@@ -598,6 +603,7 @@ TEST(TrajectorySourceTest, TheLastBatchOfARunHasWhatIsLeft) {
 // An environment that fails is reset: what was open has no end.
 TEST(TrajectorySourceTest, WhatAFailureCutsIsDropped) {
   SyncCollector::Options options;
+  options.producer = 0;
   options.env =
       std::make_unique<FaultyEnv>(*MakeCountingEnv({.episode_steps = 5}),
                                   FaultyEnv::Options{.fail_step = 3});
@@ -613,6 +619,7 @@ TEST(TrajectorySourceTest, WhatAFailureCutsIsDropped) {
 
 TEST(TrajectorySourceTest, StopEndsAWaitForATrajectoryThatNeverEnds) {
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = *MakeCountingEnv({.episode_steps = int64_t{1} << 40});
   options.frames_per_batch = 1;
   auto collector = *SyncCollector::Create(std::move(options));

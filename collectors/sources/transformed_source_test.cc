@@ -37,6 +37,7 @@ using ::testing::HasSubstr;
 
 std::unique_ptr<SyncCollector> CartPoles() {
   SyncCollector::Options options;
+  options.producer = 0;
   options.env = *MakeCartPole({.lanes = 2});
   options.frames_per_batch = 20;
   options.seed = 3;
@@ -97,6 +98,7 @@ TEST(TransformedSourceTest, ARefusedBatchIsTransformedAnew) {
 
 TEST(TransformedSourceTest, NumbersLanesAndCutsAreTheSources) {
   SyncCollector::Options collector;
+  collector.producer = 0;
   collector.env = std::make_unique<FaultyEnv>(
       *MakeCountingEnv({.lanes = 2}), FaultyEnv::Options{.fail_step = 5});
   collector.frames_per_batch = 8;
@@ -172,6 +174,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeOverOneThread() {
 }
 absl::StatusOr<std::unique_ptr<Source>> MakeOverWorkers() {
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = 2;
   options.worker = [](const WorkerContext&) -> absl::StatusOr<WorkerParts> {
     WorkerParts parts;

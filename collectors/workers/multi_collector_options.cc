@@ -85,12 +85,12 @@ absl::Status CheckOptions(absl::string_view caller,
     return refuse("max_restarts", options.max_restarts, ">= 0");
   }
   // Divided, not multiplied: max_restarts may be any number.
-  if (options.producer < 0 ||
+  if (const int64_t producer = options.producer.value_or(0);
+      producer < 0 ||
       options.max_restarts >
-          (kMaxTrajectoryProducer - options.producer + 1) / options.workers -
-              1) {
+          (kMaxTrajectoryProducer - producer + 1) / options.workers - 1) {
     return refuse("producer, max_restarts",
-                  absl::StrCat(options.producer, ", ", options.max_restarts),
+                  absl::StrCat(producer, ", ", options.max_restarts),
                   "the producer of every worker and of those started anew in "
                   "[0, 2^23)");
   }

@@ -69,8 +69,10 @@ struct MultiCollectorOptions {
   uint64_t seed = 0;
   // Worker w is producer + w, and its lanes come behind those of the workers
   // before it. One that was started anew is producer + w + workers * restarts:
-  // trajectory ids and numbers of batches do not repeat.
-  int64_t producer = 0;
+  // trajectory ids and numbers of batches do not repeat. None: numbers that no
+  // other source of this process has, or those of a loaded state, as
+  // SyncCollector's.
+  std::optional<int64_t> producer = std::nullopt;
   int64_t first_lane = 0;
 
   // These two are MultiSyncCollector's; MultiAsyncCollector refuses them.

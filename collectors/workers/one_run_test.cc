@@ -138,6 +138,7 @@ absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
 
 MultiCollectorOptions Threads(int64_t workers, const std::string& argument) {
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = workers;
   options.worker = MakeWorker;
   options.argument = argument;
@@ -388,6 +389,7 @@ TEST(OneRunTest, ARunWhoseWorkersDiedResumes) {
 TEST(OneRunTest, ACollectorOfOnesOwnCountsTheFramesThatItIsTold) {
   Zero zero;
   SyncCollector::Options options;
+  options.producer = 0;
   RILL_ASSERT_OK_AND_ASSIGN(options.env, MakePendulum({.lanes = kLanes}));
   options.policy = &zero;
   options.frames_per_batch = kLanes * 4;

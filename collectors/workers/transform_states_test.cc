@@ -113,6 +113,7 @@ absl::StatusOr<WorkerParts> MakeNormed(const WorkerContext& context) {
 
 MultiCollectorOptions Threads(const std::string& argument) {
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = 3;
   options.worker = MakeNormed;
   options.argument = argument;

@@ -56,6 +56,19 @@ absl::Time StepDeadline(const WorkerBoard& board, int64_t worker,
   return board.step_began(worker) + options.step_timeout;
 }
 
+absl::Status OpenPipe(
+    absl::string_view caller,
+    std::unique_ptr<base_internal::FileDescriptor> (&ends)[2]) {
+  int numbers[2];
+  if (pipe2(numbers, O_CLOEXEC) != 0) {
+    return ResourceExhausted(caller, ": pipe: ", std::strerror(errno));
+  }
+  for (int i = 0; i < 2; ++i) {
+    ends[i] = std::make_unique<base_internal::FileDescriptor>(numbers[i]);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WorkerTeam>> WorkerTeam::Create(
@@ -88,15 +101,10 @@ int64_t WorkerTeam::frames_per_batch(int64_t worker) const {
 }
 
 absl::Status WorkerTeam::StartAll() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    return ResourceExhausted(caller_, ": pipe: ", std::strerror(errno));
-  }
-  for (int i = 0; i < 2; ++i) {
-    life_[i] = std::make_unique<base_internal::FileDescriptor>(ends[i]);
-  }
+  RILL_RETURN_IF_ERROR(OpenPipe(caller_, life_));
   RILL_ASSIGN_OR_RETURN(board_, WorkerBoard::Create(options_.workers));
   workers_.resize(options_.workers);
+  RILL_ASSIGN_OR_RETURN(producers_, WorkerProducers::Create(options_));
   for (int64_t i = 0; i < size(); ++i) {
     RILL_RETURN_IF_ERROR(Start(i));
   }
@@ -123,10 +131,6 @@ absl::Status WorkerTeam::CheckGoesOn(const Place& place) {
   return OutOfRange(caller_, "::Next: ", place.frames,
                     " frames collected, total_frames = ", options_.total_frames,
                     "; raise it to go on");
-}
-
-int64_t WorkerTeam::ProducerOf(int64_t index) const {
-  return options_.producer + index + size() * workers_[index].restarts;
 }
 
 absl::Status WorkerTeam::Error(int64_t index, const absl::Status& why) const {
@@ -165,7 +169,7 @@ absl::Status WorkerTeam::Start(int64_t index) {
       .frames_per_batch = AskedFrames(options_, index),
       .init_random_frames = ShareOf(options_.init_random_frames, size()),
       .max_frames_per_traj = options_.max_frames_per_traj,
-      .producer = ProducerOf(index),
+      .producer = producers_.Of(index, worker.restarts),
       .argument_bytes = static_cast<int64_t>(options_.argument.size()),
       .explore = options_.explore,
       .reset_at_each_batch = options_.reset_at_each_batch,
@@ -236,6 +240,7 @@ absl::Status WorkerTeam::Replace(int64_t index) {
                                     "; max_restarts = ", options_.max_restarts,
                                     " are used up; raise it to go on"));
   }
+  RILL_RETURN_IF_ERROR(producers_.Check(index, worker.restarts + 1));
   ++restarts_;
   ++worker.restarts;
   worker.earlier_frames = worker.frames;
@@ -339,13 +344,14 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
   while (!worker.held.empty()) {
     HeldBatch& held = worker.held.front();
     const bool is_batch = held.batch.has_value();
+    held.info.source = producers_.source();
     RILL_RETURN_IF_ERROR(workers_internal::Deliver(held, lanes(), sink));
     if (is_batch) statistics_.HandOut(index, std::move(held.statistics));
     worker.held.pop_front();
     if (is_batch) return true;
   }
   const int64_t first_lane = options_.first_lane + index * lanes();
-  const int64_t producer = ProducerOf(index);
+  const int64_t producer = producers_.Of(index, worker.restarts);
   TensorDict statistics;
   int64_t frames = 0;
   FunctionSink named(
@@ -354,6 +360,7 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
                               statistics_.Read(index, info.sequence));
         WriteInfo of_worker = info;
         of_worker.producer = producer;
+        of_worker.source = producers_.source();
         of_worker.first_lane += first_lane;
         frames = batch.batch_shape().num_elements();
         return sink.Write(batch, of_worker);

@@ -21,6 +21,7 @@
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker_board.h"
 #include "rill/collectors/workers/worker_deaths.h"
+#include "rill/collectors/workers/worker_producers.h"
 #include "rill/collectors/workers/worker_socket.h"
 #include "rill/collectors/workers/worker_statistics.h"
 #include "rill/flow/channel/record_channel.h"
@@ -158,7 +159,6 @@ class WorkerTeam {
   absl::Status Read(int64_t index, WorkerSocket::Message message);
   absl::Status ReadReady(int64_t index, absl::string_view bytes);
   absl::Status Error(int64_t index, const absl::Status& why) const;
-  int64_t ProducerOf(int64_t index) const;
   // Sends to all, and waits for all answers. One worker's error, or its end, is
   // that of all; those whose answers cannot be waited for are ended.
   absl::Status AskAll(MessageKind kind, const std::vector<std::string>& bytes);
@@ -167,8 +167,9 @@ class WorkerTeam {
   absl::Status AskLiving(MessageKind kind);
   absl::Status Hold(int64_t index);
   absl::StatusOr<std::vector<std::string>> WorkerStates();
-  // Has all workers load, those of other `restarts` anew.
-  absl::Status LoadWorkers(const std::vector<int64_t>& restarts,
+  // Has all workers load, those of other producers anew.
+  absl::Status LoadWorkers(WorkerProducers producers,
+                           const std::vector<int64_t>& restarts,
                            const std::vector<std::string>& states);
   const std::string caller_;
   const MultiCollectorOptions options_;
@@ -176,6 +177,7 @@ class WorkerTeam {
   std::vector<Worker> workers_;
   std::unique_ptr<WorkerBoard> board_;
   WorkerStatistics statistics_;
+  WorkerProducers producers_;
   std::atomic<int64_t> round_ = 1;
   std::unique_ptr<RecordChannel> channel_;
   TensorDictSpec spec_;

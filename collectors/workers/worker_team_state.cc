@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pause, SaveState and LoadState of WorkerTeam. Entries of a state:
 // - `place`, int64 [2]: frames and next worker.
-// - `restarts`, int64 [workers].
+// - `restarts`, int64 [workers]; `producer` (worker_producers.cc).
 // - `worker/I`: the state of worker I's SyncCollector.
 // - `held/I`: what worker I holds (held_batch.h).
 // - `statistics`: of the rows that were delivered (worker_statistics.cc).
@@ -22,7 +22,6 @@
 #include "rill/base/status_macros.h"
 #include "rill/collectors/workers/dict_bytes.h"
 #include "rill/collectors/workers/worker_team.h"
-#include "rill/flow/trajectory_id.h"
 #include "rill/tensors/shape.h"
 
 namespace rill::workers_internal {
@@ -205,16 +204,20 @@ absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
   }
   statistics_.Save(&state);
   state.List<int64_t>("restarts", restarts, {size()});
+  producers_.Save(&state);
   state.List<int64_t>("earlier_frames", earlier_frames, {size()});
   state.List<int64_t>("place", {place.frames, place.next_worker}, {2});
   return std::move(state).Finish();
 }
 
-absl::Status WorkerTeam::LoadWorkers(const std::vector<int64_t>& restarts,
+absl::Status WorkerTeam::LoadWorkers(WorkerProducers producers,
+                                     const std::vector<int64_t>& restarts,
                                      const std::vector<std::string>& states) {
+  const bool are_same = producers == producers_;
+  producers_ = std::move(producers);
   // Trajectories are numbered by producer, which a worker has from its start.
   for (int64_t i = 0; i < size(); ++i) {
-    if (workers_[i].restarts == restarts[i]) continue;
+    if (are_same && workers_[i].restarts == restarts[i]) continue;
     End(i, std::nullopt, "a state was loaded");
     // The trajectories that the ended process had open belong to the run that
     // is given up.
@@ -236,6 +239,8 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
                         state.List<int64_t>("restarts", Shape({size()})));
   RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> earlier_frames,
                         ReadEarlierFrames(state, size()));
+  RILL_ASSIGN_OR_RETURN(WorkerProducers producers,
+                        WorkerProducers::Read(state, restarts, options_));
   std::vector<int64_t> frames;
   std::vector<std::string> states;
   std::vector<const TensorDict*> collectors;
@@ -243,13 +248,6 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
   for (int64_t i = 0; i < size(); ++i) {
     RILL_ASSIGN_OR_RETURN(const TensorDict* const of_worker,
                           state.Dict(absl::StrCat("worker/", i)));
-    // So that producer + i + workers * restarts fits.
-    const int64_t most =
-        (kMaxTrajectoryProducer - options_.producer - i) / size();
-    if (restarts[i] < 0 || restarts[i] > most) {
-      return state.DoesNotFit(absl::StrCat("worker ", i, ": got ", restarts[i],
-                                           " restarts, want [0, ", most, "]"));
-    }
     // Without them the worker refuses its state below.
     const absl::StatusOr<int64_t> own_frames =
         state.Get<int64_t>(absl::StrCat("worker/", i, "/frames"));
@@ -278,9 +276,13 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
   for (const Worker& worker : workers_) {
     restarts_before.push_back(worker.restarts);
   }
-  if (const absl::Status loaded = LoadWorkers(restarts, states); !loaded.ok()) {
+  WorkerProducers producers_before = producers_.Clone();
+  if (const absl::Status loaded =
+          LoadWorkers(std::move(producers), restarts, states);
+      !loaded.ok()) {
     // Some workers may have loaded: all go back to where they were.
-    RILL_RETURN_IF_ERROR(LoadWorkers(restarts_before, before));
+    RILL_RETURN_IF_ERROR(
+        LoadWorkers(std::move(producers_before), restarts_before, before));
     return FailedPrecondition(loaded.message());
   }
   statistics_ = std::move(statistics);

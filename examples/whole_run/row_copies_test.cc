@@ -179,6 +179,7 @@ TEST(RowCopiesTest, ARowOfAWorkerIsCopiedOnceFromTheRingIntoTheStorage) {
   constexpr int64_t kBatches = 5;
   constexpr int64_t kWorkers = 2;
   MultiCollectorOptions options;
+  options.producer = 0;
   options.workers = kWorkers;
   options.frames_per_batch = 4096;
   options.worker = [](const WorkerContext&) -> absl::StatusOr<WorkerParts> {

@@ -24,6 +24,7 @@ constexpr int64_t kLength = 4;
 
 TEST(TwoAgentsRunTest, SlicesOfGroupsFollowTheirLanes) {
   SyncCollector::Options options;
+  options.producer = 0;
   RILL_ASSERT_OK_AND_ASSIGN(
       options.env, MakeTwoAgentsEnv({.lanes = kLanes, .episode_steps = 5}));
   options.frames_per_batch = 60;

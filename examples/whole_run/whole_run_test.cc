@@ -38,6 +38,7 @@ struct Training {
 
 absl::StatusOr<std::unique_ptr<SyncCollector>> MakeCollector() {
   SyncCollector::Options options;
+  options.producer = 0;
   RILL_ASSIGN_OR_RETURN(options.env, MakeCartPole({.lanes = kLanes}));
   RILL_ASSIGN_OR_RETURN(options.transforms.emplace_back(),
                         RewardSum::Create({}));

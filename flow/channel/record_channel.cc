@@ -356,7 +356,8 @@ absl::StatusOr<bool> RecordChannel::DeliverFirst(
     const WriteInfo info = {.producer = producer,
                             .first_lane = header->first_lane,
                             .policy_version = header->policy_version,
-                            .sequence = header->sequence};
+                            .sequence = header->sequence,
+                            .source = source_};
     RILL_RETURN_IF_ERROR(CatchExceptions(
         [&] { return sink->Write(*batch, info); }, "Sink::Write"))
         << "from producer " << producer;

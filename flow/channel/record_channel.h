@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rill/flow/channel/shared_rings.h"
+#include "rill/flow/producers.h"
 #include "rill/flow/sink.h"
 #include "rill/specs/spec.h"
 
@@ -151,6 +152,7 @@ class RecordChannel {
 
   Options options_;
   std::shared_ptr<channel_internal::SharedRings> rings_;
+  const uint64_t source_ = NewSource();
   std::vector<Open> open_;  // By producer.
   int64_t looked_at_ = 0;   // The producer whose process was asked for last.
 };

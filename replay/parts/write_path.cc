@@ -24,11 +24,13 @@ WritePath::WritePath(Options options)
       rate_limiter_(std::move(options.rate_limiter)),
       rate_limit_timeout_(options.rate_limit_timeout),
       counter_(drawn_rows_),
-      patcher_(storage_.get(), sampler_, writer_.get(), drawn_rows_) {}
+      patcher_(storage_.get(), sampler_, writer_.get(), drawn_rows_),
+      sources_(storage_.get()) {}
 
 WritePath::~WritePath() {
   if (is_sampler_attached_) storage_->RemoveObserver(sampler_->observer());
   if (is_counter_attached_) storage_->RemoveObserver(&counter_);
+  if (are_sources_attached_) storage_->RemoveObserver(&sources_);
 }
 
 absl::StatusOr<std::unique_ptr<WritePath>> WritePath::Create(Options options) {
@@ -47,6 +49,10 @@ absl::Status WritePath::Attach() {
   is_sampler_attached_ = true;
   RILL_RETURN_IF_ERROR(storage_->AddObserver(&counter_));
   is_counter_attached_ = true;
+  // Rows in no order have no trajectories that somebody goes on with.
+  if (!writer_->traits().keeps_order) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(storage_->AddObserver(&sources_));
+  are_sources_attached_ = true;
   return absl::OkStatus();
 }
 
@@ -141,17 +147,27 @@ absl::StatusOr<ExtendResult> WritePath::Extend(const TensorDict& batch,
                                                const WriteInfo& info,
                                                uint64_t batches_drawn,
                                                std::vector<Draw>* rows) {
-  std::optional<WriteCapture> capture;
-  if (rows != nullptr) {
-    rows->clear();
+  if (rows != nullptr) rows->clear();
+  const auto write = [&] {
     // A storage notifies observers on the thread that writes, so this sees the
     // events of this write alone.
-    capture.emplace(&counter_, sampler_, rows);
-  }
+    std::optional<WriteCapture> capture;
+    if (rows != nullptr) capture.emplace(&counter_, sampler_, rows);
+    return transforms_->is_empty() && transforms_->is_checked()
+               ? Store(batch, info)
+               : TransformAndStore(batch, info, batches_drawn);
+  };
+  const auto cut = [&](LaneRange lanes) {
+    // Rows that tell no trajectories have none open: lanes are endless, or the
+    // write is refused where that matters.
+    return storage_->traits().event_keys.TellTrajectories(storage_->spec())
+               ? Cut(lanes)
+               : absl::OkStatus();
+  };
   absl::StatusOr<ExtendResult> result =
-      transforms_->is_empty() && transforms_->is_checked()
-          ? Store(batch, info)
-          : TransformAndStore(batch, info, batches_drawn);
+      are_sources_attached_
+          ? sources_.Write(batch.batch_shape(), info, cut, write)
+          : write();
   if (!result.ok() && rows != nullptr) rows->clear();
   return result;
 }

@@ -16,6 +16,7 @@
 #include "rill/replay/rate_limiter.h"
 #include "rill/replay/row_patch.h"
 #include "rill/replay/rows/drawn_rows.h"
+#include "rill/replay/rows/lane_sources.h"
 #include "rill/replay/rows/row_patcher.h"
 #include "rill/replay/rows/write_counter.h"
 #include "rill/replay/sampling/transform_stage.h"
@@ -61,8 +62,10 @@ class WritePath {
   absl::StatusOr<Permit> AwaitInsert(int64_t rows) const;
   absl::StatusOr<Permit> AwaitSample(int64_t items) const;
 
-  // Appends [lanes, time], or [time] where the storage has one lane. All or
-  // nothing, also of what the transforms learn. `batches_drawn`: number of the
+  // Appends [lanes, time], or [time] where the storage has one lane. What is open
+  // there is cut before, where the batch does not follow on it
+  // (lane_sources.h). All or nothing but for that, also of what the transforms
+  // learn. `batches_drawn`: number of the
   // batch that is drawn next. `rows`, unless null, becomes those that were
   // written (ReplayBuffer::Extend).
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
@@ -114,8 +117,10 @@ class WritePath {
   const absl::Duration rate_limit_timeout_;
   WriteCounter counter_;
   RowPatcher patcher_;
+  LaneSources sources_;
   bool is_sampler_attached_ = false;
   bool is_counter_attached_ = false;
+  bool are_sources_attached_ = false;
   std::atomic<int64_t> rows_written_ = 0;
 };
 

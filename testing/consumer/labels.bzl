@@ -86,6 +86,7 @@ LABELS = {
     "@rill//flow/weights:weight_store": ["flow/weights/weight_store.h"],
     "@rill//flow:exactly_once_sink": ["flow/exactly_once_sink.h"],
     "@rill//flow:flow": [],
+    "@rill//flow:producers": ["flow/producers.h"],
     "@rill//flow:sink": ["flow/sink.h"],
     "@rill//flow:source": ["flow/source.h"],
     "@rill//flow:trajectory_id": ["flow/trajectory_id.h"],

@@ -18,6 +18,7 @@ import sys
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 import classes  # noqa: E402: beside this file, wherever it is run.
+import includes  # noqa: E402
 import pages  # noqa: E402
 
 # Packages that other people link: they return errors and never end a program.
@@ -167,6 +168,7 @@ class Lint:
         self.root = root
         self.findings = []
         self.libraries = {}
+        self.targets = {}  # By path of the BUILD file.
         self.fault_points = {}  # (package, name in quotes): (path, line)
         self.texts_of_tests = collections.defaultdict(str)  # By package.
         self.derived = {}  # class: (its first base, path, line)
@@ -356,6 +358,7 @@ class Lint:
         self.pages.add_build(path, tree)
         if path.split("/", 1)[0] not in OWN_PACKAGES or path.startswith("tools/"):
             return
+        self.targets[path] = list(includes.targets(path, tree, full_label))
         found = libraries(path, tree)
         self.libraries.update(found)
         for label, deps in found.items():
@@ -370,6 +373,17 @@ class Lint:
         code = re.sub(r"#[^\n]*", "", text)
         self.check_pattern(path, code, PLAIN_RULE, "\"%s\": use the rill_ macro of //tools:rill.bzl")
         self.check_pattern(path, code, PUBLIC_BY_DEFAULT, "public targets say so one by one")
+
+    def check_deps(self):
+        """A target's deps name who has the headers that it includes."""
+        def read(path):
+            path = os.path.join(self.root, path)
+            if not os.path.exists(path):
+                return None
+            with open(path, encoding="utf-8", errors="replace") as f:
+                return f.read()
+        for path, line, message in includes.missing(self.targets, read):
+            self.add(path, line, message)
 
     def check_bazelrc(self, packages):
         """Warnings are errors in each package that there is."""
@@ -476,6 +490,7 @@ class Lint:
                 packages.add(path.split("/", 1)[0])
         self.check_bazelrc(packages)
         self.check_layers()
+        self.check_deps()
         self.check_class_bodies()
         self.check_fault_points()
         self.check_suites()

@@ -233,6 +233,26 @@ class LintTest(unittest.TestCase):
         self.assert_finds(dict(suite, **{"base/x_test.cc": test % "Y"}),
                           r"x.h:4: XConformanceTest wants RILL_REFUSES_WRONG_PARTS\(XConformanceTest, ")
 
+    def test_deps_name_who_has_the_headers(self):
+        files = {
+            "base/x.h": header("base/x.h", '#include "absl/strings/match.h"\n'),
+            "base/y.cc": SPDX + '#include "rill/base/x.h"\n#include "absl/status/statusor.h"\n',
+            "base/y_test.cc": SPDX + '#include "rill/base/x.h"\n',
+            "tools/layering/laws.bzl": LAWS,
+        }
+        build = ('A = [%s]\nrill_cc_library(name = "base", deps = [":y"])\n'
+                 'rill_cc_library(name = "odd")\n'
+                 'rill_cc_library(name = "x", hdrs = ["x.h"], deps = A)\n'
+                 'rill_cc_component(name = "y", srcs = ["y.cc"], deps = [%s], test_deps = [%s])\n')
+        good = ('"@com_google_absl//absl/strings"', '":x", "@com_google_absl//absl/status:statusor"', '"//base:x"')
+        self.assert_finds(dict(files, **{"base/BUILD": build % good}))
+        for part, want in enumerate((r"BUILD:4: //base:x: base/x.h includes absl/strings/match.h.*absl/strings\"$",
+                                     r"BUILD:5: //base:y: base/y.cc includes absl/status/statusor.h",
+                                     r"BUILD:5: //base:y_test: base/y_test.cc includes rill/base/x.h.*//base:x\"$")):
+            bad = list(good)
+            bad[part] = '":x"' if part == 1 else ""
+            self.assert_finds(dict(files, **{"base/BUILD": build % tuple(bad)}), want)
+
     def test_long_files_warn_before_they_fail(self):
         self.assertRegex(self.findings({"base/x.cc": SPDX + "int a;\n" * 500}, "warning")[0], "aim <= 450")
 

@@ -159,8 +159,7 @@ TEST_P(UnitTransformConformanceTest, ReusesTheLeavesOfABatchThatItMade) {
   // And nothing of what was in them is left.
   for (const int fill : {0, 1}) {
     batch.ForEachLeaf([fill](absl::string_view, const Tensor& leaf) {
-      std::memset(leaf.raw_data(), fill,
-                  static_cast<size_t>(leaf.size_bytes()));
+      std::fill_n(leaf.raw_data(), leaf.size_bytes(), std::byte(fill));
     });
     RILL_ASSERT_OK(reader.ReadInto(*unit, plan, &batch));
     RILL_EXPECT_OK(batch.CheckEqual(first));

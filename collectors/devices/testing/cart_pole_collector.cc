@@ -40,6 +40,7 @@ absl::StatusOr<std::unique_ptr<Env>> MakeCartPoleOn(Device device) {
 
 SyncCollector::Options CartPoleCollectorOptions(Policy* policy) {
   SyncCollector::Options options;
+  options.producer = 0;
   options.policy = policy;
   options.frames_per_batch = kFrames;
   options.init_random_frames = 3 * kLanes;

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What performance.py makes of what benchmarks and peer_speed print."""
+"""What performance.py makes of what benchmarks and peer_speed print, and what
+performance_chart.py draws of the page."""
 import unittest
+import xml.dom.minidom
 
 import performance
+import performance_chart
 
 DENSE = performance.DENSE
 GATHER = ("gather", DENSE, "Gather", "ByHand", "uniform")
@@ -37,6 +40,37 @@ class PerformanceTest(unittest.TestCase):
     def test_times_of_torchrl_are_read(self):
         text = "uniform sample of 256, 1M        Rill      5.8   TorchRL     194.0     33.4 times\n"
         self.assertEqual(performance.torchrl_times(text), {"uniform sample of 256, 1M": 194000.0})
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+class PerformanceChartTest(unittest.TestCase):
+    page = read("docs/performance.md")
+
+    def test_chart_is_the_one_of_the_page(self):
+        self.assertEqual(read("docs/performance.svg"), performance_chart.chart(self.page),
+                         "the tables have changed: run tools/performance --chart")
+
+    def test_figures_are_those_of_the_tables(self):
+        panels = performance_chart.panels_of(
+            "## What you get\n\n| operation | Rill | limit | Rill / limit |\n|---|---|---|---|\n" +
+            "\n".join("| %s | 2 us | 1,500 ns | 9 |" % name for name in performance_chart.SHOWN) +
+            "\n| another | 2 us | 3 us | 9 |\n\n## What is slow\n")
+        self.assertEqual([[times for _, times in panel] for panel in panels],
+                         [[{"rill": 2e-6, "limit": 1.5e-6}] * len(performance_chart.SHOWN)])
+
+    def test_row_that_is_gone_is_named(self):
+        for name in performance_chart.SHOWN:
+            with self.assertRaisesRegex(SystemExit, "no row \"%s\"" % name):
+                performance_chart.chart(self.page.replace("| %s |" % name, "| other |"))
+
+    def test_chart_is_xml(self):
+        root = xml.dom.minidom.parseString(performance_chart.chart(self.page)).documentElement
+        rows = sum(len(panel) for panel in performance_chart.panels_of(self.page))
+        self.assertEqual(len(root.getElementsByTagName("circle")), 1 + rows)  # One in the legend.
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a target needs what README.md says, and no more.
+"""Whether a target needs what docs/build.md says, and no more.
 
-usage: check_closure.py TARGET DEPS_FILE README [PACKAGE ...]
+usage: check_closure.py TARGET DEPS_FILE PAGE [PACKAGE ...]
 
-DEPS_FILE holds one label a line, as genquery writes it. README has a row
+DEPS_FILE holds one label a line, as genquery writes it. PAGE has a row
 "| `TARGET` | N | N | LIBRARY, LIBRARY |": at most so many files of this
 repository and of others are compiled, and from which libraries. A bound is not
 far above what is there. With PACKAGEs, only these are reached.
@@ -17,7 +17,7 @@ LABEL = re.compile(r"^@{0,2}(?P<repo>[^/@]*)//(?P<package>[^:]*):(?P<name>.*)$")
 COMPILED = (".cc", ".c", ".cpp", ".cu")
 # Of the build itself: nothing of them is linked.
 TOOLS = re.compile(r"^(bazel_tools|bazel_skylib|local_config_\w+|platforms|rules_\w+|remote_\w+)\b")
-# A repository, which bzlmod calls by its module, and how the README says it.
+# A repository, which bzlmod calls by its module, and how the page says it.
 LIBRARIES = {"com_google_absl": "Abseil", "abseil-cpp": "Abseil", "eigen": "Eigen", "highway": "Highway",
              "nlohmann_json": "nlohmann/json", "random123": "Random123", "zlib": "zlib",
              "zstd": "Zstandard"}
@@ -26,7 +26,7 @@ SLACK, SLACK_PERCENT = 10, 10
 
 
 def library(repo):
-    """The README's word for a repository of others; its own where it has none."""
+    """The page's word for a repository of others; its own where it has none."""
     name = [part for part in re.split(r"[~+]", repo) if part]
     return LIBRARIES.get(name[-1], LIBRARIES.get(name[0], name[-1]))
 
@@ -48,25 +48,25 @@ def closure(labels):
     return files["own"], files["others"], libraries, packages
 
 
-def row_of(readme, target):
-    """(own, others, libraries) that the README's row for `target` says."""
-    row = re.search(r"^\| `@rill%s` \| (\d+) \| (\d+) \| ([^|]*) \|$" % re.escape(target), readme, re.M)
+def row_of(page, target):
+    """(own, others, libraries) that the page's row for `target` says."""
+    row = re.search(r"^\| `@rill%s` \| (\d+) \| (\d+) \| ([^|]*) \|$" % re.escape(target), page, re.M)
     if not row:
-        raise SystemExit("README.md has no row \"| `@rill%s` | N | N | LIBRARIES |\"" % target)
+        raise SystemExit("docs/build.md has no row \"| `@rill%s` | N | N | LIBRARIES |\"" % target)
     return int(row[1]), int(row[2]), set(row[3].split(", "))
 
 
-def problems(target, labels, readme, packages):
-    """What is not as the README and the law say."""
+def problems(target, labels, page, packages):
+    """What is not as the page and the law say."""
     own, others, libraries, reached = closure(labels)
-    max_own, max_others, want_libraries = row_of(readme, target)
+    max_own, max_others, want_libraries = row_of(page, target)
     found = []
     for what, got, bound in (("of Rill", own, max_own), ("of others", others, max_others)):
         if not got <= bound <= got + max(SLACK, got * SLACK_PERCENT // 100):
-            found.append("files %s: got %d, README.md says at most %d; does it need all of them?"
+            found.append("files %s: got %d, docs/build.md says at most %d; does it need all of them?"
                          % (what, got, bound))
     if libraries != want_libraries:
-        found.append("libraries: got %s, README.md says %s"
+        found.append("libraries: got %s, docs/build.md says %s"
                      % (", ".join(sorted(libraries)), ", ".join(sorted(want_libraries))))
     # Build settings are in tools and in what lies below it.
     reached = {p for p in reached if p != "tools" and not p.startswith("tools/")}
@@ -76,10 +76,10 @@ def problems(target, labels, readme, packages):
     return found
 
 
-def main(target, deps_file, readme, *packages):
+def main(target, deps_file, page, *packages):
     with open(deps_file, encoding="utf-8") as f:
         labels = f.read().splitlines()
-    with open(readme, encoding="utf-8") as f:
+    with open(page, encoding="utf-8") as f:
         found = problems(target, labels, f.read(), packages)
     for line in found:
         print("%s: %s" % (target, line))

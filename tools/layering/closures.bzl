@@ -1,6 +1,6 @@
 """What a target may need, beside the laws of its layer.
 
-How many files that is, and of which libraries, is README.md's table; the tests
+How many files that is, and of which libraries, is the table of docs/build.md; the tests
 of this folder compare. A plain dict, as in laws.bzl.
 """
 

@@ -52,7 +52,7 @@ def layer_laws():
         )
 
 def closures():
-    """What each target of closures.bzl needs, against README.md's table."""
+    """What each target of closures.bzl needs, against the table of docs/build.md."""
     for target in CLOSURES:
         name = target[2:].replace("/", "_").replace(":", "_") + "_closure"
         native.genquery(
@@ -69,11 +69,11 @@ def closures():
                 "$(location //tools/layering:check_closure.py)",
                 target,
                 "$(location :%s_deps)" % name,
-                "$(location //:README.md)",
+                "$(location //docs:build.md)",
             ] + (CLOSURES[target] or []),
             data = [
                 ":%s_deps" % name,
-                "//:README.md",
+                "//docs:build.md",
                 "//tools/layering:check_closure.py",
             ],
         )

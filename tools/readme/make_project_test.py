@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What make_project.py takes from a document, and that README.md's versions of
-Bazel and Abseil are those of tools/lib.sh and MODULE.bazel."""
+"""What make_project.py takes from a document, and that the projects of docs/ have
+the versions of tools/lib.sh and MODULE.bazel, and the flags of .bazelrc."""
 import re
 import unittest
 
@@ -42,8 +42,8 @@ class MakeProjectTest(unittest.TestCase):
         with self.assertRaises(SystemExit):
             make_project.files_of(DOCUMENT + "\n" + DOCUMENT)
 
-    def test_readme_shows_all_files_of_a_project(self):
-        self.assertEqual(list(make_project.files_of(read("README.md"))),
+    def test_page_shows_all_files_of_a_project(self):
+        self.assertEqual(list(make_project.files_of(read("docs/build.md"))),
                          ["first_buffer.cc", "BUILD", "MODULE.bazel", "WORKSPACE", ".bazelrc"])
 
     def test_overrides_are_those_of_the_consumer(self):
@@ -54,11 +54,19 @@ class MakeProjectTest(unittest.TestCase):
 class VersionsTest(unittest.TestCase):
     def test_bazel_versions_are_those_that_the_commands_take(self):
         taken = re.search(r'want ([\d.]+) or (\d+);', read("tools/lib.sh")).groups()
-        for document in ("README.md", "tools/README.md"):
+        for document in ("docs/build.md", "tools/README.md"):
             named = re.findall(r"Bazel (?:than )?(\d[\d.]*\d|\d)(?: and (\d))?", read(document))
             self.assertEqual({v for pair in named for v in pair if v}, set(taken), document)
 
     def test_abseil_is_the_one_of_the_module(self):
         pattern = r'bazel_dep\(name = "abseil-cpp", .*\)'
-        self.assertEqual(re.findall(pattern, read("README.md")),
+        self.assertEqual(re.findall(pattern, read("docs/build.md")),
                          re.findall(pattern, read("MODULE.bazel")))
+
+
+class OptimisedBuildTest(unittest.TestCase):
+    def test_outside_it_has_the_options_of_the_commands(self):
+        lines = re.findall(r"^build:opt (.*)$", read(".bazelrc"), re.M)
+        for document in ("docs/build.md", "docs/first_hour.md"):
+            outside = re.findall(r"^build:opt (.*)$", make_project.files_of(read(document))[".bazelrc"], re.M)
+            self.assertEqual(outside, [" ".join(lines)], document)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # ci_test.sh CI_RUN LIB: the stages of .ci/run are counted and timed, one that
-# breaks off is a failure, and the next run begins where the last one passed.
+# breaks off is a failure, those behind the suite are skipped when the time is
+# used up, and the next run begins where the last one passed.
 # The tools that it calls are stand-ins.
 set -euo pipefail
 if ! command -v git >/dev/null; then
@@ -108,3 +109,11 @@ want "$CALLS" "^reached --base=somewhere "
 run 0
 want home/out "^20 passed, 0 failed, 4 skipped$"
 want home/out "tsan: the change reaches no test"
+
+# Behind the suite nothing begins when the time is used up.
+RILL_CI_SECONDS=0 run 0
+for name in cuda mujoco gymnasium asan_ubsan tsan exchange; do
+  want home/out "$name: SKIPPED, the run has taken [0-9]+ s of 0"
+done
+want home/out "^5 passed, 0 failed, 7 skipped$"
+! grep -q "^sanitize" "$CALLS"

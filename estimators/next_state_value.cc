@@ -14,6 +14,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/group_ends.h"
 #include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/timeline/timeline.h"
 
@@ -47,6 +48,8 @@ class NextStateValueTransform final : public BatchTransform {
         transforms_internal::FindReward(caller, options_.value_key, spec));
     RILL_RETURN_IF_ERROR(
         transforms_internal::CheckHasEnds(caller, options_.done_key, spec));
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckStopsAtGroupEnds(
+        caller, options_.value_key, options_.done_key, spec));
     RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
         caller, options_.terminated_key, spec));
     for (const std::string& key : options_.state_keys) {

@@ -166,6 +166,22 @@ TEST(NextStateValueTest, CreateNamesWhatIsWrong) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("state_value")));
 }
 
+TEST(NextStateValueTest, ValuesOfAGroupWantItsFlags) {
+  TensorDictSpec spec = TedSpec();
+  const LeafSpec value = LeafSpec::Unbounded(DType::kFloat32, {1});
+  RILL_ASSERT_OK(spec.Set("agents/state_value", value));
+  RILL_ASSERT_OK(spec.Set("next/agents/done", LeafSpec::Binary({1})));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto fill,
+      NextStateValue::Create({.critic = TenTimes,
+                              .value_key = "agents/state_value",
+                              .next_value_key = "next/agents/state_value"}));
+  EXPECT_THAT(
+      fill->ForwardSpec(spec),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("want the ends of its group, \"next/agents/done\"")));
+}
+
 TransformUnderTest UnderTest() {
   TensorDictSpec spec = TedSpec();
   RILL_EXPECT_OK(

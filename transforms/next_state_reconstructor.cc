@@ -23,6 +23,7 @@
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/fill_value.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/group_ends.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/timeline/timeline.h"
@@ -118,10 +119,17 @@ class NextStateReconstructorTransform final : public BatchTransform {
                             transforms_internal::WithFillValue(
                                 kForwardSpec, key, fill_value_, leaf));
       RILL_RETURN_IF_ERROR(after.Set(absl::StrCat("next/", key), next));
+      if (options_.done_key.empty()) continue;
+      RILL_RETURN_IF_ERROR(transforms_internal::CheckStopsAtGroupEnds(
+          kForwardSpec, key, options_.done_key, spec));
     }
-    for (const std::string& key :
-         {options_.traj_key, options_.done_key, options_.step_count_key,
-          options_.mask_key}) {
+    std::vector<std::string> ends =
+        transforms_internal::EndsOf(options_.done_key, spec);
+    if (ends.empty()) ends = {options_.done_key};
+    std::vector<std::string> markers = ends;
+    markers.insert(markers.end(), {options_.traj_key, options_.step_count_key,
+                                   options_.mask_key});
+    for (const std::string& key : markers) {
       if (key.empty()) continue;
       if (spec.Find(key) == nullptr &&
           (!options_.strict || key == options_.mask_key)) {
@@ -130,7 +138,9 @@ class NextStateReconstructorTransform final : public BatchTransform {
       RILL_ASSIGN_OR_RETURN(
           const LeafSpec marker,
           transforms_internal::FindSpec(kForwardSpec, key, spec));
-      const bool is_flag = key == options_.done_key || key == options_.mask_key;
+      const bool is_flag =
+          std::find(ends.begin(), ends.end(), key) != ends.end() ||
+          key == options_.mask_key;
       if (is_flag && marker.dtype != DType::kBool) {
         return transforms_internal::Misfit(kForwardSpec, key, marker, "bool");
       }
@@ -223,13 +233,18 @@ class NextStateReconstructorTransform final : public BatchTransform {
 
   absl::Status LookAtFlags(const Lines& lines, const TensorDict& batch,
                            Flags has_next) const {
-    if (!IsLookedAt(options_.done_key, batch)) return absl::OkStatus();
-    RILL_ASSIGN_OR_RETURN(const Tensor done,
-                          ReadBool(options_.done_key, batch));
-    const int64_t width = WidthOf(done, lines);
-    for (int64_t i = 0; i < lines.rows() * width; ++i) {
-      if (done.data<uint8_t>()[i] != 0) {
-        has_next[static_cast<size_t>(i / width)] = 0;
+    if (options_.done_key.empty()) return absl::OkStatus();
+    transforms_internal::EndKeys keys = transforms_internal::EndsOf(
+        options_.done_key,
+        [&](absl::string_view key) { return batch.Find(key) != nullptr; });
+    if (keys.empty() && options_.strict) keys = {options_.done_key};
+    for (const std::string& key : keys) {
+      RILL_ASSIGN_OR_RETURN(const Tensor ends, ReadBool(key, batch));
+      const int64_t width = WidthOf(ends, lines);
+      for (int64_t i = 0; i < lines.rows() * width; ++i) {
+        if (ends.data<uint8_t>()[i] != 0) {
+          has_next[static_cast<size_t>(i / width)] = 0;
+        }
       }
     }
     return absl::OkStatus();

@@ -19,16 +19,18 @@ namespace rill {
 // piece; those rows say so by NaN. TorchRL's NextStateReconstructor.
 //
 // The row behind is the next step unless the trajectory's id changes, the row
-// is done, a piece ends (transforms/timeline/timeline.h), or one of the two only pads
-// (mask_key). Where step_count_key is set, the count must go up by one too. Two
-// slices of one trajectory that lie side by side differ in nothing else, where
-// they have no marks.
+// is done (where `done_key` is missing, its parts count), a piece ends
+// (transforms/timeline/timeline.h), or one of the two only pads (mask_key).
+// Where step_count_key is set, the count must go up by one too. Two slices of
+// one trajectory that lie side by side differ in nothing else, where they have
+// no marks.
 //
 // Shapes: a batch [..., T], the last dimension is time. Leaves of any dtype and
 //   shape; ids of any, flags and mask bool, counts of a dtype with arithmetic;
 //   where markers have more elements a row, all ids count, any flag, the first
 //   count.
-// Errors: INVALID_ARGUMENT names a marker of another dtype, also of a spec. So
+// Errors: INVALID_ARGUMENT names a marker of another dtype, also of a spec, and
+//   the leaf of a group whose flags done_key does not name. So
 //   too where the dimensions' names say that the last one is not time, unless
 //   step_count_key is set.
 // Thread-safety: immutable.

@@ -79,6 +79,44 @@ TEST(NextStateReconstructorTest, EachMarkerAloneEndsATrajectory) {
               IsOkAndHolds(TensorElementsAre<float>(1, 2, 3, kNan)));
 }
 
+TEST(NextStateReconstructorTest, PartsStandForADoneThatIsMissing) {
+  for (const bool strict : {true, false}) {
+    TensorDict batch = FourSteps();
+    RILL_ASSERT_OK(batch.Delete("next"));
+    for (const auto& [key, at] :
+         {std::pair("next/truncated", 0), std::pair("next/terminated", 2)}) {
+      Tensor flags = *Tensor::Zeros(DType::kBool, {4, 1});
+      flags.data<bool>()[at] = true;
+      RILL_ASSERT_OK(batch.Set(key, flags));
+    }
+    const auto made =
+        Make({.traj_key = "", .fill_value = -1, .strict = strict});
+    RILL_EXPECT_OK(made->ForwardSpec(TensorDictSpec::Of(batch)));
+    RILL_ASSERT_OK(made->Forward(&batch, nullptr));
+    EXPECT_THAT(batch.Get("next/observation"),
+                IsOkAndHolds(TensorElementsAre<float>(-1, 2, -1, -1)));
+  }
+}
+
+TEST(NextStateReconstructorTest, LeavesOfAGroupWantItsFlags) {
+  TensorDictSpec spec = TedSpec();
+  RILL_ASSERT_OK(spec.Set("agents/observation",
+                          LeafSpec::Unbounded(DType::kFloat32, {2, 4})));
+  RILL_ASSERT_OK(spec.Set("next/agents/done", LeafSpec::Binary({1})));
+  const auto with = [&](const std::string& done_key) {
+    return Make({.keys = {"agents/observation"},
+                 .traj_key = "",
+                 .done_key = done_key})
+        ->ForwardSpec(spec)
+        .status();
+  };
+  EXPECT_THAT(
+      with("next/done"),
+      StatusIs(kInvalidArgument, HasSubstr("want the ends of its group, "
+                                           "\"next/agents/done\"")));
+  RILL_EXPECT_OK(with("next/agents/done"));
+}
+
 TEST(NextStateReconstructorTest, CountsWithoutArithmeticAreRefused) {
   TensorDict batch = FourSteps();
   RILL_ASSERT_OK(

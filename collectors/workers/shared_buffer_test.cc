@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -138,6 +139,26 @@ TEST(SharedBufferTest, BatchesThatTheBufferDoesNotGetAreAGap) {
   EXPECT_EQ(WrongNeighbours(*second), 0);
 }
 
+TEST(SharedBufferTest, ASinkIsToldOfStepsThatItLacks) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector, Collector(20));
+  std::string calls;
+  FunctionSink sink(
+      [&](const TensorDict& /*batch*/, const WriteInfo& /*info*/) {
+        calls += 'w';
+        return absl::OkStatus();
+      },
+      [&](int64_t /*producer*/, LaneRange /*lanes*/) {
+        calls += 'c';
+        return absl::OkStatus();
+      });
+  for (int i = 0; i < 3; ++i) {
+    RILL_ASSERT_OK(collector->CollectInto(sink));
+    RILL_ASSERT_OK(collector->CollectInto(sink));
+    RILL_ASSERT_OK(collector->Next().status());
+  }
+  EXPECT_EQ(calls, "wwcwwcww");
+}
+
 TEST(SharedBufferTest, AResumedCollectorKeepsItsNumberWhateverOthersHave) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto before, Collector(5));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, before->Next());
@@ -185,6 +206,7 @@ TEST(SharedBufferTest, WorkersOfSeveralCollectorsAreSourcesOfTheirOwn) {
 }
 
 TEST(SharedBufferTest, WorkersKeepTheirNumbersOverALoad) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto other, Collector(5));
   RILL_ASSERT_OK_AND_ASSIGN(const auto before,
                             MultiSyncCollector::Create(Workers(5)));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, before->Next());

@@ -133,43 +133,6 @@ bool IsNan(T) {
   return false;
 }
 
-template <typename T>
-Summary SummarizeSpan(absl::Span<const T> elements) {
-  using P = decltype(Plain(elements[0]));
-  Summary summary;
-  for (const T& element : elements.subspan(0, kShownFirst)) {
-    absl::StrAppend(&summary.first, summary.first.empty() ? "" : " ",
-                    Shown(Plain(element)));
-  }
-  if (elements.size() > kShownFirst) summary.first += " ...";
-  // No order, so no smallest and largest.
-  if constexpr (std::is_same_v<P, std::complex<double>>) {
-    for (const T& element : elements) summary.nans += IsNan(Plain(element));
-  } else {
-    // Compared in the plain type: 64-bit integers beyond 2^53 stay exact.
-    std::optional<P> min, max;
-    double sum = 0;
-    for (const T& element : elements) {
-      const P value = Plain(element);
-      if (IsNan(value)) {
-        ++summary.nans;
-        continue;
-      }
-      if (!min || value < *min) min = value;
-      if (!max || value > *max) max = value;
-      // A sum of doubles is near enough for a mean that people read.
-      sum += static_cast<double>(value);
-    }
-    if (min) {
-      const auto count = static_cast<int64_t>(elements.size()) - summary.nans;
-      summary.min = Shown(*min);
-      summary.max = Shown(*max);
-      summary.mean = Shown(sum / static_cast<double>(count));
-    }
-  }
-  return summary;
-}
-
 }  // namespace
 
 absl::Status AppendJsonValues(const Tensor& tensor, std::string* json) {
@@ -207,9 +170,61 @@ void AppendJsonString(absl::string_view text, std::string* json) {
 }
 
 absl::StatusOr<Summary> Summarize(const Tensor& tensor) {
+  Summaries summaries;
+  RILL_RETURN_IF_ERROR(summaries.Add(tensor));
+  return summaries.Get();
+}
+
+absl::Status Summaries::Add(const Tensor& tensor) {
   RILL_ASSIGN_OR_RETURN(const Tensor rows, tensor.Contiguous());
-  return VisitElements(rows,
-                       [](auto elements) { return SummarizeSpan(elements); });
+  VisitElements(rows, [this](auto elements) { AddSpan(elements); });
+  return absl::OkStatus();
+}
+
+template <typename T>
+void Summaries::AddSpan(absl::Span<const T> elements) {
+  using P = decltype(Plain(elements[0]));
+  if (elements.empty()) return;
+  for (const T& element : elements.subspan(0, kShownFirst - shown_)) {
+    absl::StrAppend(&first_, first_.empty() ? "" : " ", Shown(Plain(element)));
+    ++shown_;
+  }
+  total_ += static_cast<int64_t>(elements.size());
+  // No order, so no smallest and largest.
+  if constexpr (std::is_same_v<P, std::complex<double>>) {
+    for (const T& element : elements) nans_ += IsNan(Plain(element));
+  } else {
+    // Compared in the plain type: 64-bit integers beyond 2^53 stay exact.
+    std::optional<P> min, max;
+    for (const T& element : elements) {
+      const P value = Plain(element);
+      if (IsNan(value)) {
+        ++nans_;
+        continue;
+      }
+      if (!min || value < *min) min = value;
+      if (!max || value > *max) max = value;
+      // A sum of doubles is near enough for a mean that people read.
+      sum_ += static_cast<double>(value);
+      ++count_;
+    }
+    if (!min) return;
+    if (!min_ || Number(*min) < *min_) min_ = *min;
+    if (!max_ || Number(*max) > *max_) max_ = *max;
+  }
+}
+
+Summary Summaries::Get() const {
+  Summary summary;
+  summary.nans = nans_;
+  summary.first = first_;
+  if (total_ > static_cast<int64_t>(shown_)) summary.first += " ...";
+  if (!min_) return summary;
+  const auto shown = [](const auto& value) { return Shown(value); };
+  summary.min = std::visit(shown, *min_);
+  summary.max = std::visit(shown, *max_);
+  summary.mean = Shown(sum_ / static_cast<double>(count_));
+  return summary;
 }
 
 }  // namespace rill::inspect

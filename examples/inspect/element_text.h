@@ -2,12 +2,16 @@
 #ifndef RILL_EXAMPLES_INSPECT_ELEMENT_TEXT_H_
 #define RILL_EXAMPLES_INSPECT_ELEMENT_TEXT_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "rill/tensors/tensor.h"
 
 namespace rill::inspect {
@@ -36,6 +40,28 @@ struct Summary {
   std::string first;  // Elements at the beginning.
 };
 absl::StatusOr<Summary> Summarize(const Tensor& tensor);
+
+// The summary of several tensors of one dtype, as of one that holds them all.
+// Thread-safety: thread-compatible.
+class Summaries {
+ public:
+  absl::Status Add(const Tensor& tensor);
+  Summary Get() const;
+
+ private:
+  using Number = std::variant<bool, int64_t, uint64_t, double>;
+
+  template <typename T>
+  void AddSpan(absl::Span<const T> elements);
+
+  std::optional<Number> min_, max_;  // All of one type.
+  double sum_ = 0;
+  int64_t count_ = 0;  // Of what is not NaN.
+  int64_t nans_ = 0;
+  int64_t total_ = 0;
+  std::string first_;
+  size_t shown_ = 0;  // Elements in first_.
+};
 
 }  // namespace rill::inspect
 

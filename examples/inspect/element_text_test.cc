@@ -93,6 +93,20 @@ TEST(ElementTextTest, SummaryLeavesNanOut) {
   EXPECT_EQ(summary.first, "3 nan -1 1 ...");
 }
 
+TEST(ElementTextTest, SummaryOfPartsIsThatOfTheWhole) {
+  Summaries summaries;
+  for (const Tensor& part : {Row<float>({}), Row<float>({3, NAN}),
+                             Row<float>({-1, 1}), Row<float>({0.25f, NAN})}) {
+    RILL_ASSERT_OK(summaries.Add(part));
+  }
+  const Summary summary = summaries.Get();
+  EXPECT_EQ(summary.min, "-1");
+  EXPECT_EQ(summary.max, "3");
+  EXPECT_EQ(summary.mean, "0.8125");
+  EXPECT_EQ(summary.nans, 2);
+  EXPECT_EQ(summary.first, "3 nan -1 1 ...");
+}
+
 TEST(ElementTextTest, SummaryOfIntegersIsExactAndOfNothingEmpty) {
   RILL_ASSERT_OK_AND_ASSIGN(const Summary large,
                             Summarize(Row<int64_t>({INT64_MAX, 0})));

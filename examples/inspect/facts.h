@@ -34,6 +34,18 @@ struct Episodes {
   std::optional<Spread> returns = std::nullopt;
 };
 
+// A leaf of the rows, as text for people.
+struct LeafFacts {
+  std::string key = {};
+  std::string dtype = {};
+  std::string shape = {};  // Of a row.
+  // Of the rows that were looked at for leaves, of what is not NaN. Empty where
+  // there is none.
+  std::string min = {};
+  std::string max = {};
+  int64_t nans = 0;
+};
+
 // The answers to what a user asks first of whatever holds rows: a storage's
 // directory, a saved storage or buffer, a saved position, TorchRL's buffer.
 struct Facts {
@@ -50,6 +62,10 @@ struct Facts {
   std::optional<std::pair<int64_t, int64_t>> policy_versions = std::nullopt;
   std::optional<Spread> priorities = std::nullopt;  // As they were given.
   std::string writer = {};  // "process 12", where one has it open.
+  // Where FactOptions::leaves asks for them, of a storage's directory; and the
+  // newest rows that were looked at for them.
+  std::vector<LeafFacts> leaves = {};
+  int64_t leaf_rows = 0;
 
   int64_t live() const;
   // Steps from the oldest live row to the newest of its lane, the largest.

@@ -189,7 +189,7 @@ void AddFacts(const std::string& path, const FactOptions& options,
   }
   if (saved->form != Form::kRill) return;
   if (saved->manifest.kind == "storage_directory") {
-    AddStorageDirectory(path, options.max_rows, saved);
+    AddStorageDirectory(path, options, saved);
   } else if (saved->manifest.kind == "storage") {
     AddSavedStorage(path, options.max_rows, saved);
   } else if (saved->manifest.kind == "replay_buffer") {

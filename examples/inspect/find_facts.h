@@ -13,6 +13,9 @@ struct FactOptions {
   // Rows that are read for episodes, returns and policy versions: the newest of
   // each lane, as many of each.
   int64_t max_rows = int64_t{1} << 20;
+  // Also the leaves of a storage's directory, with the extremes of the newest
+  // rows: max_rows of them, and where that is not "all" 64 MiB at most.
+  bool leaves = false;
 };
 
 // Adds the facts of stored rows to what OpenSaved found at `path`, and to its

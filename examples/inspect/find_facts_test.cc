@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -176,6 +177,42 @@ TEST(FindFactsTest, NewestRowsAreLookedAtWhereThereAreTooMany) {
   EXPECT_EQ(saved.facts->episodes->partial, 2);
   EXPECT_THAT(*TextReport(saved, "d"),
               HasSubstr("the newest 14 rows for what follows; --all for all"));
+}
+
+TEST(FindFactsTest, LeavesOfALiveStorageAreATable) {
+  const std::string path = FreshPath("leaves");
+  const auto storage = MakeStorage(path, 2, 8);
+  TensorDict steps = MakeSteps(2, 12, 0, 2);
+  float* const x = steps.Find("x")->data<float>();
+  x[3] = 100;  // Overwritten since.
+  x[4] = std::numeric_limits<float>::quiet_NaN();
+  x[5] = -1.5f;
+  x[23] = std::numeric_limits<float>::infinity();
+  steps.Find("policy_version")->data<int64_t>()[8] = (int64_t{1} << 53) + 1;
+  RILL_ASSERT_OK(storage->Extend(steps).status());
+  const std::string text = *TextReport(Inspect(path, {.leaves = true}), "d");
+  EXPECT_THAT(text, HasSubstr(R"(
+leaves of all 16 rows:
+  key             dtype    shape  min    max               NaN
+  x               float32  [1]    -1.5   inf               1
+  next/reward     float32  [1]    1      2                 0
+  next/done       bool     [1]    false  true              0
+  policy_version  int64    [1]    4      9007199254740993  0
+fields and files:
+)"));
+  EXPECT_THAT(text, Not(HasSubstr("rill_spec")));
+  EXPECT_EQ(*JsonReport(Inspect(path, {.leaves = true})),
+            *JsonReport(Inspect(path)));
+}
+
+TEST(FindFactsTest, LeavesAreOfTheNewestRowsWhereThereAreTooMany) {
+  const std::string path = FreshPath("many_leaves");
+  RILL_ASSERT_OK(
+      MakeStorage(path, 2, 16)->Extend(MakeSteps(2, 16, 0, 4)).status());
+  EXPECT_THAT(
+      *TextReport(Inspect(path, {.max_rows = 14, .leaves = true}), "d"),
+      AllOf(HasSubstr("leaves of the newest 14 rows; --all for all:\n"),
+            HasSubstr("policy_version  int64    [1]    9      15    0\n")));
 }
 
 // --- Saved ones --------------------------------------------------------------

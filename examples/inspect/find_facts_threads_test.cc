@@ -39,7 +39,7 @@ TEST(FindFactsThreadsTest, BesideAWriterEpisodesAreWholeOnesOrNone) {
     absl::StatusOr<Saved> saved = OpenSaved(path);
     RILL_EXPECT_OK(saved.status());
     if (!saved.ok()) break;
-    AddFacts(path, {}, &*saved);
+    AddFacts(path, {.leaves = true}, &*saved);
     EXPECT_THAT(saved->damage, IsEmpty());
     EXPECT_LE(saved->facts->live(), 512);
     const Episodes& episodes = *saved->facts->episodes;

@@ -25,7 +25,7 @@ constexpr char kUsage[] =
     "replay buffer of TorchRL's holds: rows, episodes, returns, priorities.\n"
     "  --json    as JSON (docs/formats/inspect.md)\n"
     "  --values  the elements too: all in JSON, else a summary\n"
-    "  --all     all rows for episodes and returns, not the newest 1048576\n"
+    "  --all     all rows for episodes, returns and leaves, not the newest\n"
     "What is damaged is said, with the rest, and the exit status is 1.\n";
 
 // `damage` is a line of error beside the report.
@@ -54,6 +54,7 @@ absl::StatusOr<std::string> Report(int argc, char** argv, std::string* damage) {
         "inspect: got no path; say \"inspect PATH\", or --help");
   }
   RILL_ASSIGN_OR_RETURN(Saved saved, OpenSaved(path));
+  facts.leaves = !json;
   // Never fails: what it cannot read is damage that is shown.
   AddFacts(path, facts, &saved);
   if (saved.is_damaged()) {

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -20,6 +22,7 @@
 #include "absl/types/span.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
+#include "rill/examples/inspect/element_text.h"
 #include "rill/examples/inspect/row_scan.h"
 #include "rill/formats/consolidated.h"
 #include "rill/formats/memmap_directory.h"
@@ -31,6 +34,7 @@
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/row_reader.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
 
 namespace rill::inspect {
 namespace {
@@ -45,6 +49,9 @@ using storage_internal::StepSpan;
 using storage_internal::StorageDescription;
 
 constexpr int64_t kPieceRows = 4096;
+constexpr int64_t kPieceBytes = int64_t{16} << 20;
+// Of rows whose leaves are looked at, where not all are asked for.
+constexpr int64_t kMaxLeafBytes = int64_t{64} << 20;
 // For a record that is written while it is copied.
 constexpr int kLooks = 1000;
 
@@ -126,7 +133,8 @@ struct LanePart {
 
 // The rows to look at, cut into pieces of many lanes or of a part of one.
 std::vector<std::vector<LanePart>> PiecesOf(const Facts& facts,
-                                            int64_t max_rows) {
+                                            int64_t max_rows,
+                                            int64_t piece_rows) {
   std::vector<std::vector<LanePart>> pieces;
   int64_t room = 0;
   // As many of each lane, the newest.
@@ -139,7 +147,7 @@ std::vector<std::vector<LanePart>> PiecesOf(const Facts& facts,
     for (bool is_first = true; first < end; is_first = false) {
       if (room == 0) {
         pieces.emplace_back();
-        room = kPieceRows;
+        room = piece_rows;
       }
       const int64_t stop = std::min(first + room, end);
       pieces.back().push_back({lane, first, stop, is_first && is_cut});
@@ -189,20 +197,18 @@ absl::Status ReadPiece(const std::string& path, const RowReader& storage,
                      "\": rows were overwritten faster than they were read");
 }
 
-absl::Status ScanDirectory(const std::string& path, int64_t max_rows,
-                           Facts* facts) {
-  RILL_ASSIGN_OR_RETURN(const std::unique_ptr<RowReader> storage,
-                        MemmapStorage::OpenReader(path));
-  const TensorDictSpec spec = storage->spec();
-  RowScan scan(
-      [&](absl::string_view key) { return spec.Find(key) != nullptr; });
-  if (scan.keys().empty()) return absl::OkStatus();
-  int64_t lane = -1;
+// Calls see(part, rows [n]) with the rows of each part, less what is
+// overwritten meanwhile; those of one lane come one after the other.
+absl::Status SeeParts(
+    const std::string& path, const RowReader& storage,
+    absl::Span<const std::string> keys,
+    std::vector<std::vector<LanePart>> pieces,
+    absl::FunctionRef<absl::Status(const LanePart&, const TensorDict&)> see) {
   TensorDict rows;
-  for (std::vector<LanePart>& piece : PiecesOf(*facts, max_rows)) {
-    RILL_RETURN_IF_ERROR(ReadPiece(path, *storage, scan.keys(), &piece, &rows));
+  for (std::vector<LanePart>& piece : pieces) {
+    RILL_RETURN_IF_ERROR(ReadPiece(path, storage, keys, &piece, &rows));
     // Slots of older steps had newer rows by then, or may have had.
-    const std::vector<Cursor> cursors = storage->cursors();
+    const std::vector<Cursor> cursors = storage.cursors();
     int64_t begin = 0;
     for (LanePart& part : piece) {
       const int64_t count = part.end - part.first;
@@ -210,24 +216,86 @@ absl::Status ScanDirectory(const std::string& path, int64_t max_rows,
       // written - capacity, maybe while they were read.
       const int64_t whole =
           std::clamp(cursors[static_cast<size_t>(part.lane)].written -
-                         facts->lanes.capacity,
+                         storage.lanes().capacity,
                      part.first, part.end);
       part.is_cut = part.is_cut || whole > part.first;
-      if (part.lane != lane) {
-        scan.BeginLane(/*from_first_step=*/!part.is_cut);
-      } else if (part.is_cut) {
-        scan.Gap();
-      }
-      lane = part.lane;
       RILL_ASSIGN_OR_RETURN(
           const TensorDict part_rows,
           rows.Slice(0, begin + whole - part.first, begin + count));
-      RILL_RETURN_IF_ERROR(scan.Add(part_rows));
+      RILL_RETURN_IF_ERROR(see(part, part_rows));
       begin += count;
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status ScanDirectory(const std::string& path, const RowReader& storage,
+                           int64_t max_rows, Facts* facts) {
+  const TensorDictSpec spec = storage.spec();
+  RowScan scan(
+      [&](absl::string_view key) { return spec.Find(key) != nullptr; });
+  if (scan.keys().empty()) return absl::OkStatus();
+  int64_t lane = -1;
+  RILL_RETURN_IF_ERROR(SeeParts(
+      path, storage, scan.keys(), PiecesOf(*facts, max_rows, kPieceRows),
+      [&](const LanePart& part, const TensorDict& rows) {
+        if (part.lane != lane) {
+          scan.BeginLane(/*from_first_step=*/!part.is_cut);
+        } else if (part.is_cut) {
+          scan.Gap();
+        }
+        lane = part.lane;
+        return scan.Add(rows);
+      }));
   scan.Finish(facts);
   return absl::OkStatus();
+}
+
+// The leaves, and the extremes of the newest rows.
+absl::Status ScanLeaves(const std::string& path, const RowReader& storage,
+                        int64_t max_rows, Facts* facts) {
+  const TensorDictSpec spec = storage.spec();
+  std::vector<std::string> keys;
+  int64_t row_bytes = 1;
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    keys.push_back(leaf.key);
+    row_bytes += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
+    facts->leaves.push_back({.key = leaf.key,
+                             .dtype = std::string(DTypeName(leaf.spec.dtype)),
+                             .shape = leaf.spec.shape.ToString()});
+  }
+  if (keys.empty()) return absl::OkStatus();
+  if (max_rows != std::numeric_limits<int64_t>::max()) {
+    max_rows = std::clamp<int64_t>(kMaxLeafBytes / row_bytes, 1, max_rows);
+  }
+  const int64_t piece_rows =
+      std::clamp<int64_t>(kPieceBytes / row_bytes, 1, kPieceRows);
+  std::vector<Summaries> summaries(keys.size());
+  RILL_RETURN_IF_ERROR(
+      SeeParts(path, storage, keys, PiecesOf(*facts, max_rows, piece_rows),
+               [&](const LanePart&, const TensorDict& rows) -> absl::Status {
+                 for (size_t i = 0; i < keys.size(); ++i) {
+                   RILL_RETURN_IF_ERROR(summaries[i].Add(*rows.Find(keys[i])));
+                 }
+                 facts->leaf_rows += rows.batch_shape()[0];
+                 return absl::OkStatus();
+               }));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const Summary summary = summaries[i].Get();
+    facts->leaves[i].min = summary.min;
+    facts->leaves[i].max = summary.max;
+    facts->leaves[i].nans = summary.nans;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LookAtRows(const std::string& path, const FactOptions& options,
+                        Facts* facts) {
+  RILL_ASSIGN_OR_RETURN(const std::unique_ptr<RowReader> storage,
+                        MemmapStorage::OpenReader(path));
+  RILL_RETURN_IF_ERROR(ScanDirectory(path, *storage, options.max_rows, facts));
+  if (!options.leaves) return absl::OkStatus();
+  return ScanLeaves(path, *storage, options.max_rows, facts);
 }
 
 // --- A saved storage ---------------------------------------------------------
@@ -370,7 +438,7 @@ void SetMarks(const LaneRings& rings, Facts* facts) {
   }
 }
 
-void AddStorageDirectory(const std::string& path, int64_t max_rows,
+void AddStorageDirectory(const std::string& path, const FactOptions& options,
                          Saved* saved) {
   const absl::StatusOr<StorageDescription> description =
       storage_internal::ReadDescription("inspect", path);
@@ -383,7 +451,7 @@ void AddStorageDirectory(const std::string& path, int64_t max_rows,
   Note(state.status(), saved);
   if (state.ok()) {
     SetMarks(*state, description->lanes, &facts);
-    Note(ScanDirectory(path, max_rows, &facts), saved);
+    Note(LookAtRows(path, options, &facts), saved);
   }
   saved->facts = std::move(facts);
 }

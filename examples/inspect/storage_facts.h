@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "rill/examples/inspect/facts.h"
+#include "rill/examples/inspect/find_facts.h"
 #include "rill/examples/inspect/saved.h"
 #include "rill/formats/manifest.h"
 #include "rill/slots/slot.h"
@@ -16,7 +17,7 @@ namespace rill::inspect {
 
 // AddFacts (find_facts.h) of a directory that a storage lives in / was saved
 // to. Thread-safety: thread-safe for different `saved`.
-void AddStorageDirectory(const std::string& path, int64_t max_rows,
+void AddStorageDirectory(const std::string& path, const FactOptions& options,
                          Saved* saved);
 void AddSavedStorage(const std::string& path, int64_t max_rows, Saved* saved);
 

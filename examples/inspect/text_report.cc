@@ -264,6 +264,23 @@ std::string FactsText(const Saved& saved) {
   return table.Text();
 }
 
+// The leaves of the rows; without any, nothing.
+std::string LeavesText(const Facts& facts) {
+  if (facts.leaves.empty()) return "";
+  Table table;
+  table.Add({"key", "dtype", "shape", "min", "max", "NaN"});
+  for (const LeafFacts& leaf : facts.leaves) {
+    table.Add({leaf.key, leaf.dtype, leaf.shape, leaf.min, leaf.max,
+               absl::StrCat(leaf.nans)});
+  }
+  return absl::StrCat(
+      "leaves of ",
+      facts.leaf_rows < facts.live()
+          ? absl::StrCat("the newest ", facts.leaf_rows, " rows; --all for all")
+          : absl::StrCat("all ", Counted(facts.leaf_rows, "row")),
+      ":\n", table.Text());
+}
+
 std::string TorchRlText(const TorchRlReplayBuffer& buffer) {
   Table table;
   table.Add({"sampler", SamplerText(buffer)});
@@ -319,7 +336,13 @@ absl::StatusOr<std::string> RillText(const Saved& saved, absl::string_view path,
                    OneLine(saved.manifest.kind), ", version ",
                    saved.manifest.version, "\n", FactsText(saved));
   Table table;
+  const bool has_leaves = saved.facts && !saved.facts->leaves.empty();
+  if (has_leaves) {
+    absl::StrAppend(&text, LeavesText(*saved.facts), "fields and files:\n");
+  }
   for (const auto& [name, value] : saved.manifest.fields) {
+    // The table of leaves says what the spec says, and in full.
+    if (has_leaves && name == "spec") continue;
     table.Add({name, "=", Shortened(value)});
   }
   AddFiles(saved, &table);

@@ -22,6 +22,8 @@
 // Moves the value of a StatusOr into `lhs` (a declaration or an lvalue), or
 // returns early with its status:
 //   RILL_ASSIGN_OR_RETURN(Tensor t, dict.Get("observation"));
+// It is several statements, so behind `if`, `else` or `for` it wants braces;
+// without them the compiler misses a name, 'rill_status_or_...'.
 #define RILL_ASSIGN_OR_RETURN(lhs, expr) \
   RILL_STATUS_MACROS_ASSIGN_(            \
       RILL_STATUS_MACROS_CONCAT_(rill_status_or_, __LINE__), lhs, expr)

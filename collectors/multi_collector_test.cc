@@ -562,6 +562,17 @@ TEST(MultiAsyncCollectorTest, ACutThatWasHeldAloneComes) {
   }
 }
 
+TEST(MultiCollectorTest, AStateOfOtherWorkersSaysHowManyThereWere) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto three,
+                            MultiSyncCollector::Create(CartPoles(3, 60)));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto two,
+                            MultiSyncCollector::Create(CartPoles(2, 40)));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, three->SaveState());
+  EXPECT_THAT(two->LoadState(state),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("workers: got the state of 3, want of 2")));
+}
+
 // The state's number of restarts has worker 0 begin anew before worker 1
 // refuses.
 TEST(MultiCollectorTest, ALoadThatFailsLeavesProducersAndRestarts) {

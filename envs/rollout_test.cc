@@ -144,6 +144,17 @@ TEST(RolloutTest, RecurrentStateIsCarriedAndZeroWhereAnEpisodeBegins) {
               IsOkAndHolds(ElementsAre(0, .5f, 0, .5f, 0, .5f, 1, 0)));
 }
 
+TEST(RolloutTest, StateThatAPolicyDoesNotDeclareIsNamedWithWhereToDoSo) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.episode_steps = 9}));
+  FunctionPolicy policy([](const TensorDict& root, Tensor*) {
+    return root.Flat<float>("hidden").status();
+  });
+  EXPECT_THAT(
+      Rollout(*env, policy, {.max_steps = 3}),
+      StatusIs(absl::StatusCode::kNotFound,
+               AllOf(HasSubstr("\"hidden\""), HasSubstr("output_spec()"))));
+}
+
 TEST(RolloutTest, AnOutputThatTheEnvironmentHasIsRefused) {
   class Clash final : public Policy {
    public:

@@ -99,7 +99,10 @@ class Inputs {
       return InvalidArgument(
           caller_, ": ", name, ": got ", DTypeName(tensor.dtype()),
           tensor.shape().ToString(), ", want ", DTypeName(dtype),
-          shape_.ToString(), ", as the reward says");
+          shape_.ToString(), ", as the reward says",
+          tensor.shape().num_elements() == shape_.num_elements()
+              ? "; Unsqueeze and Squeeze change the last dimension"
+              : "");
     }
     if (!tensor.is_host()) {
       return FailedPrecondition(caller_, ": ", name, ": lies on ",

@@ -336,7 +336,8 @@ TEST(ValueEstimatesTest, ErrorsNameWhatIsWrongAndLeaveResults) {
   bad.next_value = *good.next_value.Reshape({3});
   EXPECT_THAT(Td0Return(bad, 1, &made),
               StatusIs(kInvalidArgument,
-                       HasSubstr("next_value: got float32[3], want")));
+                       HasSubstr("next_value: got float32[3], want float32[3, "
+                                 "1], as the reward says; Unsqueeze")));
   EXPECT_FALSE(made.is_valid());
   bad = good;
   bad.value = *Cast(good.value, DType::kFloat64);

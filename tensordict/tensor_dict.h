@@ -118,7 +118,9 @@ class TensorDict {
   absl::StatusOr<absl::Span<T>> Flat(absl::string_view key) const {
     const Tensor* tensor = Find(key);
     if (tensor == nullptr) return Get(key).status();
-    return tensor->Flat<T>();
+    absl::StatusOr<absl::Span<T>> flat = tensor->Flat<T>();
+    if (!flat.ok()) return NotFlat(key, flat.status());
+    return flat;
   }
 
   // NOT_FOUND where the key is missing, FAILED_PRECONDITION if locked. Rename
@@ -276,6 +278,9 @@ class TensorDict {
  private:
   struct Entry;
   struct Spare;
+
+  static absl::Status NotFlat(absl::string_view key,
+                              const absl::Status& status);
 
   Shape batch_shape_;
   std::vector<Entry> entries_;

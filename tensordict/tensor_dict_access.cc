@@ -106,6 +106,11 @@ absl::StatusOr<Tensor> TensorDict::Get(absl::string_view key) const {
       .status();
 }
 
+absl::Status TensorDict::NotFlat(absl::string_view key,
+                                 const absl::Status& status) {
+  return tensor_internal::WithKey(status, {nullptr, key});
+}
+
 absl::StatusOr<Tensor> TensorDict::GetOr(absl::string_view key,
                                          Tensor fallback) const {
   RILL_RETURN_IF_ERROR(CheckKey(key));

@@ -169,7 +169,9 @@ TEST(TensorDictTest, FlatGivesElements) {
   RILL_ASSERT_OK_AND_ASSIGN(auto action, steps.Flat<int64_t>("action"));
   EXPECT_THAT(action, ElementsAre(0, 1));
   EXPECT_THAT(steps.Flat<float>("action"),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("got float32, want int64"),
+                             HasSubstr("; at key \"action\""))));
   EXPECT_THAT(steps.Flat<float>("x"), StatusIs(absl::StatusCode::kNotFound));
 }
 

@@ -47,6 +47,12 @@ absl::StatusOr<std::vector<int64_t>> ReadEarlierFrames(const StateReader& state,
 // The place, of so many workers.
 absl::StatusOr<WorkerTeam::Place> ReadPlace(const StateReader& state,
                                             int64_t workers) {
+  const Tensor* const restarts = state.dict().Find("restarts");
+  if (restarts != nullptr && restarts->shape().num_elements() != workers) {
+    return state.DoesNotFit(absl::StrCat(
+        "workers: got the state of ", restarts->shape().num_elements(),
+        ", want of ", workers, "; make the collector with as many as it had"));
+  }
   RILL_ASSIGN_OR_RETURN(const auto numbers,
                         state.List<int64_t>("place", Shape({2})));
   const WorkerTeam::Place place = {.frames = numbers[0],

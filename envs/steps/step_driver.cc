@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -24,6 +26,16 @@ namespace rill {
 namespace {
 
 constexpr absl::string_view kLane = "lane";
+
+// A key that a policy misses is most often recurrent state that it did not
+// declare.
+absl::Status OfPolicy(const absl::Status& status) {
+  if (!absl::IsNotFound(status)) return status;
+  return NotFound(status.message(),
+                  "; a policy declares in output_spec() what it writes, "
+                  "recurrent state too (\"next/hidden\", for \"hidden\" at "
+                  "the root)");
+}
 
 }  // namespace
 
@@ -188,10 +200,9 @@ absl::Status StepDriver::Reset(const ResetMask& mask) {
 absl::StatusOr<int64_t> StepDriver::Act(const ActContext& context) {
   ActContext with_stream = context;
   with_stream.stream = stream();
-  RILL_ASSIGN_OR_RETURN(
-      const int64_t version,
-      CatchExceptions([&] { return policy_->Act(root_, with_stream, &step_); },
-                      "Policy::Act"));
+  absl::StatusOr<int64_t> version = CatchExceptions(
+      [&] { return policy_->Act(root_, with_stream, &step_); }, "Policy::Act");
+  if (!version.ok()) return OfPolicy(version.status());
   RILL_RETURN_IF_ERROR(CheckFiniteIfAsked("Policy::Act", acted_, {kLane}))
       << "in step " << steps_ << " of " << env_->name();
   if (checked_) return version;

@@ -294,7 +294,10 @@ absl::StatusOr<int64_t> WeightStore::Publish(const TensorDict& weights) {
                            weights.batch_shape().ToString(), ", want ",
                            shared_->layout().batch_shape.ToString());
   }
-  RILL_RETURN_IF_ERROR(shared_->layout().spec.CheckLayout(kPublish, weights));
+  RILL_RETURN_IF_ERROR(shared_->layout().spec.CheckLayout(kPublish, weights))
+      << "keys and shapes are those of WeightStore::Create; others want "
+         "another "
+         "store";
   RILL_RETURN_IF_ERROR(flow_internal::CheckOnlyTensors(kPublish, weights));
   RILL_RETURN_IF_ERROR(CheckFiniteIfAsked(kPublish, weights));
   const int64_t next = VersionOf(current_) + 1;

@@ -115,6 +115,19 @@ TEST(WeightStoreTest, WeightsThatAreNotFiniteAreNotPublishedWhereThatIsAsked) {
   }
 }
 
+TEST(WeightStoreTest, OtherShapesAreRefusedByBothAndWhatToDo) {
+  TensorDict weights;
+  RILL_ASSERT_OK(weights.Set("w", *Tensor::Zeros(DType::kFloat32, {2, 3})));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto store,
+                            WeightStore::Create({.weights = weights}));
+  RILL_ASSERT_OK(weights.Set("w", *Tensor::Zeros(DType::kFloat32, {2, 4})));
+  EXPECT_THAT(store->Publish(weights),
+              StatusIs(kInvalidArgument,
+                       ::testing::AllOf(
+                           HasSubstr("got float32[2, 4], want float32[2, 3]"),
+                           HasSubstr("those of WeightStore::Create"))));
+}
+
 TEST(WeightStoreTest, VersionsCountUpFromTheFirst) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto store,

@@ -62,8 +62,11 @@ struct SequenceUnitOptions {
 // Batch sizes count rows: B rows take B / (K + T + bootstrap) picks.
 //
 // The anchors are the rows that a period begins with; a uniform selector draws
-// each with the same probability. Eviction does not move them; what cannot be
-// known of a trajectory's beginning is in periodic_anchors.h.
+// each with the same probability. Eviction does not move them, so live rows
+// before the first anchor that is left of a trajectory are in no sequence. To
+// have each row of a round once, clear the buffer between rounds
+// (ReplayBuffer::Clear). Periods count from a trajectory's first step, or from
+// the first row that the unit saw where others were there before.
 //
 // Source: Kapturowski et al., "Recurrent experience replay in distributed
 //   reinforcement learning", ICLR 2019.

@@ -27,11 +27,14 @@ namespace rill {
 //   RILL_ASSIGN_OR_RETURN(Tensor same_bytes, FromDLPack(managed));
 
 // The caller owns the result: it, or whom it is handed to, calls the deleter,
-// and until then the bytes live. `data` is the first element's address (null
-// without elements) and byte_offset 0, as some consumers read no other; strides
-// are always there. Negative ones and those of 0 (Expand) are passed on: a
-// consumer that cannot have them says so. Mapped files are CPU memory.
-// Pinned memory is said to be CUDA's, of device 0, for any device.
+// and until then the bytes live. They do not stay as they are: an array of a
+// batch changes with the next SampleInto or Next that writes over the batch.
+// Hand out a Clone of what is kept.
+// `data` is the first element's address (null without elements) and byte_offset
+// 0, as some consumers read no other; strides are always there. Negative ones
+// and those of 0 (Expand) are passed on: a consumer that cannot have them says
+// so, as NumPy 1.24 does of bool. Mapped files are CPU memory. Pinned memory is
+// said to be CUDA's, of device 0, for any device.
 // INVALID_ARGUMENT: no tensor (is_valid() is false), and byte strides that are
 //   no multiple of the element's size. So are read-only tensors, as this form
 //   has no way to say so: use ToDLPackVersioned, or Clone.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -70,6 +71,24 @@ void ForBlocks(const Lanes& lanes, const Fn& fn) {
   if (count > 0) fn(absl::MakeConstSpan(block, count));
 }
 
+// The first number that is too large or not finite, and where it lies, for
+// errors; empty where there is none.
+template <typename T>
+std::string PlaceOf(const BoundLeaf& from, int64_t n, const Lanes& lanes) {
+  std::string place;
+  ForBlocks(lanes, [&](absl::Span<const size_t> rows) {
+    for (const size_t row : rows) {
+      const T* const in = reinterpret_cast<const T*>(from.data) + row * n;
+      const T* const found = std::find_if_not(
+          in, in + n, [](T x) { return std::abs(x) <= kMostVecNormValue; });
+      if (found == in + n || !place.empty()) continue;
+      place = absl::StrCat(" (", *found, " in lane ", row, ", element ",
+                           found - in, ")");
+    }
+  });
+  return place;
+}
+
 // Adds the lanes' rows of the leaf `key`. On an error the sums stay.
 template <typename T>
 absl::Status AddLanes(absl::string_view key, const BoundLeaf& from,
@@ -82,7 +101,7 @@ absl::Status AddLanes(absl::string_view key, const BoundLeaf& from,
   if (!are_summable) {
     return InvalidArgument(
         "VecNorm: \"", key, "\": got a value that is not finite or beyond +-",
-        kMostVecNormValue,
+        kMostVecNormValue, PlaceOf<T>(from, sums.n, lanes),
         ", want smaller ones to learn from; the statistics stay");
   }
   if (lanes.count > kMostVecNormRows - *sums.rows) {
@@ -288,9 +307,10 @@ class VecNormTransform final : public StepTransform {
       return Unsound(options_.in_keys[leaf.key]);
     }
     return InvalidArgument(
-        "VecNorm: \"", leaf.in,
-        "\": got a value that is not finite, want finite ones "
-        "to learn from; the statistics stay");
+        "VecNorm: \"", leaf.in, "\": got a value that is not finite",
+        from.dtype == DType::kFloat32 ? PlaceOf<float>(from, n, lanes)
+                                      : PlaceOf<double>(from, n, lanes),
+        ", want finite ones to learn from; the statistics stay");
   }
 
   VecNormCall CallOf(int64_t n, const Lanes& lanes, const double* before,

@@ -301,8 +301,9 @@ TEST(VecNormTest, ValuesThatAreNotFiniteAreRefusedAndTheStateStays) {
                               *Tensor::From<float>({0, 0, bad, 0}, {1, 4})));
       EXPECT_THAT(
           environment.Step(made),
-          StatusIs(kInvalidArgument, AllOf(HasSubstr("next/observation"),
-                                           HasSubstr("not finite"))));
+          StatusIs(kInvalidArgument,
+                   AllOf(HasSubstr("next/observation"), HasSubstr("not finite"),
+                         HasSubstr("in lane 0, element 2"))));
       RILL_EXPECT_OK(environment.state().CheckEqual(before));
     }
   }

@@ -52,6 +52,23 @@ find_peer() {
   export PYTHONPATH=$peer_packages${PYTHONPATH:+:$PYTHONPATH}
 }
 
+# outside_project PAGE NAME: makes the project that a page shows anew, word for
+# word, beside a link to this tree, and sets `project` to its folder and
+# `settings` to this machine's options for Bazel. The folder's name stays the
+# same, so that Bazel finds what it built last time.
+outside_project() {
+  local page=$1 place consumer=
+  place=$rill_cache/$2/$(echo "$rill_root" | cksum | cut -d' ' -f1)
+  project=$place/project
+  rm -rf "$project" && mkdir -p "$project" && ln -sfn "$rill_root" "$place/rill" ||
+    fail "may not write to \"$place\""
+  [ "$bazel_kind" = workspace ] || consumer=$rill_root/testing/consumer
+  python3 -B "$rill_root/tools/readme/make_project.py" "$rill_root/$page" "$project" \
+    ${consumer:+"$consumer"} >/dev/null || fail "$page has no such project"
+  settings=()
+  [ ! -s "$rill_root/user.bazelrc" ] || settings=(--bazelrc="$rill_root/user.bazelrc")
+}
+
 # How Bazel talks: a live display on a terminal, plain lines elsewhere.
 bazel_output_flags() {
   if [ -t 2 ]; then

@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# programs_test.sh LIB COMMAND...: commands that build programs share what they
-# build: one set of flags and the disk cache; and inspect, convert and
-# watch_env take what the tests have built. Bazel is a stand-in that writes down how it is called.
+# programs_test.sh BUILD_PAGE MAKE_PROJECT LIB COMMAND...: commands that build
+# programs have one set of flags and the disk cache; quickstart builds outside;
+# inspect, convert and watch_env take what the tests have built. Bazel is a
+# stand-in that writes down how it is called.
 set -euo pipefail
 
 root=$TEST_TMPDIR/rill
 bin=$root/bazel-out/k8-opt/bin
 export HOME=$root XDG_CACHE_HOME=$root/cache CALLS=$root/calls BAZEL_BIN=$bin
-mkdir -p "$root/tools" "$root/path"
+mkdir -p "$root/tools/readme" "$root/docs" "$root/path"
+cp -L "$1" "$root/docs/"
+cp -L "$2" "$root/tools/readme/"
+shift 2
 cp -L "$@" "$root/tools/"
 printf '#!/bin/sh\n' | tee "$root/tools/setup" >"$root/program"
 cat >"$root/path/bazel" <<'BAZEL'
@@ -16,7 +20,7 @@ cat >"$root/path/bazel" <<'BAZEL'
 case $1 in
   --version) echo "bazel no_version" ;;
   info) echo "$BAZEL_BIN" ;;
-  build) echo "$@" >>"$CALLS" ;;
+  build) echo "$PWD: $*" >>"$CALLS" ;;
 esac
 BAZEL
 chmod +x "$root/tools/setup" "$root/program" "$root/path/bazel"
@@ -42,10 +46,15 @@ want() {
   [ "$got" = "$1" ] || { echo "$2 builds with \"$got\", want \"$1\"" >&2; exit 1; }
 }
 
-for name in dqn_cartpole inspect convert watch_env; do
+put_program "$bin/external/rill" dqn_cartpole
+for name in inspect convert watch_env; do
   put_program "$bin" "$name"
 done
 shared=$(flags_of quickstart)
+grep -q "^$root/cache/rill/quickstart/.*/project: .* @rill//examples/dqn_cartpole:dqn_cartpole$" "$CALLS" || {
+  echo "quickstart does not build outside: $(cat "$CALLS")" >&2
+  exit 1
+}
 case "$shared" in
   *=opt*--disk_cache*) ;;
   *) echo "quickstart builds with \"$shared\", want optimised and with the cache" >&2; exit 1 ;;

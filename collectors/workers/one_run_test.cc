@@ -368,6 +368,7 @@ TEST(OneRunTest, ARunWhoseWorkersDiedResumes) {
     RILL_ASSERT_OK_AND_ASSIGN(TensorDict saved, first->SaveState());
     if (is_old) {
       RILL_ASSERT_OK(saved.Delete("earlier_frames"));
+      RILL_ASSERT_OK(saved.Delete("producer"));
     }
     options.seed = 99;
     RILL_ASSERT_OK_AND_ASSIGN(const auto second,

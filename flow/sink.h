@@ -22,7 +22,7 @@ struct WriteInfo {
   // refused is offered again under its number (flow/exactly_once_sink.h). 0:
   // not numbered.
   int64_t sequence = 0;
-  // Tells sources of one number apart (flow/producers.h). 0: written by hand,
+  // Tells sources of one number apart (flow/producers.h). 0: hand-written,
   // so that the number alone tells.
   uint64_t source = 0;
 };

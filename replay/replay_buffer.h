@@ -95,11 +95,11 @@ class ReplayBuffer : public Sink {
   ~ReplayBuffer() override;
 
   // Appends [lanes, time], or [time] to a storage of one lane. All or nothing;
-  // errors as Storage::Extend. What is open in a lane is cut before, as by Cut,
-  // where the batch does not follow on it: it is another source's
-  // (WriteInfo::source and producer), or a batch of its source is missing
-  // (WriteInfo::sequence). That cut stays where the batch is refused. Rows by
-  // hand, without any number, count as one source's.
+  // errors as Storage::Extend. An open trajectory is cut before, as by Cut,
+  // where the batch does not follow on it. So it is where the batch is another
+  // source's (WriteInfo::source and producer), or one of its source is missing
+  // (WriteInfo::sequence). That cut stays where the batch is refused.
+  // Hand-written rows without any number count as one source's.
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info = {});
   // The same, and which rows they are. `rows` becomes a draw of weight 1 for

@@ -62,8 +62,8 @@ class WritePath {
   absl::StatusOr<Permit> AwaitInsert(int64_t rows) const;
   absl::StatusOr<Permit> AwaitSample(int64_t items) const;
 
-  // Appends [lanes, time], or [time] where the storage has one lane. What is open
-  // there is cut before, where the batch does not follow on it
+  // Appends [lanes, time], or [time] where the storage has one lane. Open
+  // trajectories are cut before, where the batch does not follow on them
   // (lane_sources.h). All or nothing but for that, also of what the transforms
   // learn. `batches_drawn`: number of the
   // batch that is drawn next. `rows`, unless null, becomes those that were
@@ -83,7 +83,8 @@ class WritePath {
   // Sink::Cut, of rows that transforms hold too; stored ones stay where the
   // writer keeps no order.
   absl::Status Cut(LaneRange lanes);
-  // Forgets all rows, also in transforms, and what the rate limiter has counted.
+  // Forgets all rows, also in transforms, and what the rate limiter has
+  // counted.
   absl::Status Clear();
 
   // Events of the storage: equal counts have no write between them.

@@ -23,18 +23,20 @@
 namespace rill::replay_internal {
 
 // Knows which source wrote each lane of a storage last, and the number of its
-// last batch. What is open in the lanes of a batch is cut (Sink::Cut) where the
-// batch does not follow on it:
-// - A lane's last rows are another source's: of another WriteInfo::source, or
-//   of another producer; or somebody wrote past this buffer, as another buffer
-//   of the storage does, which cuts before its own rows.
+// last batch. Open trajectories in the lanes of a batch are cut (Sink::Cut)
+// where the batch does not follow on them:
+// - A lane's last rows are another source's: of another WriteInfo::source or
+//   another producer.
+// - Somebody wrote past this buffer, as another buffer of the storage does.
+// That
+//   one cuts before its own rows.
 // - The batch is not the source's next one (WriteInfo::sequence).
 // A source that is new here goes on with rows that were there before it, unless
 // its batch is its first.
 //
 // An observer of the storage, beside the buffer's others. Logs once the lanes
 // that nobody writes, once that sources take turns in a lane, and once that
-// rows by hand cannot tell a cut.
+// hand-written rows cannot tell a cut.
 //
 // Thread-safety: thread-safe. Writes that follow on their last ones go side by
 //   side; others go alone.
@@ -47,9 +49,9 @@ class LaneSources final : public WriteObserver {
   using CutFn = absl::FunctionRef<absl::Status(LaneRange lanes)>;
   using WriteFn = absl::FunctionRef<absl::StatusOr<ExtendResult>()>;
   // Calls `write`, which appends a batch of that shape, after `cut` where that
-  // is due. An error of `cut` is the result, but that of rows by hand that
-  // cannot tell a cut (FAILED_PRECONDITION). An error of `write` leaves what
-  // was cut.
+  // is due. An error of `cut` is the result, but for hand-written rows
+  // that cannot tell a cut (FAILED_PRECONDITION). An error of `write` leaves
+  // what was cut.
   absl::StatusOr<ExtendResult> Write(const Shape& shape, const WriteInfo& info,
                                      CutFn cut, WriteFn write);
 
@@ -80,7 +82,7 @@ class LaneSources final : public WriteObserver {
 
   const Storage* const storage_;
   const Lanes lanes_;
-  // Of each lane. Null: no rows, or from before.
+  // A source for each lane. Null: no rows, or from before.
   const std::unique_ptr<std::atomic<const Source*>[]> last_;
   const Source other_;              // A writer past this buffer.
   std::atomic<int64_t> epoch_ = 0;  // Numbers are of one since OnClear.

@@ -19,12 +19,11 @@ namespace rill {
 // piece; those rows say so by NaN. TorchRL's NextStateReconstructor.
 //
 // The row behind is the next step unless the trajectory's id changes, the row
-// is done, a piece ends
-// (transforms/timeline/timeline.h), or one of the two only pads (mask_key).
-// Where done_key
-// is missing, its parts count. Where step_count_key is set, the count must go
-// up by one too. Two slices of one trajectory that lie side by side differ in
-// nothing else, where they have no marks.
+// is done, a piece ends (transforms/timeline/timeline.h), or one of the two only
+// pads (mask_key). Where done_key is missing, its parts count. Where
+// step_count_key is set, the count must go up by one too. Two slices of one
+// trajectory that lie side by side differ in nothing else, where they have no
+// marks.
 //
 // Shapes: a batch [..., T], the last dimension is time. Leaves of any dtype and
 //   shape; ids of any, flags and mask bool, counts of a dtype with arithmetic;

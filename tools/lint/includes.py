@@ -8,6 +8,8 @@ import ast
 import os
 import re
 
+from build_files import full, strings
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:rill|absl)/[^"]+)"', re.M)
 
 # Of Abseil's packages whose headers are not of targets of their names: the
@@ -34,18 +36,7 @@ def label_of(header):
     return short if package.rsplit("/", 1)[-1] == target else "%s:%s" % (short, target)
 
 
-def strings(node, names):
-    """The strings of a list, of a sum of lists, of lists that `names` has, of a select."""
-    found = []
-    for part in ast.walk(node):
-        if isinstance(part, ast.Constant) and isinstance(part.value, str):
-            found.append(part.value)
-        elif isinstance(part, ast.Name):
-            found += names.get(part.id, [])
-    return found
-
-
-def targets(path, tree, full_label):
+def targets(path, tree):
     """(line, label, sources, headers, labels of deps) of each target of a BUILD file."""
     package = os.path.dirname(path)
     names = {}
@@ -64,7 +55,7 @@ def targets(path, tree, full_label):
             label = "//%s:%s%s" % (package, name, part and "_" + part[:-1])
             srcs = lists.get(part + "srcs", ["%s_%s.cc" % (name, part[:-1])] if part else [])
             srcs = srcs + lists.get(part + "simd_srcs", [])
-            deps = [full_label(d, package) for d in lists.get(part + "deps", [])]
+            deps = [full(d, package) for d in lists.get(part + "deps", [])]
             if part:
                 deps.append("//%s:%s" % (package, name))
             yield (call.lineno, label, ["%s/%s" % (package, s) for s in srcs if ":" not in s],

@@ -18,6 +18,7 @@ import sys
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 import classes  # noqa: E402: beside this file, wherever it is run.
+from build_files import full  # noqa: E402
 import includes  # noqa: E402
 import pages  # noqa: E402
 
@@ -149,16 +150,8 @@ def libraries(path, tree):
         # Every string of the deps, also those inside a select.
         deps = [n.value for n in ast.walk(args["deps"]) if isinstance(n, ast.Constant)
                 and isinstance(n.value, str)] if "deps" in args else []
-        found["//%s:%s" % (package, args["name"].value)] = [full_label(d, package) for d in deps]
+        found["//%s:%s" % (package, args["name"].value)] = [full(d, package) for d in deps]
     return found
-
-
-def full_label(label, package):
-    if label.startswith(":"):
-        return "//%s%s" % (package, label)
-    if label.startswith("//") and ":" not in label:
-        return label + ":" + label.rsplit("/", 1)[-1]
-    return label
 
 
 class Lint:
@@ -358,7 +351,7 @@ class Lint:
         self.pages.add_build(path, tree)
         if path.split("/", 1)[0] not in OWN_PACKAGES or path.startswith("tools/"):
             return
-        self.targets[path] = list(includes.targets(path, tree, full_label))
+        self.targets[path] = list(includes.targets(path, tree))
         found = libraries(path, tree)
         self.libraries.update(found)
         for label, deps in found.items():

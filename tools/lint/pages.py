@@ -9,6 +9,8 @@ import collections
 import os
 import re
 
+from build_files import full, strings
+
 LABELS_FILE = "testing/consumer/labels.bzl"
 
 # Pages for who works on Rill, or on a program that is copied: they may name
@@ -32,35 +34,16 @@ _COMMAND = re.compile(r"`(tools/[\w./-]*\w)")
 _OTHERS = re.compile(r"^(absl|gtest|gmock|hwy|Eigen|mujoco)/|^(gtest|gmock|zlib|zstd)\.h$")
 
 
-def full(label, package):
-    """`label` of a BUILD file or a page with its package and its name."""
-    label = label[len("@rill"):] if label.startswith("@rill//") else label
-    if label.startswith(":"):
-        return "//%s%s" % (package, label)
-    return label if ":" in label else "%s:%s" % (label, label.rsplit("/", 1)[-1])
-
-
-def _strings(node, names):
-    """The strings of an expression, of the lists that it names too."""
-    found = []
-    for part in ast.walk(node):
-        if isinstance(part, ast.Constant) and isinstance(part.value, str):
-            found.append(part.value)
-        elif isinstance(part, ast.Name):
-            found += names.get(part.id, [])
-    return found
-
-
 def targets(path, tree):
     """{label: Target} of a BUILD file; of a component the test and the benchmark too."""
     package, names, found = os.path.dirname(path), {}, {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            names[node.targets[0].id] = _strings(node.value, names)
+            names[node.targets[0].id] = strings(node.value, names)
         call = node.value if isinstance(node, ast.Expr) else None
         if not isinstance(call, ast.Call):
             continue
-        lists = {k.arg: _strings(k.value, names) for k in call.keywords if k.arg}
+        lists = {k.arg: strings(k.value, names) for k in call.keywords if k.arg}
         for name in lists.get("name", []):
             kind = getattr(call.func, "id", "")
             label = "//%s:%s" % (package, name)

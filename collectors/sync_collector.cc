@@ -96,9 +96,9 @@ absl::Status SyncCollector::CheckOptions() const {
     return RefuseOption("max_frames_per_traj", options_.max_frames_per_traj,
                         "> 0, or -1");
   }
-  if (options_.producer.has_value() &&
-      (*options_.producer < 0 || *options_.producer > kMaxTrajectoryProducer)) {
-    return RefuseOption("producer", *options_.producer, "[0, 2^23), or none");
+  if (const int64_t producer = options_.producer.value_or(0);
+      producer < 0 || producer > kMaxTrajectoryProducer) {
+    return RefuseOption("producer", producer, "[0, 2^23), or none");
   }
   if (options_.first_lane < 0) {
     return RefuseOption("first_lane", options_.first_lane, ">= 0");
@@ -138,11 +138,8 @@ absl::Status SyncCollector::MakeLoop() {
   frames_per_batch_ = loop.lanes * loop.time;
   loop.seed = options_.seed;
   loop.SetRun({.during = frames_per_batch_});
-  if (options_.producer.has_value()) {
-    loop.producers = ProducerNumbers::Of(*options_.producer);
-  } else {
-    RILL_ASSIGN_OR_RETURN(loop.producers, ProducerNumbers::Lowest());
-  }
+  RILL_ASSIGN_OR_RETURN(loop.producers,
+                        ProducerNumbers::OfOrLowest(options_.producer));
   loop.trajectory.assign(loop.lanes, 0);
   loop.step_versions.assign(loop.time, 0);
 

@@ -3,6 +3,7 @@
 #define RILL_FLOW_PRODUCERS_H_
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -19,6 +20,12 @@ class ProducerNumbers {
   // order of the calls alone. `count` > 0. RESOURCE_EXHAUSTED where there are
   // not so many.
   static absl::StatusOr<ProducerNumbers> Lowest(int64_t count = 1);
+  // Those from `first` on, or, where nobody has chosen that, the lowest.
+  static absl::StatusOr<ProducerNumbers> OfOrLowest(
+      std::optional<int64_t> first, int64_t count = 1) {
+    if (!first.has_value()) return Lowest(count);
+    return Of(*first, count);
+  }
   // Those that a caller has chosen, in [0, kMaxTrajectoryProducer]. Others may
   // have them too.
   static ProducerNumbers Of(int64_t first, int64_t count = 1);

@@ -61,11 +61,8 @@ absl::StatusOr<std::unique_ptr<TrajectorySource>> TrajectorySource::Create(
     return refuse("producer", producer, "[0, 2^23), or none");
   }
   auto made = absl::WrapUnique(new TrajectorySource(std::move(options)));
-  if (made->options_.producer.has_value()) {
-    made->producers_ = ProducerNumbers::Of(*made->options_.producer);
-  } else {
-    RILL_ASSIGN_OR_RETURN(made->producers_, ProducerNumbers::Lowest());
-  }
+  RILL_ASSIGN_OR_RETURN(made->producers_,
+                        ProducerNumbers::OfOrLowest(made->options_.producer));
   RILL_RETURN_IF_ERROR(made->Bind());
   return made;
 }

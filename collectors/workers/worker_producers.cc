@@ -29,13 +29,9 @@ int64_t Wanted(const MultiCollectorOptions& options) {
 
 absl::StatusOr<WorkerProducers> WorkerProducers::Create(
     const MultiCollectorOptions& options) {
-  const int64_t count = Wanted(options);
-  if (options.producer.has_value()) {
-    return WorkerProducers(ProducerNumbers::Of(*options.producer, count),
-                           options.workers, NewSource());
-  }
-  RILL_ASSIGN_OR_RETURN(ProducerNumbers numbers,
-                        ProducerNumbers::Lowest(count));
+  RILL_ASSIGN_OR_RETURN(
+      ProducerNumbers numbers,
+      ProducerNumbers::OfOrLowest(options.producer, Wanted(options)));
   return WorkerProducers(std::move(numbers), options.workers, NewSource());
 }
 

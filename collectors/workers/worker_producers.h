@@ -16,6 +16,7 @@ namespace rill::workers_internal {
 
 // The numbers of producers of a collector's workers: one each, and one each
 // time that a worker is started anew.
+// Thread-safety: thread-compatible. Cost: that of ProducerNumbers.
 class WorkerProducers {
  public:
   WorkerProducers() = default;

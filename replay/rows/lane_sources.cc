@@ -57,6 +57,15 @@ bool LaneSources::IsKnown(const Source& source) const {
          epoch_.load(std::memory_order_relaxed);
 }
 
+bool LaneSources::AreOthers(LaneRange lanes, const Source& source) const {
+  return std::any_of(&last_[lanes.first], &last_[lanes.first] + lanes.count,
+                     [&](const std::atomic<const Source*>& last) {
+                       const Source* const its =
+                           last.load(std::memory_order_relaxed);
+                       return its != &source && its != nullptr;
+                     });
+}
+
 bool LaneSources::Follows(const Source& source, LaneRange lanes,
                           const WriteInfo& info) const {
   const bool is_next =
@@ -64,13 +73,7 @@ bool LaneSources::Follows(const Source& source, LaneRange lanes,
       (IsKnown(source) ? info.sequence ==
                              source.sequence.load(std::memory_order_relaxed) + 1
                        : info.sequence != 1);
-  return is_next &&
-         std::all_of(&last_[lanes.first], &last_[lanes.first] + lanes.count,
-                     [&](const std::atomic<const Source*>& last) {
-                       const Source* const its =
-                           last.load(std::memory_order_relaxed);
-                       return its == &source || its == nullptr;
-                     });
+  return is_next && !AreOthers(lanes, source);
 }
 
 absl::StatusOr<ExtendResult> LaneSources::Run(LaneRange lanes,
@@ -132,13 +135,7 @@ absl::StatusOr<ExtendResult> LaneSources::Write(const Shape& shape,
 
 absl::Status LaneSources::CutFor(const Source& source, LaneRange lanes,
                                  const WriteInfo& info, CutFn cut) {
-  const bool takes_turns =
-      IsKnown(source) &&
-      std::any_of(&last_[lanes.first], &last_[lanes.first] + lanes.count,
-                  [&](const std::atomic<const Source*>& last) {
-                    return last.load() != &source && last.load() != nullptr;
-                  });
-  if (takes_turns && !has_told_turns_) {
+  if (IsKnown(source) && AreOthers(lanes, source) && !has_told_turns_) {
     has_told_turns_ = true;
     LOG(WARNING) << "ReplayBuffer: lanes " << Text(lanes)
                  << ": several sources write there in turn (the last is "

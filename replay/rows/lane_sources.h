@@ -28,8 +28,7 @@ namespace rill::replay_internal {
 // - A lane's last rows are another source's: of another WriteInfo::source or
 //   another producer.
 // - Somebody wrote past this buffer, as another buffer of the storage does.
-// That
-//   one cuts before its own rows.
+//   Such a buffer cuts before its own rows.
 // - The batch is not the source's next one (WriteInfo::sequence).
 // A source that is new here goes on with rows that were there before it, unless
 // its batch is its first.
@@ -69,6 +68,8 @@ class LaneSources final : public WriteObserver {
   using Key = std::pair<uint64_t, int64_t>;
 
   bool IsKnown(const Source& source) const;
+  // Whether somebody else wrote one of the lanes last.
+  bool AreOthers(LaneRange lanes, const Source& source) const;
   bool Follows(const Source& source, LaneRange lanes,
                const WriteInfo& info) const;
   absl::Status CutFor(const Source& source, LaneRange lanes,

@@ -77,7 +77,7 @@ want "$CALLS" "^test --config=cuda //device/cuda:a_test$"
 want "$CALLS" "^test --config=mujoco --test_env=RILL_GYMNASIUM_PATH=[^ ]* //envs/mujoco/... //examples/ppo:half_cheetah_task_test testing/consumer//:mujoco_task_test$"
 want "$CALLS" "^test --test_env=RILL_GYMNASIUM_PATH=.*/gymnasium/[0-9a-f]+ //envs/gymnasium/...$"
 want "$CALLS" "^reached --base= "
-want "$CALLS" "^sanitize asan_ubsan //a:reached_test$"
+want "$CALLS" "^sanitize asan_ubsan --copt=-O0 //a:reached_test$"
 passed_commit=$(git rev-parse HEAD)
 
 # Without the toolkit its targets are skipped, and said to be.
@@ -96,6 +96,7 @@ put sanitize ""
 run 1
 want home/out "^20 passed, 2 failed, 4 skipped$"
 want "$CALLS" "^reached --base=$passed_commit "
+want "$CALLS" "^sanitize asan_ubsan //a:reached_test$"
 put sanitize "3 0 0"
 run 0
 want "$CALLS" "^reached --base=$passed_commit "

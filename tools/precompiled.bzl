@@ -27,7 +27,10 @@ def _precompiled_header_impl(ctx):
     # -fpch-deps: what the parsed header has read is read by the source too.
     ctx.actions.write(options, "-fpch-deps -include " + header.path)
     ctx.actions.symlink(output = header, target_file = ctx.file.hdr)
-    deps = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
+    deps = cc_common.merge_cc_infos(cc_infos = [
+        dep[CcInfo]
+        for dep in ctx.attr.deps + getattr(ctx.attr, "_deps", [])
+    ])
     context = deps.compilation_context
 
     # With -MD the parsed header remembers what it has read.
@@ -60,17 +63,43 @@ def _precompiled_header_impl(ctx):
         inputs = depset([header, ctx.file.hdr], transitive = [context.headers, toolchain.all_files]),
         outputs = [parsed],
     )
-    return [cc_common.merge_cc_infos(cc_infos = [_of_headers([options, header, parsed]), deps])]
+
+    # Nothing is linked for it.
+    read = CcInfo(compilation_context = deps.compilation_context)
+    return [cc_common.merge_cc_infos(cc_infos = [_of_headers([options, header, parsed]), read])]
+
+_DOC = "A dependency of sources with the option `@$(BINDIR)/<package>/<name>.options`. " + \
+       "Other compilers than g++ get no header from there."
+
+_ATTRS = {
+    "deps": attr.label_list(providers = [CcInfo]),
+    "hdr": attr.label(allow_single_file = True, mandatory = True),
+    "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+}
 
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
-    doc = "A dependency of sources with the option `@$(BINDIR)/<package>/<name>.options`. " +
-          "Other compilers than g++ get no header from there.",
-    attrs = {
-        "deps": attr.label_list(providers = [CcInfo]),
-        "hdr": attr.label(allow_single_file = True, mandatory = True),
-        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
-    },
+    doc = _DOC,
+    attrs = _ATTRS,
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
+
+precompiled_library_header = rule(
+    implementation = _precompiled_header_impl,
+    doc = _DOC + " For libraries: what it includes is an implicit dependency, which is none of theirs " +
+          "(query with --noimplicit_deps leaves it out).",
+    attrs = dict(_ATTRS, _deps = attr.label_list(default = [
+        "@com_google_absl//absl/base:core_headers",
+        "@com_google_absl//absl/functional:function_ref",
+        "@com_google_absl//absl/status",
+        "@com_google_absl//absl/status:statusor",
+        "@com_google_absl//absl/strings",
+        "@com_google_absl//absl/strings:str_format",
+        "@com_google_absl//absl/synchronization",
+        "@com_google_absl//absl/time",
+        "@com_google_absl//absl/types:span",
+    ])),
     fragments = ["cpp"],
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )

@@ -23,6 +23,20 @@ def _with(deps, labels):
     known = deps if type(deps) == "list" else []  # A select cannot be read.
     return deps + [label for label in labels if label not in known]
 
+# Headers that g++ parses once for all sources of this repository: of libraries
+# and programs, and of tests. Projects outside do without.
+_LIBRARY_HEADERS = "//tools:library_headers"
+_TEST_HEADERS = "//testing:test_headers"
+
+def _parsed(headers, deps, copts):
+    """`deps` and `copts` with `headers`."""
+    if native.repository_name() != "@":
+        return dict(deps = deps, copts = copts)
+    return dict(
+        deps = deps + [headers],
+        copts = copts + ["@$(BINDIR)/%s.options" % headers[2:].replace(":", "/")],
+    )
+
 # How headers get their path; the slash makes it relative to the repository.
 _PREFIX = {
     "include_prefix": "rill",
@@ -35,6 +49,7 @@ def rill_cc_library(
         simd_srcs = [],
         deps = [],
         features = [],
+        copts = [],
         visibility = ["//visibility:private"],
         **kwargs):
     """A cc_library whose headers are included as "rill/<package>/<header>".
@@ -47,6 +62,7 @@ def rill_cc_library(
         so are included like headers.
       deps: other targets.
       features: more of cc_library's features.
+      copts: more options for the compiler.
       visibility: private unless given.
       **kwargs: as for cc_library.
     """
@@ -59,22 +75,26 @@ def rill_cc_library(
             **_PREFIX
         )
         deps = deps + [":" + name + "_simd"]
+    is_for_tests = kwargs.get("testonly", False) and _GTEST in deps
+    if srcs + simd_srcs:
+        parsed = _parsed(_TEST_HEADERS if is_for_tests else _LIBRARY_HEADERS, deps + [_CXX20], copts)
+    else:
+        parsed = dict(deps = deps + [_CXX20], copts = copts)
     native.cc_library(
         name = name,
         srcs = srcs + simd_srcs,
         features = _FEATURES + features,
         visibility = visibility,
-        deps = deps + [_CXX20],
-        **dict(kwargs, **_PREFIX)
+        **dict(dict(kwargs, **_PREFIX), **parsed)
     )
 
-def rill_cc_binary(name, features = [], visibility = ["//visibility:private"], **kwargs):
+def rill_cc_binary(name, deps = [], copts = [], features = [], visibility = ["//visibility:private"], **kwargs):
     """A cc_binary; private unless it says otherwise."""
     native.cc_binary(
         name = name,
         features = _FEATURES + features,
         visibility = visibility,
-        **kwargs
+        **dict(kwargs, **_parsed(_LIBRARY_HEADERS, deps, copts))
     )
 
 def rill_cc_test(name, deps = [], size = "small", features = [], copts = [], main = True, **kwargs):
@@ -89,20 +109,16 @@ def rill_cc_test(name, deps = [], size = "small", features = [], copts = [], mai
       main: False where the test's sources have a main of their own.
       **kwargs: as for cc_test.
     """
-    if native.repository_name() == "@":
-        deps = deps + ["//testing:test_headers"]
-        copts = copts + ["@$(BINDIR)/testing/test_headers.options"]
+    deps = _with(deps, [_GTEST, _GTEST_MAIN] if main else [_GTEST])
     native.cc_test(
         name = name,
         size = size,
         features = _FEATURES + features,
         visibility = ["//visibility:private"],
-        copts = copts,
-        deps = _with(deps, [_GTEST, _GTEST_MAIN] if main else [_GTEST]),
-        **kwargs
+        **dict(kwargs, **_parsed(_TEST_HEADERS, deps, copts))
     )
 
-def rill_cc_benchmark(name, srcs, deps = [], smoke = True, smoke_args = [], tags = [], **kwargs):
+def rill_cc_benchmark(name, srcs, deps = [], copts = [], smoke = True, smoke_args = [], tags = [], **kwargs):
     """A benchmark program, and a test that it still runs.
 
     `bazel run --config=opt //pkg:<name>` measures. <name>_smoke runs every
@@ -112,10 +128,11 @@ def rill_cc_benchmark(name, srcs, deps = [], smoke = True, smoke_args = [], tags
       name: <stem>_benchmark.
       srcs: its sources.
       deps: what is measured; Google Benchmark and its main come with the macro.
+      copts: more options for the compiler.
       smoke: False if one round of it is too slow for a test of size small.
       smoke_args: more flags for the smoke run, e.g. a --benchmark_filter.
       tags: more tags.
-      **kwargs: as for cc_library, e.g. copts.
+      **kwargs: as for cc_library.
     """
     objects = name + "_objects"
     native.cc_library(
@@ -125,9 +142,8 @@ def rill_cc_benchmark(name, srcs, deps = [], smoke = True, smoke_args = [], tags
         features = _FEATURES,
         tags = ["benchmark"] + tags,
         visibility = ["//visibility:private"],
-        deps = _with(deps, [_BENCHMARK, _BENCHMARK_MAIN]),
         alwayslink = True,
-        **kwargs
+        **dict(kwargs, **_parsed(_LIBRARY_HEADERS, _with(deps, [_BENCHMARK, _BENCHMARK_MAIN]), copts))
     )
     native.cc_binary(
         name = name,

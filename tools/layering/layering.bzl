@@ -58,6 +58,8 @@ def closures():
         native.genquery(
             name = name + "_deps",
             expression = "deps(%s)" % target,
+            # What a compiler or its precompiled header wants is no dependency.
+            opts = ["--noimplicit_deps"],
             scope = [target],
             testonly = True,
         )

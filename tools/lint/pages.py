@@ -31,6 +31,11 @@ _TABLE = re.compile(r"^\| [^|\n]+ \| [^|\n]+ \| target \|\n\|[- |]+\|\n((?:\|.*\
 _CELL = re.compile(r"(?<!\\)\|")
 _ROW_LABEL = re.compile(r"`(@rill//[\w/]+(?::(?:\w+|<header>))?)`")
 _COMMAND = re.compile(r"`(tools/[\w./-]*\w)")
+# A command with what stands behind it, in a span of code or a line of a block.
+_CALL = re.compile(r"(?<![\w/])(?:\.\./rill/)?tools/([a-z_0-9]+(?:\.py)?) ([^`\n#]*)")
+_FLAG = re.compile(r"--([a-z][a-z_0-9-]*)")
+# What a command runs: a program's folder, or a file beside it.
+_RUNS = re.compile(r"//((?:examples|replay)/\w+):|\b(examples/\w+)\b|\b(\w+\.py)\b")
 _OTHERS = re.compile(r"^(absl|gtest|gmock|hwy|Eigen|mujoco)/|^(gtest|gmock|zlib|zstd)\.h$")
 
 
@@ -74,6 +79,7 @@ class Pages:
         self.pages = {}
         self.targets = {}
         self.files = set()
+        self.programs = {}  # What commands are made of.
         self.labels = {}  # Libraries that pages name, with the headers that they are named for.
 
     def add_build(self, path, tree):
@@ -81,6 +87,8 @@ class Pages:
 
     def add_file(self, path, text):
         self.files.add(path)
+        if path.startswith(("tools/", "examples/", "replay/soak/")) and not path.endswith(".md"):
+            self.programs[path] = text
         if path.endswith(".md") and not path.startswith(NO_PAGES):
             self.pages[path] = text
 
@@ -95,6 +103,7 @@ class Pages:
             yield from self._check_labels(path, text)
             yield from self._check_headers(path, text)
             yield from self._check_tables(path, text, in_table)
+            yield from self._check_calls(path, text)
             for match in _COMMAND.finditer(text):
                 if not self.exists(match.group(1)):
                     yield path, text.count("\n", 0, match.start()) + 1, "there is no " + match.group(1)
@@ -181,6 +190,24 @@ class Pages:
                 yield path, at, "there is no header %s, or several are called so" % name
             elif not self._is_for_users(header) and "private" not in line:
                 yield path, at, "%s is in no public target: make it public, or say \"private\" in this line" % header
+
+    def _check_calls(self, path, text):
+        for match in _CALL.finditer(text):
+            command = "tools/" + match.group(1)
+            if command in self.programs:
+                for flag in _FLAG.findall(match.group(2)):
+                    if not self._takes(command, flag):
+                        yield (path, text.count("\n", 0, match.start()) + 1,
+                               "%s does not know --%s" % (command, flag))
+
+    def _takes(self, command, flag):
+        """Whether the command, or a program that it runs, has that word."""
+        parts = [command]
+        for label_folder, folder, beside in _RUNS.findall(self.programs[command]):
+            parts += [p for p in self.programs if p == "tools/" + beside or
+                      p.startswith((label_folder or folder or "-") + "/")]
+        word = re.compile(r"--%s\b|ABSL_FLAG\([^,]+, %s," % (flag, flag.replace("-", "_")))
+        return any(word.search(self.programs[part]) for part in parts)
 
     def _check_tables(self, path, text, in_table):
         folder = os.path.dirname(path)

@@ -46,6 +46,16 @@ class PagesTest(unittest.TestCase):
             "CONTRIBUTING.md": "`base/hidden.h`, //base:hidden\n",
             "docs/lab/a.md": "`//base:gone` `base/gone.h`\n"})
 
+    def test_flags_that_commands_are_named_with_are_theirs(self):
+        programs = {"tools/go": "usage: tools/go [--fast] [FLAG ...]\nrun_go.py //examples/go:go\n",
+                    "tools/run_go.py": 'add_argument("--most")\n',
+                    "examples/go/main.cc": "ABSL_FLAG(int, top_speed, 1)\n",
+                    "examples/other/main.cc": "ABSL_FLAG(int, slow, 1)\n"}
+        self.assert_finds(dict(programs, **{
+            "docs/a.md": "`tools/go --fast --most=3`\n../rill/tools/go --top_speed=1  # --slow\n"}))
+        self.assert_finds(dict(programs, **{"docs/a.md": "\n`tools/go --slow`\n    tools/go X [--fas]\n"}),
+                          "docs/a.md:2: tools/go does not know --slow", "docs/a.md:3: tools/go does not know --fas")
+
     def test_targets_that_are_named_are_there(self):
         self.assert_finds({"docs/a.md": "\n`//base:gone`\n`base:gone`\n`@rill//base/gone`\n"},
                           "docs/a.md:2: there is no target //base:gone",

@@ -42,11 +42,13 @@
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
+#include "rill/transforms/episodes/episode_trackers.h"
 
 namespace rill {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -379,7 +381,25 @@ TEST(MultiCollectorTest, WorkersOfDifferentKindsAreRefused) {
   };
   EXPECT_THAT(MultiAsyncCollector::Create(options),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("want those of worker 0")));
+                       AnyOf(HasSubstr("got 2 lanes, differences of rows [], "
+                                       "want 1 and none"),
+                             HasSubstr("got 1 lanes, differences of rows [], "
+                                       "want 2 and none"))));
+
+  options.worker =
+      [](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
+    WorkerParts parts;
+    RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({}));
+    if (context.worker == 1) {
+      RILL_ASSIGN_OR_RETURN(parts.transforms.emplace_back(),
+                            InitTracker::Create({}));
+    }
+    return parts;
+  };
+  const absl::Status other = MultiAsyncCollector::Create(options).status();
+  EXPECT_THAT(other, StatusIs(absl::StatusCode::kInvalidArgument,
+                              HasSubstr("leaf \"is_init\": got ")));
+  EXPECT_LT(other.message().size(), 200u) << other;
 }
 
 TEST(MultiCollectorTest, CreateNamesTheWrongOption) {

@@ -204,8 +204,10 @@ class ReplayBuffer : public Sink {
   absl::StatusOr<PendingBatch> SamplePending();
 
   // New priorities for the rows of a sample (reads its `index` and
-  // `index_generation`); one value a row, or one for all. Stale rows are
-  // ignored.
+  // `index_generation`); one value a row, or one for all. A sample of sequences
+  // also takes one a sequence: it is that of the anchor, the first row behind
+  // the burn-in. With one a row, sequences that overlap take the values of each
+  // other. Stale rows are ignored.
   absl::Status UpdatePriorities(const TensorDict& batch,
                                 absl::Span<const float> priorities);
 

@@ -5,6 +5,7 @@
 
 #include "absl/base/call_once.h"
 #include "absl/log/absl_log.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/replay_buffer.h"
@@ -114,13 +115,19 @@ absl::StatusOr<ReplayBuffer::PendingBatch> ReplayBuffer::SamplePending() {
 
 absl::Status ReplayBuffer::UpdatePriorities(
     const TensorDict& batch, absl::Span<const float> priorities) {
-  RILL_ASSIGN_OR_RETURN(
-      const std::vector<Draw> draws,
-      replay_internal::DrawsOf("ReplayBuffer::UpdatePriorities", batch));
+  constexpr absl::string_view kCaller = "ReplayBuffer::UpdatePriorities";
+  RILL_ASSIGN_OR_RETURN(std::vector<Draw> draws,
+                        replay_internal::DrawsOf(kCaller, batch));
   std::vector<float> spread;
-  if (priorities.size() == 1) {
-    spread.assign(draws.size(), priorities[0]);
-    priorities = spread;
+  if (priorities.size() != draws.size()) {
+    RILL_ASSIGN_OR_RETURN(std::vector<Draw> anchors,
+                          replay_internal::AnchorsOf(kCaller, batch, draws));
+    if (priorities.size() == anchors.size()) {
+      draws = std::move(anchors);
+    } else if (priorities.size() == 1) {
+      spread.assign(draws.size(), priorities[0]);
+      priorities = spread;
+    }
   }
   return state_->UpdatePriorities(draws, priorities);
 }

@@ -98,6 +98,40 @@ TEST(SampleUnitsTest, WhatIsWrongIsNamedByTheHalfThatKnows) {
               StatusIs(kInvalidArgument, HasSubstr("reward")));
 }
 
+// Sequences of 2 + 3 rows begin with each row; a sequence's priority is that of
+// its anchor, and rows that other sequences begin with keep theirs.
+TEST(SampleUnitsTest, ASequenceHasOnePriority) {
+  RILL_ASSERT_OK_AND_ASSIGN(std::shared_ptr<Storage> storage,
+                            DenseStorage::Create({.capacity = 64}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      SampleUnit unit,
+      MakeSequences({.sequences = {.length = 3, .burn_in = 2}}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto sampler,
+      MakePrioritizedSamplerOver(std::move(unit), {.alpha = 1, .epsilon = 0}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                            ReplayBuffer::Create({.storage = storage,
+                                                  .sampler = std::move(sampler),
+                                                  .batch_size = 3 * 5}));
+  RILL_ASSERT_OK(buffer->Extend(Steps(50)));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, buffer->Sample());
+  RILL_ASSERT_OK(buffer->UpdatePriorities(batch, {0}));  // Rows: all.
+  RILL_ASSERT_OK(buffer->UpdatePriorities(batch, {0, 7, 0}));
+  const int64_t anchor = batch.Find("anchor_index")->data<int64_t>()[1 * 5];
+  // The sequences of the other anchors that were not drawn have priority 1.
+  int64_t drawn = 0;
+  for (int round = 0; round < 200; ++round) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict next, buffer->Sample());
+    for (const int64_t i : {0, 5, 10}) {
+      drawn += next.Find("anchor_index")->data<int64_t>()[i] == anchor;
+    }
+  }
+  // 7 of 7 and at most one for each of some 45 others.
+  EXPECT_GT(drawn, 600 * 7 / (7 + 50) / 2);
+  EXPECT_THAT(buffer->UpdatePriorities(batch, {1, 2}),
+              StatusIs(kInvalidArgument, HasSubstr("got 2 of them")));
+}
+
 // 8 rows, done at 3 and 7: sequences of fewer rows than `length` are marked.
 TEST(SampleUnitsTest, SequencesThatStopWithTheirTrajectoryAreMarked) {
   RILL_ASSERT_OK_AND_ASSIGN(std::shared_ptr<Storage> storage,

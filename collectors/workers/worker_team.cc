@@ -22,6 +22,7 @@
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/collectors/workers/worker_seed.h"
 #include "rill/formats/spec_json.h"
+#include "rill/specs/layout_difference.h"
 
 // How it works. A worker, thread or process, runs one loop (worker_loop.h).
 // Commands and answers go over its pair of sockets, batches through its ring of
@@ -280,9 +281,10 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
     RILL_ASSIGN_OR_RETURN(statistics_,
                           WorkerStatistics::Create(statistics, size(), kDepth));
   } else if (spec != spec_text_ || lanes != lanes_) {
-    return InvalidArgument("got ", lanes, " lanes of ", spec,
-                           ", want those of worker 0, ", lanes_, " of ",
-                           spec_text_);
+    RILL_ASSIGN_OR_RETURN(const TensorDictSpec own, SpecFromJson(spec));
+    return InvalidArgument("got ", lanes, " lanes, differences of rows [",
+                           LayoutDifference(own, spec_), "], want ", lanes_,
+                           " and none, as the first worker");
   } else if (fresh != fresh_bytes_) {
     return InvalidArgument(
         "got transforms with other statistics, want those of worker 0");

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "rill/envs/env.h"
 #include "rill/examples/ppo/config.h"
 #include "rill/examples/ppo/learner/ppo_learner.h"
@@ -30,6 +31,8 @@ namespace rill::ppo {
 struct Pipeline {
   std::unique_ptr<PpoLearner> learner;
   std::unique_ptr<PpoPolicy> policy;  // Acts with the learner.
+  // Held by who acts in another thread, and by who learns.
+  std::unique_ptr<absl::Mutex> networks = std::make_unique<absl::Mutex>();
   std::unique_ptr<Source> source;     // Asks the policy.
   // The statistics of the source's transforms.
   std::function<absl::StatusOr<TensorDict>()> transform_states;

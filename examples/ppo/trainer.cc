@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
@@ -131,6 +132,7 @@ absl::StatusOr<RunResult> Trainer::Run(ProgressLine& progress) {
 absl::Status Trainer::DoRound() {
   const Config& config = options_.config;
   RILL_ASSIGN_OR_RETURN(TensorDict batch, pipeline_.source->Next());
+  absl::MutexLock lock(pipeline_.networks.get());
   // By the steps before this round: the first one has the whole rate.
   const double learning_rate = LearningRate();
   {

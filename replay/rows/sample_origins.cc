@@ -3,12 +3,19 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "rill/base/status_macros.h"
 
 namespace rill::replay_internal {
+namespace {
+
+constexpr absl::string_view kSequenceKey = "sequence_id";
+constexpr absl::string_view kAnchorKey = "anchor_index";
+
+}  // namespace
 
 Origins::Origins(absl::Span<const absl::string_view> keys,
                  const TensorDict& batch)
@@ -71,6 +78,38 @@ absl::StatusOr<std::vector<Draw>> DrawsOf(absl::string_view caller,
     draws[i].generation = generations.data<int64_t>()[i];
   }
   return draws;
+}
+
+absl::StatusOr<std::vector<Draw>> AnchorsOf(absl::string_view caller,
+                                            const TensorDict& sample,
+                                            absl::Span<const Draw> draws) {
+  std::vector<Draw> anchors;
+  if (!sample.Contains(kSequenceKey) || !sample.Contains(kAnchorKey)) {
+    return anchors;
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor sequences,
+                        NumbersOf(caller, sample, kSequenceKey));
+  RILL_ASSIGN_OR_RETURN(const Tensor slots,
+                        NumbersOf(caller, sample, kAnchorKey));
+  const auto rows = static_cast<int64_t>(draws.size());
+  if (sequences.num_elements() != rows || slots.num_elements() != rows) {
+    return anchors;
+  }
+  bool is_found = true;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t* const sequence = sequences.data<int64_t>() + i;
+    if (i == 0 || sequence[0] != sequence[-1]) {
+      if (!is_found) break;
+      is_found = false;
+    }
+    if (!is_found && draws[i].slot == slots.data<int64_t>()[i]) {
+      anchors.push_back(draws[i]);
+      is_found = true;
+    }
+  }
+  // A transform has taken rows away: nobody knows whose the priorities are.
+  if (!is_found) anchors.clear();
+  return anchors;
 }
 
 }  // namespace rill::replay_internal

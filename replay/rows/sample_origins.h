@@ -53,6 +53,13 @@ absl::StatusOr<Tensor> NumbersOf(absl::string_view caller,
 absl::StatusOr<std::vector<Draw>> DrawsOf(absl::string_view caller,
                                           const TensorDict& sample);
 
+// The draws of the anchors of a sample of sequences (SequenceMarks), one a
+// sequence, in its order; none where `sequence_id` or `anchor_index` is not
+// there, or a sequence has lost its anchor's row. `draws`: DrawsOf(sample).
+absl::StatusOr<std::vector<Draw>> AnchorsOf(absl::string_view caller,
+                                            const TensorDict& sample,
+                                            absl::Span<const Draw> draws);
+
 }  // namespace rill::replay_internal
 
 #endif  // RILL_REPLAY_ROWS_SAMPLE_ORIGINS_H_

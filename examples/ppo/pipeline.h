@@ -33,7 +33,7 @@ struct Pipeline {
   std::unique_ptr<PpoPolicy> policy;  // Acts with the learner.
   // Held by who acts in another thread, and by who learns.
   std::unique_ptr<absl::Mutex> networks = std::make_unique<absl::Mutex>();
-  std::unique_ptr<Source> source;     // Asks the policy.
+  std::unique_ptr<Source> source;  // Asks the policy.
   // The statistics of the source's transforms.
   std::function<absl::StatusOr<TensorDict>()> transform_states;
 };

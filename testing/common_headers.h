@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The headers that almost every test includes, compiled once for all of them
 // with g++ (tools/precompiled.bzl). Tests still include what they use: clang
-// gets no help from here.
+// gets no help from here. What tools/library_headers.h has is here too, as a
+// source takes one parsed header.
 #ifndef RILL_TESTING_COMMON_HEADERS_H_
 #define RILL_TESTING_COMMON_HEADERS_H_
 

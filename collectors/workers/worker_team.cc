@@ -40,6 +40,20 @@ namespace rill::workers_internal {
 namespace {
 
 constexpr absl::Duration kEndTimeout = absl::Seconds(2);
+
+// How a worker differs from the first one, by lanes or by its rows' spec.
+absl::Status OtherKind(int64_t lanes, absl::string_view spec,
+                       int64_t first_lanes, const TensorDictSpec& first_spec) {
+  if (lanes != first_lanes) {
+    return InvalidArgument("lanes: got ", lanes, ", want the first worker's, ",
+                           first_lanes);
+  }
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec own, SpecFromJson(spec));
+  const std::string difference = LayoutDifference(own, first_spec);
+  return InvalidArgument(
+      "rows differ from the first worker's: ",
+      difference.empty() ? "in domains or in the order of leaves" : difference);
+}
 // For the head of a record in the channel, and more than that.
 constexpr int64_t kRecordBytes = 4096;
 
@@ -281,10 +295,7 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
     RILL_ASSIGN_OR_RETURN(statistics_,
                           WorkerStatistics::Create(statistics, size(), kDepth));
   } else if (spec != spec_text_ || lanes != lanes_) {
-    RILL_ASSIGN_OR_RETURN(const TensorDictSpec own, SpecFromJson(spec));
-    return InvalidArgument("got ", lanes, " lanes, differences of rows [",
-                           LayoutDifference(own, spec_), "], want ", lanes_,
-                           " and none, as the first worker");
+    return OtherKind(lanes, spec, lanes_, spec_);
   } else if (fresh != fresh_bytes_) {
     return InvalidArgument(
         "got transforms with other statistics, want those of worker 0");

@@ -54,8 +54,10 @@ absl::StatusOr<std::vector<Draw>> DrawsOf(absl::string_view caller,
                                           const TensorDict& sample);
 
 // The draws of the anchors of a sample of sequences (SequenceMarks), one a
-// sequence, in its order; none where `sequence_id` or `anchor_index` is not
-// there, or a sequence has lost its anchor's row. `draws`: DrawsOf(sample).
+// sequence, in its order. Empty where the sample has no `sequence_id` or no
+// `anchor_index`, and where a transform took an anchor's row away. `draws` is
+// DrawsOf(sample). INVALID_ARGUMENT where one of the two is no int64 leaf.
+// Cost: O(rows).
 absl::StatusOr<std::vector<Draw>> AnchorsOf(absl::string_view caller,
                                             const TensorDict& sample,
                                             absl::Span<const Draw> draws);

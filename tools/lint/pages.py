@@ -35,7 +35,7 @@ _COMMAND = re.compile(r"`(tools/[\w./-]*\w)")
 _CALL = re.compile(r"(?<![\w/])(?:\.\./rill/)?tools/([a-z_0-9]+(?:\.py)?) ([^`\n#]*)")
 _FLAG = re.compile(r"--([a-z][a-z_0-9-]*)")
 # What a command runs: a program's folder, or a file beside it.
-_RUNS = re.compile(r"//((?:examples|replay)/\w+):|\b(examples/\w+)\b|\b(\w+\.py)\b")
+_RUNS = re.compile(r"\b((?:examples|replay)/\w+)\b|\b(\w+\.py)\b")
 _OTHERS = re.compile(r"^(absl|gtest|gmock|hwy|Eigen|mujoco)/|^(gtest|gmock|zlib|zstd)\.h$")
 
 
@@ -203,9 +203,8 @@ class Pages:
     def _takes(self, command, flag):
         """Whether the command, or a program that it runs, has that word."""
         parts = [command]
-        for label_folder, folder, beside in _RUNS.findall(self.programs[command]):
-            parts += [p for p in self.programs if p == "tools/" + beside or
-                      p.startswith((label_folder or folder or "-") + "/")]
+        for folder, beside in _RUNS.findall(self.programs[command]):
+            parts += [p for p in self.programs if p == "tools/" + beside or folder and p.startswith(folder + "/")]
         word = re.compile(r"--%s\b|ABSL_FLAG\([^,]+, %s," % (flag, flag.replace("-", "_")))
         return any(word.search(self.programs[part]) for part in parts)
 

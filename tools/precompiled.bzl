@@ -25,7 +25,8 @@ def _precompiled_header_impl(ctx):
     parsed = ctx.actions.declare_file(ctx.label.name + ".h.gch")
 
     # -fpch-deps: what the parsed header has read is read by the source too.
-    ctx.actions.write(options, "-fpch-deps -include " + header.path)
+    # To collect garbage below 2 GB costs an eighth of a file's time.
+    ctx.actions.write(options, "-fpch-deps --param=ggc-min-heapsize=2000000 -include " + header.path)
     ctx.actions.symlink(output = header, target_file = ctx.file.hdr)
     deps = cc_common.merge_cc_infos(cc_infos = [
         dep[CcInfo]

@@ -3,6 +3,7 @@
 load("//tools:deps.bzl", "pinned_archive")
 load("//tools/cuda:cuda_configure.bzl", "cuda_repositories")
 load("//tools/mujoco:mujoco_configure.bzl", "mujoco_repositories")
+load("//tools/torch:torch_configure.bzl", "torch_repositories")
 
 def _rill_deps_impl(_ctx):
     pinned_archive("random123")
@@ -23,3 +24,8 @@ def _mujoco_impl(_ctx):
     mujoco_repositories()
 
 mujoco = module_extension(implementation = _mujoco_impl)
+
+def _torch_impl(_ctx):
+    torch_repositories()
+
+torch = module_extension(implementation = _torch_impl)

@@ -14,7 +14,15 @@ def _download(ctx, python, pip_options, options):
         ctx.path(ctx.attr.requirements),
     ] + pip_options + options, timeout = 1200)
 
-def unpack_wheels(ctx, what, flag, kept, pip_options, instead = ""):
+# python3 -c _UNPACK WHEEL FOLDER PATTERN...
+_UNPACK = """
+import fnmatch, sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as wheel:
+    wheel.extractall(sys.argv[2], [name for name in wheel.namelist()
+                                   if any(fnmatch.fnmatchcase(name, p) for p in sys.argv[3:])])
+"""
+
+def unpack_wheels(ctx, what, flag, kept, pip_options, instead = "", members = ["*"]):
     """Unpacks the wheels of ctx.attr.requirements below "unpacked".
 
     The wheels are kept for the next output tree; what lies there is taken by its
@@ -27,6 +35,7 @@ def unpack_wheels(ctx, what, flag, kept, pip_options, instead = ""):
       kept: the folder below the user's cache that keeps them.
       pip_options: the platforms and Python that pip chooses wheels for.
       instead: what to do where pip cannot, ", or ...".
+      members: patterns of the files that are unpacked.
     """
     python = ctx.which("python3")
     if not python:
@@ -44,8 +53,7 @@ def unpack_wheels(ctx, what, flag, kept, pip_options, instead = ""):
         fail("pip could not fetch %s (exit status %d); it needs python3-pip and a network%s:\n" %
              (what, done.return_code, instead) + done.stdout + done.stderr)
     for wheel in ctx.path("wheels").readdir():
-        archive = wheel.basename + ".zip"
-        ctx.symlink(wheel, archive)
-        ctx.extract(archive, "unpacked")
-        ctx.delete(archive)
+        done = ctx.execute([python, "-c", _UNPACK, wheel, "unpacked"] + members)
+        if done.return_code:
+            fail("%s does not unpack:\n" % wheel + done.stderr)
     ctx.delete("wheels")

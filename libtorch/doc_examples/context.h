@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_LIBTORCH_DOC_EXAMPLES_CONTEXT_H_
+#define RILL_LIBTORCH_DOC_EXAMPLES_CONTEXT_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "rill/base/status_macros.h"
+#include "rill/libtorch/tensor_exchange.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "torch/nn/modules/linear.h"
+
+// Names that the examples of this package use and do not declare.
+namespace rill::doc_examples {
+
+extern std::unique_ptr<ReplayBuffer> buffer;
+extern torch::nn::Linear net;
+at::Tensor Loss(const at::Tensor& outputs, const TorchTensors& batch);
+
+}  // namespace rill::doc_examples
+
+#endif  // RILL_LIBTORCH_DOC_EXAMPLES_CONTEXT_H_

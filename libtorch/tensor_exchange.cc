@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ATen/ops/from_blob.h"
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -21,13 +23,15 @@
 #include "rill/device/backend.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
+#include "rill/libtorch/deferred_release.h"
 #include "rill/libtorch/torch_call.h"
+#include "rill/libtorch/torch_stream.h"
 #include "rill/tensors/dtype.h"
 
 namespace rill {
 namespace {
 
-// Of each dimension, in elements or bytes.
+// A number a dimension, in elements or bytes.
 using Strides = std::array<int64_t, Shape::kMaxRank>;
 
 // In the order of DType.
@@ -45,23 +49,6 @@ std::optional<DType> DTypeOfScalar(c10::ScalarType scalar) {
   return std::nullopt;
 }
 
-// The fake device of tests is torch's device for private use.
-constexpr c10::DeviceType kFakeType = c10::DeviceType::PrivateUse1;
-
-absl::StatusOr<c10::Device> TorchDevice(Device device) {
-  if (device.is_cpu()) return c10::Device(c10::DeviceType::CPU);
-  const c10::DeviceType type =
-      device.type == Device::Type::kCuda ? c10::DeviceType::CUDA : kFakeType;
-  if (!c10::impl::hasDeviceGuardImpl(type) ||
-      device.index >= c10::impl::getDeviceGuardImpl(type)->deviceCount()) {
-    return FailedPrecondition(
-        "device: got ", device.ToString(),
-        ", which this LibTorch has not; link one that was built with CUDA and "
-        "sees the device, or use To(Device::Cpu())");
-  }
-  return c10::Device(type, static_cast<c10::DeviceIndex>(device.index));
-}
-
 struct Place {
   Device device;
   MemoryKind kind;
@@ -77,20 +64,14 @@ absl::StatusOr<Place> PlaceOf(const at::Tensor& tensor) {
     return Place{Device::Cpu(),
                  is_pinned ? MemoryKind::kPinned : MemoryKind::kPageable};
   }
-  if (at.type() == c10::DeviceType::CUDA || at.type() == kFakeType) {
-    const Device device =
-        at.is_cuda() ? Device::Cuda(at.index()) : Device::Fake(at.index());
-    if (absl::Status status = GetBackend(device).status(); !status.ok()) {
-      return FailedPrecondition("device: got ", at.str(), ": ",
-                                status.message());
-    }
-    return Place{device, MemoryKind::kDevice};
+  RILL_ASSIGN_OR_RETURN(const Device device, DeviceOfTorch(at));
+  if (absl::Status status = GetBackend(device).status(); !status.ok()) {
+    return FailedPrecondition("device: got ", at.str(), ": ", status.message());
   }
-  return InvalidArgument("device: got ", at.str(),
-                         ", want cpu or cuda:N; use to(at::kCPU)");
+  return Place{device, MemoryKind::kDevice};
 }
 
-// What names the tensor in an error: "ToTorch: " or "ToTorch: \"key\": ".
+// An error begins with "ToTorch: " or "ToTorch: \"key\": ".
 absl::Status WithKey(const absl::Status& status, absl::string_view caller,
                      const absl::string_view* key) {
   if (status.ok()) return status;
@@ -103,7 +84,19 @@ absl::Status WithKey(const absl::Status& status, absl::string_view caller,
 
 // --- To torch ----------------------------------------------------------------
 
-using Held = std::shared_ptr<Buffer>;
+// A tensor of torch holds this: the bytes, and the stream whose work reads them
+// where they are a device's.
+struct Held {
+  std::shared_ptr<Buffer> buffer;
+  std::optional<Stream> stream;
+};
+
+void Release(void* context) {
+  const std::unique_ptr<Held> held(static_cast<Held*>(context));
+  if (held->stream.has_value()) {
+    libtorch_internal::ReleaseBehind(std::move(held->buffer), *held->stream);
+  }
+}
 
 absl::Status StrideError(const Tensor& tensor) {
   return InvalidArgument("byte strides of ", DTypeName(tensor.dtype()),
@@ -124,6 +117,10 @@ absl::StatusOr<at::Tensor> Share(const Tensor& tensor) {
                            "written; use Clone()");
   }
   RILL_ASSIGN_OR_RETURN(const c10::Device device, TorchDevice(tensor.device()));
+  auto held = std::make_unique<Held>(tensor.buffer());
+  if (!tensor.is_host()) {
+    RILL_ASSIGN_OR_RETURN(held->stream, CurrentTorchStream(tensor.device()));
+  }
   const int rank = tensor.rank();
   auto maker = at::for_blob(tensor.raw_data(), {tensor.shape().sizes().data(),
                                                 static_cast<size_t>(rank)});
@@ -139,9 +136,7 @@ absl::StatusOr<at::Tensor> Share(const Tensor& tensor) {
     }
     maker.strides(at::IntArrayRef(strides.data(), static_cast<size_t>(rank)));
   }
-  return maker
-      .context(new Held(tensor.buffer()),
-               [](void* held) { delete static_cast<Held*>(held); })
+  return maker.context(held.release(), &Release)
       .target_device(device)
       .options(at::TensorOptions()
                    .dtype(kScalarTypes[static_cast<int>(tensor.dtype())])
@@ -265,6 +260,28 @@ absl::StatusOr<TorchTensors> ToTorch(const TensorDict& dict) {
         return tensors;
       },
       "ToTorch");
+}
+
+absl::StatusOr<TorchTensors> ToTorch(
+    const TensorDict& batch, const std::shared_ptr<const Event>& copied) {
+  RILL_ASSIGN_OR_RETURN(TorchTensors tensors, ToTorch(batch));
+  if (copied == nullptr) return tensors;
+  std::vector<Device> behind;
+  absl::Status status;
+  batch.ForEachLeaf([&](absl::string_view /*key*/, const Tensor& leaf) {
+    // Pinned memory, which the device may write, is the CPU's.
+    const Device device = leaf.device();
+    if (!status.ok() || absl::c_linear_search(behind, device)) return;
+    behind.push_back(device);
+    if (device.is_cpu()) {
+      status = copied->Synchronize();
+      return;
+    }
+    const absl::StatusOr<Stream> stream = CurrentTorchStream(device);
+    status = stream.ok() ? stream->WaitFor(*copied) : stream.status();
+  });
+  if (!status.ok()) return status;
+  return tensors;
 }
 
 absl::StatusOr<Tensor> FromTorch(const at::Tensor& tensor) {

@@ -2,10 +2,12 @@
 #ifndef RILL_LIBTORCH_TENSOR_EXCHANGE_H_
 #define RILL_LIBTORCH_TENSOR_EXCHANGE_H_
 
+#include <memory>
 #include <string>
 
 #include "ATen/core/Tensor.h"
 #include "absl/status/statusor.h"
+#include "rill/device/stream.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
@@ -24,8 +26,12 @@ namespace rill {
 // of what Rill writes.
 //
 // Thread-safety: thread-safe; bytes may be released in any thread.
-// Device/Stream: nothing waits. Torch's work goes to its current stream.
-// Cost: about 0.4 us a tensor, without a look at its elements.
+// Device/Stream: nothing waits. Memory of a device that torch lets go is freed
+//   behind the work of the stream that was current at ToTorch. A caller waits
+//   for work in other streams. Rill reads what torch still writes in torch's
+//   stream (torch_stream.h). The caller keeps host memory that a copy of torch
+//   with non_blocking reads.
+// Cost: about 0.2 us a tensor, an event more at its end on a device.
 //
 // Example (TensorExchangeTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(TensorDict batch, buffer->Sample());
@@ -46,13 +52,21 @@ absl::StatusOr<at::Tensor> ToTorch(const Tensor& tensor);
 // the keys that torch reads.
 absl::StatusOr<TorchTensors> ToTorch(const TensorDict& dict);
 
+// The same of a batch whose copy may be under way, as PendingBatch of
+// ReplayBuffer and SyncCollector. Torch's current stream waits for `copied`
+// (null: it is all there), and the host does not, but for leaves in host
+// memory.
+absl::StatusOr<TorchTensors> ToTorch(
+    const TensorDict& batch, const std::shared_ptr<const Event>& copied);
+
 // Makes the storage of `tensor` one that cannot be resized, as torch does for
 // NumPy: its old bytes would go.
 // INVALID_ARGUMENT: an undefined tensor, one that requires a gradient (detach()
-//   it), with a layout but strided, lazily conjugated or negated, or of a
-//   subclass without bytes of its own (meta, zero, batched by vmap); a dtype
-//   that Rill has not (float8, quantized types, ...), a rank above 8, elements
-//   that are not aligned. FAILED_PRECONDITION: a device without a backend here.
+//   it), a layout but strided, a tensor that is conjugated or negated lazily.
+//   So are tensors without bytes of their own (meta, zero, batched by vmap),
+//   dtypes that Rill has not (float8, quantized types), ranks above 8, and
+//   elements that are not aligned.
+// FAILED_PRECONDITION: a device without a backend in this program.
 absl::StatusOr<Tensor> FromTorch(const at::Tensor& tensor);
 
 // A dictionary of these. Keys are as in tensordict/key.h. Errors name the key;

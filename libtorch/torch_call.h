@@ -11,7 +11,7 @@
 
 namespace rill {
 namespace libtorch_internal {
-// Of the exception at hand.
+// The status of the exception at hand.
 absl::Status StatusOfTorchException(absl::FunctionRef<std::string()> who);
 }  // namespace libtorch_internal
 

@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What a call becomes in which torch raises an error of this kind.
+// The status of a call in which torch raises an error of this kind.
 template <typename Error>
 absl::Status Raised() {
   return CallTorch(

@@ -102,6 +102,7 @@ LABELS = {
     "@rill//libtorch:libtorch": [],
     "@rill//libtorch:tensor_exchange": ["libtorch/tensor_exchange.h"],
     "@rill//libtorch:torch_call": ["libtorch/torch_call.h"],
+    "@rill//libtorch:torch_stream": ["libtorch/torch_stream.h"],
     "@rill//replay/ensemble:offline_to_online": ["replay/ensemble/offline_to_online.h"],
     "@rill//replay/ensemble:replay_buffer_ensemble": ["replay/ensemble/replay_buffer_ensemble.h"],
     "@rill//replay/options:option_changes": ["replay/options/option_changes.h"],

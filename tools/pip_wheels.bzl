@@ -16,10 +16,13 @@ def _download(ctx, python, pip_options, options):
 
 # python3 -c _UNPACK WHEEL FOLDER PATTERN...
 _UNPACK = """
-import fnmatch, sys, zipfile
+import fnmatch, os, sys, zipfile
 with zipfile.ZipFile(sys.argv[1]) as wheel:
-    wheel.extractall(sys.argv[2], [name for name in wheel.namelist()
-                                   if any(fnmatch.fnmatchcase(name, p) for p in sys.argv[3:])])
+    for info in wheel.infolist():
+        if any(fnmatch.fnmatchcase(info.filename, pattern) for pattern in sys.argv[3:]):
+            path = wheel.extract(info, sys.argv[2])
+            if info.external_attr >> 16:
+                os.chmod(path, info.external_attr >> 16)
 """
 
 def unpack_wheels(ctx, what, flag, kept, pip_options, instead = "", members = ["*"]):

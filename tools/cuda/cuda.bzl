@@ -123,7 +123,7 @@ def cuda_library(name, srcs, deps = [], **kwargs):
     _cuda_library(
         name = name,
         srcs = srcs,
-        deps = deps + [str(Label("@local_cuda//:cudart"))],
+        deps = deps + [str(Label("//tools/cuda:cudart"))],
         target_compatible_with = requires_cuda(),
         **kwargs
     )

@@ -6,6 +6,8 @@ RILL_TORCH (set with --repo_env) picks it, and so whether there is LibTorch:
                        CPU library alone.
   a path               an installed LibTorch, or the folder `torch` of a Python
                        package; with its CUDA library where RILL_CUDA is on.
+
+Where RILL_CUDA is on too, Rill's CUDA code runs with LibTorch's CUDA runtime.
 """
 
 load("//tools:pip_wheels.bzl", "unpack_wheels")
@@ -14,17 +16,19 @@ load("//tools:pip_wheels.bzl", "unpack_wheels")
 _STUB = """
 package(default_visibility = ["//visibility:public"])
 
+cc_library(name = "cudart")
+
 cc_library(name = "torch")
 """
 
-_ALIAS = """
+_ALIASES = """
 package(default_visibility = ["//visibility:public"])
-
+""" + "".join(["""
 alias(
-    name = "torch",
-    actual = "@{wheels}//:torch",
+    name = "%s",
+    actual = "@{wheels}//:%s",
 )
-"""
+""" % (target, target) for target in ["cudart", "torch"]])
 
 # #include <ATen/core/Tensor.h>, <torch/torch.h>
 _HEADERS = """
@@ -101,38 +105,95 @@ _wheels = repository_rule(
 _INSTALLED = _HEADERS + """
     linkopts = {linkopts},
 )
+
+cc_library(
+    name = "cudart",
+    linkopts = {cudart_linkopts},
+)
 """
 
-def _link_installed(ctx, path, wants_cuda):
+def _link_options(folder, files):
+    return ["-L" + folder, "-Wl,-rpath," + folder] + ["-l:" + file for file in files]
+
+def _link_installed(ctx, path, cudart, wants_cuda):
     for wanted in ["include/ATen/ATen.h", "lib/libtorch_cpu.so", "lib/libc10.so"]:
         if not ctx.path(path + "/" + wanted).exists:
-            fail("RILL_TORCH=%s holds no %s: want the folder of a LibTorch or of a Python's torch" % (path, wanted))
-    names = ["torch_cpu", "c10"]
+            fail("RILL_TORCH=%s holds no %s: want the folder of a LibTorch, or of a Python's torch" % (path, wanted))
+    files = ["libtorch_cpu.so", "libc10.so"]
     if wants_cuda:
-        if not ctx.path(path + "/lib/libtorch_cuda.so").exists:
-            fail("RILL_TORCH=%s holds no lib/libtorch_cuda.so and RILL_CUDA is on: want a LibTorch " % path +
-                 "that was built with CUDA, or RILL_CUDA=none")
-        names = ["torch_cuda", "c10_cuda"] + names
-    linkopts = ["-L%s/lib" % path, "-Wl,-rpath,%s/lib" % path, "-Wl,--allow-shlib-undefined"]
+        # They register kernels: nothing names their symbols.
+        files = ["libtorch_cuda.so", "libc10_cuda.so"] + files
+    linkopts = ["-Wl,--allow-shlib-undefined", "-Wl,--no-as-needed"] + _link_options(path + "/lib", files)
     ctx.symlink(path + "/include", "include")
-    ctx.file("BUILD", _INSTALLED.replace("{linkopts}", str(linkopts + ["-l" + name for name in names])))
+    ctx.file("BUILD", _INSTALLED.format(
+        linkopts = linkopts,
+        cudart_linkopts = _link_options(str(cudart.dirname), [cudart.basename]) if cudart else [],
+    ))
+
+def _installed_cudart(ctx, path):
+    """The CUDA runtime of an installed LibTorch; None where that has no CUDA."""
+    if not ctx.path(path + "/lib/libtorch_cuda.so").exists:
+        return None
+    folders = [path + "/lib", path + "/../nvidia/cu13/lib", path + "/../nvidia/cuda_runtime/lib"]
+    for folder in folders:
+        if ctx.path(folder).exists:
+            for file in ctx.path(folder).readdir():
+                if file.basename.startswith("libcudart") and ".so." in file.basename:
+                    return file
+    fail("RILL_TORCH=%s has a CUDA library and no libcudart*.so.* in one of %s; " % (path, ", ".join(folders)) +
+         "install the nvidia-cuda-runtime that this torch asks for beside it")
+
+def _pinned_version(ctx, requirements):
+    """[major, minor] of the CUDA runtime that requirements pin."""
+    pin = ctx.read(requirements).split("\nnvidia-cuda-runtime==")[1]
+    return pin.split(".")[:2]
+
+def _toolkit_version(ctx, wanted):
+    if wanted == "hermetic":
+        return _pinned_version(ctx, ctx.attr.cuda_requirements)
+    header = ctx.read(wanted + "/include/cuda_runtime_api.h")
+    number = int(header.split("#define CUDART_VERSION")[1].strip().split("\n")[0].strip())
+    return [str(number // 1000), str(number % 1000 // 10)]
+
+def _compare_versions(toolkit, runtime):
+    if toolkit[0] != runtime[0]:
+        fail("RILL_CUDA is CUDA %s and RILL_TORCH has the runtime of CUDA %s: " % (".".join(toolkit), ".".join(runtime)) +
+             "a program has one CUDA runtime; set RILL_CUDA to a toolkit of CUDA %s, " % runtime[0] +
+             "or RILL_TORCH to a LibTorch of CUDA %s" % toolkit[0])
+    if toolkit[:len(runtime)] != runtime:
+        # buildifier: disable=print
+        print("CUDA %s compiles, and programs run with LibTorch's CUDA runtime %s, of the same major version" %
+              (".".join(toolkit), ".".join(runtime)))
 
 def _configure_impl(ctx):
     wanted = ctx.os.environ.get("RILL_TORCH", "")
+    cuda = ctx.os.environ.get("RILL_CUDA", "")
+    wants_cuda = cuda not in ["", "none"]
+    runtime = None
     is_there = wanted not in ["", "none"]
-    ctx.file("is_there.bzl", "IS_THERE = %s\n" % is_there)
     if not is_there:
         ctx.file("BUILD", _STUB)
     elif wanted == "hermetic":
-        ctx.file("BUILD", _ALIAS.format(wheels = ctx.attr.wheels))
+        runtime = _pinned_version(ctx, ctx.attr.requirements)
+        ctx.file("BUILD", _ALIASES.format(wheels = ctx.attr.wheels))
     elif wanted.startswith("/"):
-        _link_installed(ctx, wanted, ctx.os.environ.get("RILL_CUDA", "") not in ["", "none"])
+        cudart = _installed_cudart(ctx, wanted) if wants_cuda else None
+        if cudart:
+            runtime = [cudart.basename.split(".so.")[1].split(".")[0]]
+        _link_installed(ctx, wanted, cudart, wants_cuda = cudart != None)
     else:
         fail("RILL_TORCH=%s: want none, hermetic or the absolute path of a LibTorch" % wanted)
+    if wants_cuda and runtime:
+        _compare_versions(_toolkit_version(ctx, cuda), runtime)
+    ctx.file("is_there.bzl", "IS_THERE = %s\n\nHAS_CUDART = %s\n" % (is_there, runtime != None))
 
 _configure = repository_rule(
     implementation = _configure_impl,
-    attrs = {"wheels": attr.string()},
+    attrs = {
+        "cuda_requirements": attr.label(default = Label("//tools/cuda:requirements.txt")),
+        "requirements": attr.label(default = Label("//tools/torch:requirements.txt")),
+        "wheels": attr.string(),
+    },
     environ = ["RILL_CUDA", "RILL_TORCH"],
 )
 

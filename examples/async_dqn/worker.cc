@@ -71,7 +71,7 @@ absl::StatusOr<TensorDict> WeightsOf(DoubleDqn& learner) {
   RILL_ASSIGN_OR_RETURN(
       Tensor target,
       Tensor::From(absl::Span<const float>(learner.target_parameters()),
-                   {DoubleDqn::Network::kParameters}));
+                   {DoubleDqn::kParameters}));
   RILL_RETURN_IF_ERROR(weights.Set("target", std::move(target)));
   return weights;
 }

@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/policies/policy.h"
+#include "rill/examples/learning/aligned_vector.h"
+#include "rill/examples/learning/mlp.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/dense_storage.h"
@@ -20,8 +23,10 @@
 // Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
+using learning::AlignedVector;
+using learning::Mlp;
+
 extern const TensorDict dict;
-extern const std::vector<double> uniforms;
 extern Policy& policy;
 absl::Status Learn(const TensorDict& batch);
 

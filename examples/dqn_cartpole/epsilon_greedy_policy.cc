@@ -12,8 +12,8 @@
 namespace rill::dqn_cartpole {
 namespace {
 
-constexpr int64_t kFeatures = DoubleDqn::Network::kInputs;
-constexpr int64_t kActions = DoubleDqn::Network::kOutputs;
+constexpr int64_t kFeatures = DoubleDqn::kFeatures;
+constexpr int64_t kActions = DoubleDqn::kActions;
 
 }  // namespace
 

@@ -31,7 +31,7 @@ class EpsilonGreedyPolicyTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const Rng rng(3);
-    std::vector<double> uniforms(DoubleDqn::Network::kParameters);
+    std::vector<double> uniforms(DoubleDqn::kParameters);
     for (size_t i = 0; i < uniforms.size(); ++i) {
       uniforms[i] = rng.UniformDouble(i, 0);
     }

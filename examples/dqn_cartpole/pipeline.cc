@@ -28,8 +28,8 @@
 namespace rill::dqn_cartpole {
 namespace {
 
-constexpr int64_t kParameters = DoubleDqn::Network::kParameters;
-constexpr int64_t kActions = DoubleDqn::Network::kOutputs;
+constexpr int64_t kParameters = DoubleDqn::kParameters;
+constexpr int64_t kActions = DoubleDqn::kActions;
 
 absl::StatusOr<std::unique_ptr<SyncCollector>> MakeCollector(
     const Config& config, Policy* policy) {

@@ -50,7 +50,7 @@ absl::StatusOr<Pipeline> MakePipeline(const Config& config,
                                       const std::string& replay_directory = "");
 
 // The learner's networks and optimizer: four float32 arrays of
-// [Network::kParameters] and the step count. Load checks everything first:
+// [DoubleDqn::kParameters] and the step count. Load checks everything first:
 // DATA_LOSS or NOT_FOUND, learner as it was, where a leaf does not fit.
 absl::StatusOr<TensorDict> SaveLearner(DoubleDqn& learner);
 absl::Status LoadLearner(const TensorDict& state, DoubleDqn* learner);

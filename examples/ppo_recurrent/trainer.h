@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rill/collectors/sync_collector.h"
-#include "rill/examples/dqn_cartpole/learner/adam.h"
-#include "rill/examples/dqn_cartpole/learner/aligned_vector.h"
+#include "rill/examples/learning/adam.h"
+#include "rill/examples/learning/aligned_vector.h"
 #include "rill/examples/ppo/learner/ppo_loss.h"
 #include "rill/examples/ppo_recurrent/gru_policy.h"
 #include "rill/examples/ppo_recurrent/learner/gru_actor_critic.h"
@@ -83,8 +83,8 @@ class Trainer {
 
   const Config config_;
   GruActorCritic<float> networks_;
-  dqn_cartpole::Adam adam_;
-  dqn_cartpole::AlignedVector<float> gradient_;
+  learning::Adam adam_;
+  learning::AlignedVector<float> gradient_;
   int64_t updates_ = 0;
   int64_t minibatches_ = 0;  // Of the round.
   GruPolicy policy_;

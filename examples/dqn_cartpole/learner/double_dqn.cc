@@ -11,30 +11,31 @@
 namespace rill::dqn_cartpole {
 namespace {
 
-constexpr int kActions = DoubleDqn::Network::kOutputs;
-constexpr int kFeatures = DoubleDqn::Network::kInputs;
-
 int64_t ArgMax(const float* values) {
-  return std::max_element(values, values + kActions) - values;
+  return std::max_element(values, values + DoubleDqn::kActions) - values;
 }
 
 }  // namespace
 
 DoubleDqn::DoubleDqn(int64_t max_batch, const Options& options)
     : options_(options),
-      online_(max_batch),
-      target_(max_batch),
-      adam_(Network::kParameters, options.adam),
+      network_({.inputs = kFeatures,
+                .outputs = kActions,
+                .max_batch = max_batch,
+                .activation = learning::Activation::kRelu,
+                .has_thin_ends = true}),
+      adam_(kParameters, options.adam),
+      online_(kParameters),
+      target_(kParameters),
+      gradient_(kParameters),
       online_values_(max_batch * kActions),
       next_values_(max_batch * kActions),
       output_gradient_(max_batch * kActions),
-      target_values_(max_batch),
-      gradient_(Network::kParameters) {}
+      target_values_(max_batch) {}
 
 void DoubleDqn::Initialize(absl::Span<const double> uniforms) {
-  online_.Initialize(uniforms);
-  // The same draws: both networks begin equal.
-  target_.Initialize(uniforms);
+  network_.InitializeUniformly(uniforms, absl::MakeSpan(online_));
+  target_ = online_;
 }
 
 void DoubleDqn::ComputeTargets(const TransitionBatch& batch) {
@@ -43,8 +44,8 @@ void DoubleDqn::ComputeTargets(const TransitionBatch& batch) {
       absl::MakeSpan(online_values_).first(size * kActions);
   const absl::Span<float> next =
       absl::MakeSpan(next_values_).first(size * kActions);
-  online_.Forward(batch.next_observation, online);
-  target_.Forward(batch.next_observation, next);
+  network_.Forward(online_, batch.next_observation, online);
+  network_.Forward(target_, batch.next_observation, next);
   const float gamma = static_cast<float>(options_.gamma);
   for (int64_t b = 0; b < size; ++b) {
     // One network chooses and the other gives the value, so that chance errors
@@ -64,15 +65,14 @@ DoubleDqn::UpdateStats DoubleDqn::Update(const TransitionBatch& batch,
   CHECK_EQ(static_cast<int64_t>(batch.reward.size()), size);
   CHECK_EQ(static_cast<int64_t>(batch.terminated.size()), size);
   CHECK_EQ(static_cast<int64_t>(td_errors.size()), size);
-  // Before the Forward below, since it runs both networks.
   ComputeTargets(batch);
 
   const absl::Span<float> values =
       absl::MakeSpan(online_values_).first(size * kActions);
   const absl::Span<float> output_gradient =
       absl::MakeSpan(output_gradient_).first(size * kActions);
-  // The last Forward of the online network: Backward is of that.
-  online_.Forward(batch.observation, values);
+  // After those for the targets: Backward is of the last Forward.
+  network_.Forward(online_, batch.observation, values);
   std::fill(output_gradient.begin(), output_gradient.end(), 0.0f);
   const float delta = static_cast<float>(options_.huber_delta);
   const float share = 1.0f / static_cast<float>(std::max<int64_t>(size, 1));
@@ -92,17 +92,15 @@ DoubleDqn::UpdateStats DoubleDqn::Update(const TransitionBatch& batch,
   }
   stats.mean_value *= share;
   stats.loss *= share;
-  online_.Backward(output_gradient, absl::MakeSpan(gradient_));
+  network_.Backward(online_, output_gradient, absl::MakeSpan(gradient_));
   stats.gradient_norm =
-      adam_.Step(learning_rate, gradient_, online_.parameters());
+      adam_.Step(learning_rate, gradient_, absl::MakeSpan(online_));
   // The online network has not moved, so the target does not either.
   if (!std::isfinite(stats.gradient_norm)) return stats;
 
   const float tau = static_cast<float>(options_.target_tau);
-  const absl::Span<const float> online = online_.parameters();
-  const absl::Span<float> target = target_.parameters();
-  for (size_t i = 0; i < target.size(); ++i) {
-    target[i] += tau * (online[i] - target[i]);
+  for (size_t i = 0; i < target_.size(); ++i) {
+    target_[i] += tau * (online_[i] - target_[i]);
   }
   return stats;
 }
@@ -112,7 +110,7 @@ void DoubleDqn::GreedyActions(absl::Span<const float> observation,
   const int64_t size = static_cast<int64_t>(actions.size());
   const absl::Span<float> values =
       absl::MakeSpan(next_values_).first(size * kActions);
-  target_.Forward(observation, values);
+  network_.Forward(target_, observation, values);
   for (int64_t b = 0; b < size; ++b) {
     actions[b] = ArgMax(&values[b * kActions]);
   }

@@ -3,11 +3,12 @@
 #define RILL_EXAMPLES_DQN_CARTPOLE_LEARNER_DOUBLE_DQN_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
-#include "rill/examples/dqn_cartpole/learner/adam.h"
-#include "rill/examples/dqn_cartpole/learner/aligned_vector.h"
-#include "rill/examples/dqn_cartpole/learner/mlp.h"
+#include "rill/examples/learning/adam.h"
+#include "rill/examples/learning/aligned_vector.h"
+#include "rill/examples/learning/mlp.h"
 
 namespace rill::dqn_cartpole {
 
@@ -35,18 +36,22 @@ struct TransitionBatch {
 // Differs: acting and evaluating use the target network. It is a running
 //   average of the learning one, and its greedy policy changes smoothly.
 // Thread-safety: thread-compatible.
-// Cost: Update is about B * 10 * Mlp::kParameters flops, plus one pass of the
+// Cost: Update is about B * 10 * kParameters flops, plus one pass of the
 //   optimizer; no allocation.
 // Numerics: equal state and equal batches give equal bits (see Mlp).
 class DoubleDqn {
  public:
-  using Network = Mlp<float>;
+  static constexpr int64_t kFeatures = 4;
+  static constexpr int64_t kActions = 2;
+  // Each network has so many.
+  static constexpr int64_t kParameters =
+      learning::Mlp<float>::NumParameters(kFeatures, kActions);
 
   struct Options {
     double gamma = 0.99;       // Discount, in [0, 1].
     double huber_delta = 1.0;  // Where the loss turns linear, > 0.
     double target_tau = 0.01;  // Soft update's step, in (0, 1].
-    Adam::Options adam = {};
+    learning::Adam::Options adam = {};
   };
 
   struct UpdateStats {
@@ -58,7 +63,7 @@ class DoubleDqn {
   // `max_batch` bounds the batches of Update and the lanes of the calls below.
   DoubleDqn(int64_t max_batch, const Options& options);
 
-  // Initialises both networks alike from Network::kParameters uniforms.
+  // Initialises both networks alike from kParameters uniforms.
   void Initialize(absl::Span<const double> uniforms);
 
   // One gradient step of `learning_rate`, then the soft update of the target.
@@ -74,23 +79,21 @@ class DoubleDqn {
                      absl::Span<int64_t> actions);
 
   // The state, for checkpoints: two networks and the optimizer.
-  absl::Span<float> online_parameters() { return online_.parameters(); }
-  absl::Span<float> target_parameters() { return target_.parameters(); }
-  Adam& adam() { return adam_; }
+  absl::Span<float> online_parameters() { return absl::MakeSpan(online_); }
+  absl::Span<float> target_parameters() { return absl::MakeSpan(target_); }
+  learning::Adam& adam() { return adam_; }
 
  private:
   // Fills target_values_ with y, [B].
   void ComputeTargets(const TransitionBatch& batch);
 
   Options options_;
-  Network online_;
-  Network target_;
-  Adam adam_;
-  AlignedVector<float> online_values_;    // [max_batch, kOutputs]
-  AlignedVector<float> next_values_;      // [max_batch, kOutputs]
-  AlignedVector<float> output_gradient_;  // [max_batch, kOutputs]
-  AlignedVector<float> target_values_;    // [max_batch]
-  AlignedVector<float> gradient_;         // [kParameters]
+  learning::Mlp<float> network_;  // With the parameters of either.
+  learning::Adam adam_;
+  learning::AlignedVector<float> online_, target_, gradient_;  // [kParameters]
+  // [max_batch, kActions]
+  std::vector<float> online_values_, next_values_, output_gradient_;
+  std::vector<float> target_values_;  // [max_batch]
 };
 
 }  // namespace rill::dqn_cartpole

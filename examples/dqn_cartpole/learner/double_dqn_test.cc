@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/examples/learning/mlp.h"
 
 namespace rill::dqn_cartpole {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Lt;
 
-constexpr int64_t kParameters = DoubleDqn::Network::kParameters;
+constexpr int64_t kParameters = DoubleDqn::kParameters;
 
 // A batch that owns its arrays.
 struct OwnedBatch {
@@ -68,10 +69,13 @@ void Randomise(DoubleDqn& dqn) {
 
 std::vector<float> Values(absl::Span<const float> parameters,
                           absl::Span<const float> observation) {
-  Mlp<float> net(observation.size() / 4);
-  std::copy(parameters.begin(), parameters.end(), net.parameters().begin());
-  std::vector<float> values(observation.size() / 2);
-  net.Forward(observation, absl::MakeSpan(values));
+  const int64_t batch = static_cast<int64_t>(observation.size()) / 4;
+  learning::Mlp<float> net({.inputs = 4,
+                            .outputs = 2,
+                            .max_batch = batch,
+                            .activation = learning::Activation::kRelu});
+  std::vector<float> values(2 * batch);
+  net.Forward(parameters, observation, absl::MakeSpan(values));
   return values;
 }
 

@@ -10,14 +10,24 @@
 #include "rill/base/rng.h"
 
 namespace rill::ppo {
+namespace {
+
+// Parts of a flat array begin at multiples of so many elements, 64 bytes or
+// more, as aligned_vector.h wants it.
+int64_t RoundUpToBlock(int64_t count) {
+  constexpr int64_t kBlock = 16;
+  return (count + kBlock - 1) / kBlock * kBlock;
+}
+
+}  // namespace
 
 template <typename Scalar>
 ActorCritic<Scalar>::ActorCritic(int64_t inputs, const ActionKind& kind,
                                  int64_t max_batch)
     : kind_(kind),
-      actor_(inputs, kind.size, max_batch),
-      critic_(inputs, 1, max_batch) {
-  parameters_.resize(critic_begin() + critic_.num_parameters());
+      actor_({.inputs = inputs, .outputs = kind.size, .max_batch = max_batch}),
+      critic_({.inputs = inputs, .outputs = 1, .max_batch = max_batch}) {
+  parameters_.resize(critic_begin() + RoundUpToBlock(critic_.num_parameters()));
   advantage_.resize(max_batch);
   log_std_gradient_.resize(kind.size);
   // All memory of Loss is made here.
@@ -28,8 +38,12 @@ ActorCritic<Scalar>::ActorCritic(int64_t inputs, const ActionKind& kind,
 }
 
 template <typename Scalar>
+int64_t ActorCritic<Scalar>::log_std_begin() const {
+  return RoundUpToBlock(actor_.num_parameters());
+}
+
+template <typename Scalar>
 int64_t ActorCritic<Scalar>::critic_begin() const {
-  // The critic's part begins at a block as well: Eigen reads it as aligned.
   return log_std_begin() + (kind_.is_discrete ? 0 : RoundUpToBlock(kind_.size));
 }
 
@@ -46,17 +60,18 @@ absl::Span<const Scalar> ActorCritic<Scalar>::actor_parameters() const {
 
 template <typename Scalar>
 absl::Span<const Scalar> ActorCritic<Scalar>::critic_parameters() const {
-  return parameters().subspan(critic_begin());
+  return parameters().subspan(critic_begin(), critic_.num_parameters());
 }
 
 template <typename Scalar>
 void ActorCritic<Scalar>::Initialize(const Rng& rng) {
   std::fill(parameters_.begin(), parameters_.end(), Scalar{0});
   // Outputs near zero: at first no action is preferred.
-  actor_.Initialize(rng, /*stream=*/0, /*output_gain=*/0.01,
-                    parameters().first(actor_.num_parameters()));
-  critic_.Initialize(rng, /*stream=*/1, /*output_gain=*/1,
-                     parameters().subspan(critic_begin()));
+  actor_.InitializeOrthogonally(rng, /*stream=*/0, /*output_gain=*/0.01,
+                                parameters().first(actor_.num_parameters()));
+  critic_.InitializeOrthogonally(
+      rng, /*stream=*/1, /*output_gain=*/1,
+      parameters().subspan(critic_begin(), critic_.num_parameters()));
 }
 
 template <typename Scalar>
@@ -130,6 +145,8 @@ PpoStats ActorCritic<Scalar>::Loss(const PpoBatch<Scalar>& batch,
   PpoStats stats;
   const int64_t count = batch.size() * kind_.size;
   NormaliseAdvantages(batch.advantage);
+  // The filling too: Adam steps over all elements.
+  std::fill(gradient.begin(), gradient.end(), Scalar{0});
 
   // The actor's last Forward, which Backward needs.
   Act(batch.observation, absl::MakeSpan(output_).first(count));
@@ -137,19 +154,15 @@ PpoStats ActorCritic<Scalar>::Loss(const PpoBatch<Scalar>& batch,
   actor_.Backward(actor_parameters(),
                   absl::MakeConstSpan(output_gradient_).first(count),
                   gradient.first(actor_.num_parameters()));
-  const absl::Span<Scalar> log_std_part =
-      gradient.subspan(log_std_begin(), critic_begin() - log_std_begin());
-  // The padding too: Adam steps over all elements.
-  std::fill(log_std_part.begin(), log_std_part.end(), Scalar{0});
   for (size_t i = 0; i < log_std().size(); ++i) {
-    log_std_part[i] = static_cast<Scalar>(log_std_gradient_[i]);
+    gradient[log_std_begin() + i] = static_cast<Scalar>(log_std_gradient_[i]);
   }
 
   Values(batch.observation, absl::MakeSpan(value_).first(batch.size()));
   AddValueLoss(batch, options, &stats);
   critic_.Backward(critic_parameters(),
                    absl::MakeConstSpan(value_gradient_).first(batch.size()),
-                   gradient.subspan(critic_begin()));
+                   gradient.subspan(critic_begin(), critic_.num_parameters()));
 
   FinishLoss(options, &stats);
   return stats;

@@ -7,9 +7,9 @@
 
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
-#include "rill/examples/dqn_cartpole/learner/aligned_vector.h"
+#include "rill/examples/learning/aligned_vector.h"
+#include "rill/examples/learning/mlp.h"
 #include "rill/examples/ppo/learner/action_head.h"
-#include "rill/examples/ppo/learner/mlp.h"
 #include "rill/examples/ppo/learner/ppo_loss.h"
 
 namespace rill::ppo {
@@ -42,7 +42,8 @@ class ActorCritic {
   // critic's last layer; biases and log_std are zero.
   void Initialize(const Rng& rng);
 
-  // All parameters, one flat array: actor | log_std | critic.
+  // All parameters, one flat array: actor | log_std | critic, each filled up
+  // with zeros to a multiple of 64 bytes.
   absl::Span<Scalar> parameters() { return absl::MakeSpan(parameters_); }
   absl::Span<const Scalar> parameters() const { return parameters_; }
   // [kind.size], empty where actions are discrete.
@@ -66,15 +67,15 @@ class ActorCritic {
   void AddValueLoss(const PpoBatch<Scalar>& batch,
                     const PpoLossOptions& options, PpoStats* stats);
 
-  int64_t log_std_begin() const { return actor_.num_parameters(); }
+  int64_t log_std_begin() const;
   int64_t critic_begin() const;
   absl::Span<const Scalar> actor_parameters() const;
   absl::Span<const Scalar> critic_parameters() const;
 
   ActionKind kind_;
-  Mlp<Scalar> actor_;
-  Mlp<Scalar> critic_;
-  dqn_cartpole::AlignedVector<Scalar> parameters_;
+  learning::Mlp<Scalar> actor_;
+  learning::Mlp<Scalar> critic_;
+  learning::AlignedVector<Scalar> parameters_;
   // The following belong to the batch that Loss is at work on.
   std::vector<double> advantage_;
   std::vector<double> log_std_gradient_;

@@ -11,7 +11,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
-#include "rill/examples/dqn_cartpole/learner/aligned_vector.h"
+#include "rill/examples/learning/aligned_vector.h"
+#include "rill/examples/learning/central_differences.h"
 #include "rill/examples/ppo/learner/action_head.h"
 
 namespace rill::ppo {
@@ -81,7 +82,7 @@ class ActorCriticTest : public ::testing::TestWithParam<ActionKind> {
 
   ActorCritic<double> networks_;
   OwnedBatch batch_;
-  dqn_cartpole::AlignedVector<double> gradient_;
+  learning::AlignedVector<double> gradient_;
 };
 
 TEST_P(ActorCriticTest, GradientAgreesWithCentralDifferences) {
@@ -93,23 +94,16 @@ TEST_P(ActorCriticTest, GradientAgreesWithCentralDifferences) {
     // Both sides of the clip were met, else this test shows less than it says.
     EXPECT_GT(stats.clip_fraction, 0.3);
     EXPECT_LT(stats.clip_fraction, 0.9);
-    const dqn_cartpole::AlignedVector<double> gradient = gradient_;
-    constexpr double kStep = 1e-5;
+    const learning::AlignedVector<double> gradient = gradient_;
+    const auto loss = [&] { return Loss(options).loss; };
+    const absl::Span<double> parameters = networks_.parameters();
     // All of the actor's last layer and log_std, every 7th of the rest: 7 and
     // 64 share no divisor, so each row and column is met.
-    const size_t log_std = networks_.parameters().size() / 2;
-    for (size_t i = 0; i < gradient.size();
-         i += (i + 200 > log_std && i < log_std + 50) ? 1 : 7) {
-      double& parameter = networks_.parameters()[i];
-      const double kept = parameter;
-      parameter = kept + kStep;
-      const double above = Loss(options).loss;
-      parameter = kept - kStep;
-      const double below = Loss(options).loss;
-      parameter = kept;
-      ASSERT_NEAR(gradient[i], (above - below) / (2 * kStep), 1e-7)
-          << "parameter " << i;
-    }
+    const size_t begin = parameters.size() / 2 - 200;
+    learning::ExpectGradientOf(
+        loss, parameters.subspan(begin, 250),
+        absl::MakeConstSpan(gradient).subspan(begin, 250));
+    learning::ExpectGradientOf(loss, parameters, gradient, {.stride = 7});
   }
 }
 

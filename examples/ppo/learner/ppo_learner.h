@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "rill/base/rng.h"
-#include "rill/examples/dqn_cartpole/learner/adam.h"
-#include "rill/examples/dqn_cartpole/learner/aligned_vector.h"
+#include "rill/examples/learning/adam.h"
+#include "rill/examples/learning/aligned_vector.h"
 #include "rill/examples/ppo/learner/actor_critic.h"
 
 namespace rill::ppo {
@@ -54,8 +54,8 @@ class PpoLearner {
   Options options_;
   Rng rng_;
   ActorCritic<float> networks_;
-  dqn_cartpole::Adam adam_;
-  dqn_cartpole::AlignedVector<float> gradient_;
+  learning::Adam adam_;
+  learning::AlignedVector<float> gradient_;
   int64_t updates_ = 0;
 
   std::vector<int32_t> order_;

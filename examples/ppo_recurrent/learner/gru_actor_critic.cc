@@ -5,10 +5,11 @@
 #include <cmath>
 #include <cstdint>
 
-#include "Eigen/Core"
 #include "absl/log/check.h"
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
+#include "rill/examples/learning/aligned_vector.h"
+#include "rill/examples/learning/kernels.h"
 
 namespace rill::ppo_recurrent {
 namespace {
@@ -16,17 +17,23 @@ namespace {
 // A logit that no action is drawn with. Finite, so that 0 times it is 0.
 constexpr double kNever = -1e9;
 
-// A row-major [B, F] array is a column-major F x B matrix: one column a lane.
+// x = sigmoid(x)
 template <typename Scalar>
-using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
-template <typename Scalar>
-using ConstMap = Eigen::Map<const Matrix<Scalar>>;
-template <typename Scalar>
-using MutableMap = Eigen::Map<Matrix<Scalar>>;
+void Sigmoid(absl::Span<Scalar> x) {
+  constexpr Scalar kHalf = 0.5;
+  for (Scalar& element : x) element *= kHalf;
+  learning::Tanh(x);
+  for (Scalar& element : x) element = element * kHalf + kHalf;
+}
 
-template <typename Derived>
-auto Sigmoid(const Eigen::ArrayBase<Derived>& x) {
-  return (x * 0.5).tanh() * 0.5 + 0.5;
+// Each column of a matrix is `bias`, to which products are added.
+template <typename Scalar>
+void FillColumns(absl::Span<const Scalar> bias, int64_t columns,
+                 learning::AlignedVector<Scalar>* matrix) {
+  matrix->resize(bias.size() * columns);
+  for (int64_t j = 0; j < columns; ++j) {
+    std::copy(bias.begin(), bias.end(), matrix->begin() + j * bias.size());
+  }
 }
 
 }  // namespace
@@ -53,44 +60,51 @@ void GruActorCritic<Scalar>::Initialize(const Rng& rng) {
     parameters_[i] = static_cast<Scalar>(bound * draw);
   }
   // At first no action is preferred. The last row of the heads is the critic's.
-  MutableMap<Scalar> heads(parameters_.data() + this->heads(), outputs(),
-                           units_);
-  heads.topRows(kind_.size) *= static_cast<Scalar>(0.01);
+  for (int64_t i = 0; i < outputs() * units_; ++i) {
+    const bool is_actors = i % outputs() < kind_.size;
+    if (is_actors) parameters_[heads() + i] *= static_cast<Scalar>(0.01);
+  }
   std::fill_n(parameters_.begin() + head_bias(), outputs(), Scalar{0});
 }
 
 template <typename Scalar>
 void GruActorCritic<Scalar>::Forward(int64_t lanes, StepMemory* memory) {
   const int64_t h = units_;
-  for (Array* array :
-       {&memory->z, &memory->r, &memory->n, &memory->q, &memory->after}) {
-    array->resize(h * lanes);
+  auto& [x, before, z, r, n, q, after] = *memory;
+  for (Array* array : {&z, &r, &n, &q, &after}) array->resize(h * lanes);
+  const absl::Span<const Scalar> flat = parameters_;
+  FillColumns(flat.subspan(b(), 3 * h), lanes, &of_x_);
+  AddProduct(ConstMatrix{flat.data(), 3 * h, inputs_},
+             ConstMatrix{x.data(), inputs_, lanes}, of_x_.data());
+  of_h_.assign(3 * h * lanes, Scalar{0});
+  AddProduct(ConstMatrix{&flat[u()], 3 * h, h},
+             ConstMatrix{before.data(), h, lanes}, of_h_.data());
+  const Scalar* const c = &flat[this->c()];
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    const Scalar* const of_x = &of_x_[3 * h * lane];
+    const Scalar* const of_h = &of_h_[3 * h * lane];
+    const int64_t at = h * lane;
+    for (int64_t i = 0; i < h; ++i) {
+      z[at + i] = of_x[i] + of_h[i];
+      r[at + i] = of_x[h + i] + of_h[h + i];
+      q[at + i] = of_h[2 * h + i] + c[i];
+    }
   }
-  output_.resize(outputs() * lanes);
-  const Scalar* flat = parameters_.data();
-  const ConstMap<Scalar> w(flat, 3 * h, inputs_), u(flat + this->u(), 3 * h, h);
-  const ConstMap<Scalar> bias(flat + b(), 3 * h, 1), c(flat + this->c(), h, 1);
-  const ConstMap<Scalar> heads(flat + this->heads(), outputs(), h);
-  const ConstMap<Scalar> head_bias(flat + this->head_bias(), outputs(), 1);
-  const ConstMap<Scalar> x(memory->x.data(), inputs_, lanes);
-  const ConstMap<Scalar> before(memory->before.data(), h, lanes);
-  MutableMap<Scalar> z(memory->z.data(), h, lanes);
-  MutableMap<Scalar> r(memory->r.data(), h, lanes);
-  MutableMap<Scalar> n(memory->n.data(), h, lanes);
-  MutableMap<Scalar> q(memory->q.data(), h, lanes);
-  MutableMap<Scalar> after(memory->after.data(), h, lanes);
-  MutableMap<Scalar> output(output_.data(), outputs(), lanes);
-
-  Matrix<Scalar> of_x = w * x;
-  of_x.colwise() += bias.col(0);
-  const Matrix<Scalar> of_h = u * before;
-  z = Sigmoid((of_x.topRows(h) + of_h.topRows(h)).array());
-  r = Sigmoid((of_x.middleRows(h, h) + of_h.middleRows(h, h)).array());
-  q = of_h.bottomRows(h).colwise() + c.col(0);
-  n = (of_x.bottomRows(h).array() + r.array() * q.array()).tanh();
-  after = n.array() + z.array() * (before.array() - n.array());
-  output.noalias() = heads * after;
-  output.colwise() += head_bias.col(0);
+  Sigmoid(absl::MakeSpan(z));
+  Sigmoid(absl::MakeSpan(r));
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    const Scalar* const of_x = &of_x_[3 * h * lane + 2 * h];
+    for (int64_t i = h * lane, k = 0; k < h; ++i, ++k) {
+      n[i] = of_x[k] + r[i] * q[i];
+    }
+  }
+  learning::Tanh(absl::MakeSpan(n));
+  for (int64_t i = 0; i < h * lanes; ++i) {
+    after[i] = n[i] + z[i] * (before[i] - n[i]);
+  }
+  FillColumns(flat.subspan(head_bias(), outputs()), lanes, &output_);
+  AddProduct(ConstMatrix{&flat[heads()], outputs(), h},
+             ConstMatrix{after.data(), h, lanes}, output_.data());
 }
 
 template <typename Scalar>
@@ -202,48 +216,45 @@ template <typename Scalar>
 void GruActorCritic<Scalar>::Backward(const SequenceBatch<Scalar>& batch,
                                       int64_t t, absl::Span<Scalar> gradient) {
   const int64_t h = units_, lanes = batch.sequences;
-  const StepMemory& memory = steps_[t];
-  const Scalar* flat = parameters_.data();
-  const ConstMap<Scalar> u(flat + this->u(), 3 * h, h);
-  const ConstMap<Scalar> heads(flat + this->heads(), outputs(), h);
-  const ConstMap<Scalar> x(memory.x.data(), inputs_, lanes);
-  const ConstMap<Scalar> before(memory.before.data(), h, lanes);
-  const ConstMap<Scalar> z(memory.z.data(), h, lanes);
-  const ConstMap<Scalar> r(memory.r.data(), h, lanes);
-  const ConstMap<Scalar> n(memory.n.data(), h, lanes);
-  const ConstMap<Scalar> q(memory.q.data(), h, lanes);
-  const ConstMap<Scalar> after(memory.after.data(), h, lanes);
-  const ConstMap<Scalar> outputs_slope(slopes_[t].data(), outputs(), lanes);
-  MutableMap<Scalar> state_slope(state_slope_.data(), h, lanes);
-  MutableMap<Scalar> dw(gradient.data(), 3 * h, inputs_);
-  MutableMap<Scalar> du(gradient.data() + this->u(), 3 * h, h);
-  MutableMap<Scalar> db(gradient.data() + b(), 3 * h, 1);
-  MutableMap<Scalar> dc(gradient.data() + c(), h, 1);
-  MutableMap<Scalar> dheads(gradient.data() + this->heads(), outputs(), h);
-  MutableMap<Scalar> dhead_bias(gradient.data() + head_bias(), outputs(), 1);
+  const auto& [x, before, z, r, n, q, after] = steps_[t];
+  const ConstMatrix slopes = {slopes_[t].data(), outputs(), lanes};
+  const ConstMatrix gates = {gates_.data(), 3 * h, lanes};
+  Scalar* const to = gradient.data();
 
-  dheads.noalias() += outputs_slope * after.transpose();
-  dhead_bias.col(0) += outputs_slope.rowwise().sum();
-  const Matrix<Scalar> slope = state_slope + heads.transpose() * outputs_slope;
+  AddProduct(slopes, Transposed(ConstMatrix{after.data(), h, lanes}),
+             to + heads());
+  learning::AddRowSums(slopes.data, outputs(), lanes, outputs(),
+                       to + head_bias());
+  AddProduct(Transposed(ConstMatrix{&parameters_[heads()], outputs(), h}),
+             slopes, state_slope_.data());
   // Slopes of what the gates' functions are of; for the third gate once by its
   // part of x, once by its part of h, which r scales.
-  Matrix<Scalar> gates(3 * h, lanes);
-  gates.topRows(h) = slope.array() * (before - n).array() * z.array() *
-                     (Scalar{1} - z.array());
-  gates.bottomRows(h) = slope.array() * (Scalar{1} - z.array()) *
-                        (Scalar{1} - n.array().square());
-  gates.middleRows(h, h) = gates.bottomRows(h).array() * q.array() * r.array() *
-                           (Scalar{1} - r.array());
-  dw.noalias() += gates * x.transpose();
-  db.col(0) += gates.rowwise().sum();
-  gates.bottomRows(h).array() *= r.array();
-  du.noalias() += gates * before.transpose();
-  dc.col(0) += gates.bottomRows(h).rowwise().sum();
-  state_slope = slope.array() * z.array();
-  state_slope.noalias() += u.transpose() * gates;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    Scalar* const gate = &gates_[3 * h * lane];
+    for (int64_t i = h * lane, k = 0; k < h; ++i, ++k) {
+      const Scalar slope = state_slope_[i], rest = 1 - z[i];
+      const Scalar of_n = slope * rest * (1 - n[i] * n[i]);
+      gate[k] = slope * (before[i] - n[i]) * z[i] * rest;
+      gate[h + k] = of_n * q[i] * r[i] * (1 - r[i]);
+      gate[2 * h + k] = of_n;
+      state_slope_[i] = slope * z[i];
+    }
+  }
+  AddProduct(gates, Transposed(ConstMatrix{x.data(), inputs_, lanes}), to);
+  learning::AddRowSums(gates.data, 3 * h, lanes, 3 * h, to + b());
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    Scalar* const gate = &gates_[3 * h * lane + 2 * h];
+    for (int64_t k = 0; k < h; ++k) gate[k] *= r[h * lane + k];
+  }
+  AddProduct(gates, Transposed(ConstMatrix{before.data(), h, lanes}), to + u());
+  learning::AddRowSums(gates.data + 2 * h, h, lanes, 3 * h, to + c());
+  AddProduct(Transposed(ConstMatrix{&parameters_[u()], 3 * h, h}), gates,
+             state_slope_.data());
   for (int64_t s = 0; s < lanes; ++s) {
     // The state before was set to 0: nothing before it had a part in it.
-    if (batch.is_init[s * batch.length + t]) state_slope.col(s).setZero();
+    if (batch.is_init[s * batch.length + t]) {
+      std::fill_n(state_slope_.begin() + s * h, h, Scalar{0});
+    }
   }
 }
 
@@ -264,6 +275,7 @@ ppo::PpoStats GruActorCritic<Scalar>::Loss(const SequenceBatch<Scalar>& batch,
   }
   std::fill(gradient.begin(), gradient.end(), Scalar{0});
   state_slope_.assign(units_ * batch.sequences, Scalar{0});
+  gates_.resize(3 * units_ * batch.sequences);
   for (int64_t t = batch.length - 1; t >= 0; --t) Backward(batch, t, gradient);
   ppo::FinishLoss(options, &stats);
   return stats;

@@ -7,7 +7,8 @@
 
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
-#include "rill/examples/dqn_cartpole/learner/aligned_vector.h"
+#include "rill/examples/learning/aligned_vector.h"
+#include "rill/examples/learning/kernels.h"
 #include "rill/examples/ppo/learner/action_head.h"
 #include "rill/examples/ppo/learner/ppo_loss.h"
 
@@ -78,7 +79,8 @@ class GruActorCritic {
                      absl::Span<Scalar> gradient);
 
  private:
-  using Array = dqn_cartpole::AlignedVector<Scalar>;
+  using Array = learning::AlignedVector<Scalar>;
+  using ConstMatrix = learning::Matrix<Scalar>;
   // What backpropagation needs of one time step, column by column a lane.
   struct StepMemory {
     Array x, before, z, r, n, q, after;  // q = Un h + cn.
@@ -114,6 +116,7 @@ class GruActorCritic {
   Array output_;
   std::vector<Array> slopes_;  // [T][outputs, lanes]
   Array state_slope_;
+  Array of_x_, of_h_, gates_;  // [3 units, lanes], of one step.
   std::vector<Scalar> logits_, logit_slope_;
   std::vector<double> advantage_;
   int64_t valid_ = 0;

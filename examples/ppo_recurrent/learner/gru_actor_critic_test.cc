@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/examples/learning/central_differences.h"
 
 namespace rill::ppo_recurrent {
 namespace {
@@ -89,17 +90,8 @@ class GruActorCriticTest : public ::testing::Test {
 TEST_F(GruActorCriticTest, TheGradientIsThatOfCentralDifferences) {
   std::vector<double> gradient, unused;
   Loss(&gradient);
-  constexpr double kStep = 1e-5;
-  for (size_t i = 0; i < gradient.size(); ++i) {
-    double& parameter = networks_.parameters()[i];
-    const double before = parameter;
-    parameter = before + kStep;
-    const double above = Loss(&unused);
-    parameter = before - kStep;
-    const double below = Loss(&unused);
-    parameter = before;
-    ASSERT_NEAR(gradient[i], (above - below) / (2 * kStep), 1e-7) << i;
-  }
+  learning::ExpectGradientOf([&] { return Loss(&unused); },
+                             networks_.parameters(), gradient);
 }
 
 TEST_F(GruActorCriticTest, PaddingCountsNowhere) {

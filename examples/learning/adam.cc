@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/examples/dqn_cartpole/learner/adam.h"
+#include "rill/examples/learning/adam.h"
 
 #include <cmath>
 #include <cstdint>
 
-#include "Eigen/Core"
 #include "absl/log/check.h"
 #include "absl/types/span.h"
+#include "rill/examples/learning/kernels.h"
 
-namespace rill::dqn_cartpole {
+namespace rill::learning {
 namespace {
 
 // Eight independent sums: vectorisable, yet in an order that the code fixes and
@@ -50,28 +50,25 @@ double Adam::Step(double learning_rate, absl::Span<const float> gradient,
   const double t = static_cast<double>(step_count_);
   const double correction1 = 1 - std::pow(options_.beta1, t);
   const double correction2 = 1 - std::pow(options_.beta2, t);
-  // p -= scale * m / (sqrt(v) + eps'), with both corrections moved into
+  // p -= rate * m / (sqrt(v) + eps'), with both corrections moved into
   // scalars.
-  const float scale =
+  const float rate =
       static_cast<float>(learning_rate * std::sqrt(correction2) / correction1);
   const float epsilon =
       static_cast<float>(options_.epsilon * std::sqrt(correction2));
-  const float beta1 = static_cast<float>(options_.beta1);
-  const float beta2 = static_cast<float>(options_.beta2);
   // The clip is part of the gains, so the gradient is read once.
   const float gain1 = static_cast<float>((1 - options_.beta1) * clip);
   const float gain2 = static_cast<float>((1 - options_.beta2) * clip * clip);
 
-  const int64_t size = static_cast<int64_t>(gradient.size());
-  using Array = Eigen::Array<float, Eigen::Dynamic, 1>;
-  const Eigen::Map<const Array> g(gradient.data(), size);
-  Eigen::Map<Array> m(first_moment_.data(), size);
-  Eigen::Map<Array> v(second_moment_.data(), size);
-  Eigen::Map<Array> p(parameters.data(), size);
-  m = beta1 * m + gain1 * g;
-  v = beta2 * v + gain2 * g.square();
-  p -= scale * m / (v.sqrt() + epsilon);
+  MoveByAdam({.decay1 = static_cast<float>(options_.beta1),
+              .gain1 = gain1,
+              .decay2 = static_cast<float>(options_.beta2),
+              .gain2 = gain2,
+              .rate = rate,
+              .epsilon = epsilon},
+             gradient, first_moment_.data(), second_moment_.data(),
+             parameters.data());
   return norm;
 }
 
-}  // namespace rill::dqn_cartpole
+}  // namespace rill::learning

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_EXAMPLES_DQN_CARTPOLE_LEARNER_ALIGNED_VECTOR_H_
-#define RILL_EXAMPLES_DQN_CARTPOLE_LEARNER_ALIGNED_VECTOR_H_
+#ifndef RILL_EXAMPLES_LEARNING_ALIGNED_VECTOR_H_
+#define RILL_EXAMPLES_LEARNING_ALIGNED_VECTOR_H_
 
 #include <cstddef>
 #include <new>
 #include <vector>
 
-namespace rill::dqn_cartpole {
+namespace rill::learning {
 
 // Allocates on 64-byte boundaries: a cache line, and the widest vector
 // register.
@@ -38,6 +38,6 @@ struct AlignedAllocator {
 template <typename T>
 using AlignedVector = std::vector<T, AlignedAllocator<T>>;
 
-}  // namespace rill::dqn_cartpole
+}  // namespace rill::learning
 
-#endif  // RILL_EXAMPLES_DQN_CARTPOLE_LEARNER_ALIGNED_VECTOR_H_
+#endif  // RILL_EXAMPLES_LEARNING_ALIGNED_VECTOR_H_

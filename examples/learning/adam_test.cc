@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/examples/dqn_cartpole/learner/adam.h"
+#include "rill/examples/learning/adam.h"
 
 #include <cmath>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 
-namespace rill::dqn_cartpole {
+namespace rill::learning {
 namespace {
 
 using ::testing::Each;
@@ -115,4 +115,4 @@ TEST(AdamTest, RestoredStateGoesOnBitForBit) {
 }
 
 }  // namespace
-}  // namespace rill::dqn_cartpole
+}  // namespace rill::learning

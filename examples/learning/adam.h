@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_EXAMPLES_DQN_CARTPOLE_LEARNER_ADAM_H_
-#define RILL_EXAMPLES_DQN_CARTPOLE_LEARNER_ADAM_H_
+#ifndef RILL_EXAMPLES_LEARNING_ADAM_H_
+#define RILL_EXAMPLES_LEARNING_ADAM_H_
 
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "rill/examples/dqn_cartpole/learner/aligned_vector.h"
+#include "rill/examples/learning/aligned_vector.h"
 
-namespace rill::dqn_cartpole {
+namespace rill::learning {
 
 // Adam with the gradient clipped to a maximal Euclidean norm:
 //
@@ -52,6 +52,6 @@ class Adam {
   AlignedVector<float> second_moment_;
 };
 
-}  // namespace rill::dqn_cartpole
+}  // namespace rill::learning
 
-#endif  // RILL_EXAMPLES_DQN_CARTPOLE_LEARNER_ADAM_H_
+#endif  // RILL_EXAMPLES_LEARNING_ADAM_H_

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/libtorch/torch_policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "c10/core/impl/DeviceGuardImplInterface.h"
+#include "rill/base/rng.h"
+#include "rill/base/standard_normal.h"
+#include "rill/base/status_macros.h"
+#include "rill/libtorch/tensor_exchange.h"
+#include "rill/libtorch/torch_call.h"
+#include "rill/specs/leaf_spec.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
+
+namespace rill {
+namespace {
+
+// log(2 pi) / 2.
+const double kLogRootTwoPi = 0.5 * std::log(2 * std::numbers::pi);
+
+std::string TextOf(const at::Tensor& tensor) {
+  return tensor.defined()
+             ? absl::StrCat(c10::toString(tensor.scalar_type()), "[",
+                            absl::StrJoin(tensor.sizes(), ", "), "] on ",
+                            tensor.device().str())
+             : "an undefined tensor";
+}
+std::string TextOf(const Tensor& tensor) {
+  return absl::StrCat(DTypeName(tensor.dtype()), tensor.shape().ToString(),
+                      " on ", tensor.device().ToString());
+}
+
+// Copies the bytes of `from` to the leaf of the step.
+absl::Status Write(const std::string& key, const Tensor& from,
+                   TensorDict* step) {
+  const Tensor* const leaf = step->Find(key);
+  if (leaf == nullptr) {
+    return InvalidArgument("TorchPolicy::Act: the step has no leaf \"", key,
+                           "\"; it has ",
+                           absl::StrJoin(step->LeafKeys(), ", "));
+  }
+  if (leaf->dtype() != from.dtype() ||
+      leaf->num_elements() != from.num_elements()) {
+    return InvalidArgument("TorchPolicy::Act: \"", key, "\": got ",
+                           TextOf(from), " of the model, want ", TextOf(*leaf));
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor shaped, from.Reshape(leaf->shape()));
+  if (leaf->is_host() == from.is_host()) return leaf->CopyFrom(shaped);
+  RILL_ASSIGN_OR_RETURN(at::Tensor to, ToTorch(*leaf));
+  RILL_ASSIGN_OR_RETURN(const at::Tensor there, ToTorch(shaped));
+  return CallTorch(
+      [&] {
+        to.copy_(there);
+        return absl::OkStatus();
+      },
+      "TorchPolicy::Act: \"", key, "\"");
+}
+
+// The scratch, without a copy.
+template <typename T>
+absl::Status Write(const std::string& key, std::vector<T>& scratch,
+                   TensorDict* step) {
+  const int64_t size = static_cast<int64_t>(scratch.size());
+  const Tensor* const leaf = step->Find(key);
+  if (leaf != nullptr && leaf->is_host() && leaf->is_contiguous() &&
+      leaf->dtype() == DTypeOf<T> && leaf->num_elements() == size) {
+    std::copy(scratch.begin(), scratch.end(), leaf->data<T>());
+    return absl::OkStatus();
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor from,
+                        Tensor::From(absl::MakeConstSpan(scratch), {size}));
+  return Write(key, from, step);
+}
+
+// Waits for torch's work on the device of leaves.
+absl::Status WaitForTorch(const at::Tensor& input) {
+  return CallTorch(
+      [&] {
+        const auto* const device =
+            c10::impl::getDeviceGuardImpl(input.device().type());
+        device->synchronizeStream(device->getStream(input.device()));
+        return absl::OkStatus();
+      },
+      "TorchPolicy::Act");
+}
+
+}  // namespace
+
+struct TorchPolicy::Draws {
+  Rng rng;
+  uint64_t step;
+  bool explore;
+};
+
+TorchPolicy::TorchPolicy(Options options, TensorDictSpec outputs)
+    : options_(std::move(options)), outputs_(std::move(outputs)) {}
+
+bool TorchPolicy::is_stochastic() const {
+  return options_.actions == Actions::kCategorical ||
+         options_.actions == Actions::kTanhNormal;
+}
+
+size_t TorchPolicy::num_parameters() const {
+  return options_.actions == Actions::kTanhNormal ? 2 : 1;
+}
+
+absl::StatusOr<std::unique_ptr<TorchPolicy>> TorchPolicy::Create(
+    Options options) {
+  if (!options.model.is_valid()) {
+    return InvalidArgument(
+        "TorchPolicy::Create: model: got none; use "
+        "TorchModel::Of(module)");
+  }
+  if (options.in_keys.empty()) {
+    return InvalidArgument(
+        "TorchPolicy::Create: in_keys: got none, want the "
+        "leaves that the model reads");
+  }
+  const bool is_discrete = options.actions == Actions::kGreedy ||
+                           options.actions == Actions::kCategorical;
+  if (!options.mask_key.empty() && !is_discrete) {
+    return InvalidArgument("TorchPolicy::Create: mask_key: got \"",
+                           options.mask_key,
+                           "\", want none: actions are not discrete");
+  }
+  TensorDictSpec outputs = options.outputs;
+  if (!options.log_prob_key.empty() &&
+      (options.actions == Actions::kCategorical ||
+       options.actions == Actions::kTanhNormal)) {
+    RILL_RETURN_IF_ERROR(outputs.Set(
+        options.log_prob_key, LeafSpec::Unbounded(DType::kFloat32, {1})));
+  }
+  return std::unique_ptr<TorchPolicy>(
+      new TorchPolicy(std::move(options), std::move(outputs)));
+}
+
+absl::StatusOr<absl::Span<const float>> TorchPolicy::HostResult(size_t i) {
+  at::Tensor& result = results_[i];
+  if (!result.defined() || result.scalar_type() != at::kFloat ||
+      result.dim() < 2) {
+    return InvalidArgument("TorchPolicy::Act: output ", i,
+                           " of the model: got ", TextOf(result),
+                           ", want Float[lanes, ..., n]");
+  }
+  if (!result.is_cpu() || !result.is_contiguous()) {
+    RILL_ASSIGN_OR_RETURN(result,
+                          CallTorch(
+                              [&]() -> absl::StatusOr<at::Tensor> {
+                                return result.cpu().contiguous();
+                              },
+                              "TorchPolicy::Act: output ", i, " of the model"));
+  }
+  return absl::MakeConstSpan(result.const_data_ptr<float>(),
+                             static_cast<size_t>(result.numel()));
+}
+
+absl::Status TorchPolicy::ChooseDiscrete(const TensorDict& root,
+                                         const Draws& draws) {
+  RILL_ASSIGN_OR_RETURN(const absl::Span<const float> logits, HostResult(0));
+  const size_t n = static_cast<size_t>(results_[0].size(-1));
+  const size_t rows = n == 0 ? 0 : logits.size() / n;
+  const bool* is_legal = nullptr;
+  Tensor mask;  // Keeps what was copied from a device.
+  if (!options_.mask_key.empty()) {
+    RILL_ASSIGN_OR_RETURN(mask, root.Get(options_.mask_key));
+    if (mask.dtype() != DType::kBool ||
+        mask.num_elements() != static_cast<int64_t>(logits.size())) {
+      return InvalidArgument("TorchPolicy::Act: \"", options_.mask_key,
+                             "\": got ", TextOf(mask), ", want bool for ",
+                             TextOf(results_[0]));
+    }
+    if (!mask.is_host() || !mask.is_contiguous()) {
+      RILL_ASSIGN_OR_RETURN(mask, mask.To(Device::Cpu()));
+      RILL_ASSIGN_OR_RETURN(mask, mask.Contiguous());
+    }
+    is_legal = mask.data<bool>();
+  }
+  indices_.resize(rows);
+  log_probs_.resize(rows);
+  weights_.resize(n);
+  const bool is_drawn = draws.explore && is_stochastic();
+  for (size_t row = 0; row < rows; ++row) {
+    const float* const values = logits.data() + row * n;
+    const bool* const legal =
+        is_legal == nullptr ? nullptr : is_legal + row * n;
+    size_t best = n;
+    for (size_t i = 0; i < n; ++i) {
+      if (legal != nullptr && !legal[i]) continue;
+      if (std::isnan(values[i])) {
+        return InvalidArgument(
+            "TorchPolicy::Act: output 0 of the model: got "
+            "NaN for action ",
+            i, " of row ", row, ", want numbers");
+      }
+      if (best == n || values[i] > values[best]) best = i;
+    }
+    if (best == n) {
+      return InvalidArgument("TorchPolicy::Act: \"", options_.mask_key,
+                             "\": row ", row, " has no legal action");
+    }
+    indices_[row] = static_cast<int64_t>(best);
+    if (!is_stochastic()) continue;
+    const double max = values[best];
+    double sum = 0;
+    for (size_t i = 0; i < n; ++i) {
+      weights_[i] = legal != nullptr && !legal[i]
+                        ? 0
+                        : std::exp(static_cast<double>(values[i]) - max);
+      sum += weights_[i];
+    }
+    if (is_drawn) {
+      // The action where the sum of probabilities passes the draw.
+      double left =
+          sum * draws.rng.UniformDouble(draws.step, static_cast<uint32_t>(row));
+      for (size_t i = 0; i < n; ++i) {
+        left -= weights_[i];
+        if (left < 0 && weights_[i] > 0) {
+          indices_[row] = static_cast<int64_t>(i);
+          break;
+        }
+      }
+    }
+    log_probs_[row] =
+        static_cast<float>(values[indices_[row]] - max - std::log(sum));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TorchPolicy::ChooseTanhNormal(const Draws& draws) {
+  RILL_ASSIGN_OR_RETURN(const absl::Span<const float> loc, HostResult(0));
+  RILL_ASSIGN_OR_RETURN(const absl::Span<const float> scale, HostResult(1));
+  const size_t width = static_cast<size_t>(results_[0].size(-1));
+  if (results_[1].sizes() != results_[0].sizes()) {
+    return InvalidArgument(
+        "TorchPolicy::Act: output 1 of the model: got ", TextOf(results_[1]),
+        " for the standard deviation, want ", TextOf(results_[0]));
+  }
+  const ActionBounds& bounds = options_.bounds;
+  if (bounds.low.size() != bounds.high.size() ||
+      (bounds.low.size() != 1 && bounds.low.size() != width)) {
+    return InvalidArgument("TorchPolicy::Act: bounds: got ", bounds.low.size(),
+                           " low and ", bounds.high.size(), " high, want 1 or ",
+                           width, " of each");
+  }
+  const size_t rows = width == 0 ? 0 : loc.size() / width;
+  actions_.resize(loc.size());
+  log_probs_.assign(rows, 0);
+  for (size_t row = 0; row < rows; ++row) {
+    double log_prob = 0;
+    for (size_t i = 0; i < width; ++i) {
+      const size_t element = row * width + i;
+      const double deviation = scale[element];
+      if (!(deviation > 0) || std::isnan(loc[element])) {
+        return InvalidArgument(
+            "TorchPolicy::Act: outputs of the model: got mean ", loc[element],
+            " and standard deviation ", deviation, " for number ", i,
+            " of row ", row, ", want numbers, the latter above 0");
+      }
+      const double noise =
+          draws.explore ? StandardNormal(draws.rng.Bits(
+                              draws.step, static_cast<uint32_t>(element)))
+                        : 0;
+      const double x = loc[element] + deviation * noise;
+      const size_t bound = bounds.low.size() == 1 ? 0 : i;
+      const double half =
+          (static_cast<double>(bounds.high[bound]) - bounds.low[bound]) / 2;
+      actions_[element] =
+          static_cast<float>(bounds.low[bound] + half * (1 + std::tanh(x)));
+      // log(1 - tanh(x)^2), without the difference of two numbers near 1.
+      const double log_slope = 2 * (std::numbers::ln2 - std::abs(x) -
+                                    std::log1p(std::exp(-2 * std::abs(x))));
+      log_prob -= 0.5 * noise * noise + std::log(deviation * half) +
+                  kLogRootTwoPi + log_slope;
+    }
+    log_probs_[row] = static_cast<float>(log_prob);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TorchPolicy::Choose(const TensorDict& root, const Draws& draws,
+                                 TensorDict* step) {
+  switch (options_.actions) {
+    case Actions::kDeterministic: {
+      RILL_ASSIGN_OR_RETURN(const Tensor action, FromTorch(results_[0]));
+      return Write(options_.action_key, action, step);
+    }
+    case Actions::kGreedy:
+    case Actions::kCategorical:
+      RILL_RETURN_IF_ERROR(ChooseDiscrete(root, draws));
+      RILL_RETURN_IF_ERROR(Write(options_.action_key, indices_, step));
+      break;
+    case Actions::kTanhNormal:
+      RILL_RETURN_IF_ERROR(ChooseTanhNormal(draws));
+      RILL_RETURN_IF_ERROR(Write(options_.action_key, actions_, step));
+      break;
+  }
+  if (!is_stochastic() || options_.log_prob_key.empty()) {
+    return absl::OkStatus();
+  }
+  return Write(options_.log_prob_key, log_probs_, step);
+}
+
+absl::StatusOr<int64_t> TorchPolicy::Act(const TensorDict& root,
+                                         const ActContext& context,
+                                         TensorDict* step) {
+  int64_t version = 0;
+  if (options_.load_weights) {
+    RILL_ASSIGN_OR_RETURN(version, options_.load_weights());
+  }
+  inputs_.clear();
+  for (const std::string& key : options_.in_keys) {
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf, root.Get(key));
+    RILL_ASSIGN_OR_RETURN(at::Tensor input, ToTorch(leaf));
+    inputs_.push_back(std::move(input));
+  }
+  if (context.stream != nullptr) {
+    RILL_RETURN_IF_ERROR(context.stream->Synchronize());
+  }
+  RILL_ASSIGN_OR_RETURN(results_, options_.model.Run(inputs_));
+  const auto& further = options_.outputs.leaves();
+  if (results_.size() != num_parameters() + further.size()) {
+    return InvalidArgument("TorchPolicy::Act: got ", results_.size(),
+                           " outputs of the model, want ", num_parameters(),
+                           " for the action and ", further.size(),
+                           " for the leaves of `outputs`");
+  }
+  RILL_RETURN_IF_ERROR(
+      Choose(root,
+             {.rng = Rng(context.SeedOf(options_.seed), RngStream::kPolicy),
+              .step = static_cast<uint64_t>(context.step),
+              .explore = context.explore},
+             step));
+  for (size_t i = 0; i < further.size(); ++i) {
+    const auto output = FromTorch(results_[num_parameters() + i]);
+    if (!output.ok()) {
+      return InvalidArgument("TorchPolicy::Act: \"", further[i].key,
+                             "\": ", output.status().message());
+    }
+    RILL_RETURN_IF_ERROR(Write(further[i].key, *output, step));
+  }
+  if (context.stream != nullptr) {
+    RILL_RETURN_IF_ERROR(WaitForTorch(inputs_[0]));
+  }
+  // The model's memory is not kept between steps.
+  inputs_.clear();
+  results_.clear();
+  return version;
+}
+
+}  // namespace rill

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_LIBTORCH_TORCH_POLICY_H_
+#define RILL_LIBTORCH_TORCH_POLICY_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/envs/policies/policy.h"
+#include "rill/libtorch/action_distribution.h"
+#include "rill/libtorch/torch_model.h"
+#include "rill/specs/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// Acts by a network of torch: leaves of the root go in without a copy; what
+// comes out says which action to take, and fills further leaves of the step.
+// TorchRL's users know it as TensorDictModule, ProbabilisticActor and
+// QValueActor in one.
+//
+// Draws are a function of (ActContext::SeedOf(seed), step, number within the
+// action): on a CPU a run repeats bit for bit. With ActContext::explore off the
+// likeliest action is taken.
+//
+// Memory of a recurrent network is in leaves: "hidden" among in_keys, and
+// "next/hidden" among outputs, as Policy::output_spec says.
+//
+// Thread-safety: thread-compatible. Two policies may share a model that no one
+//   changes; with `load_weights` each has its own.
+// Device/Stream: model and leaves are on one device. On a GPU the host waits,
+//   before and after, and draws there: the same draws as on a CPU. MovedPolicy
+//   is for a model on a GPU beside leaves in host memory.
+// Cost: about 0.4 us a leaf that goes in, and a copy of what comes out.
+//
+// Example (TorchPolicyTest.Example runs it):
+//   torch::nn::Linear net(4, 2);
+//   RILL_ASSIGN_OR_RETURN(
+//       auto policy,
+//       TorchPolicy::Create({.model = TorchModel::Of(net.ptr()),
+//                            .actions = TorchPolicy::Actions::kCategorical}));
+//   RILL_ASSIGN_OR_RETURN(
+//       auto collector,
+//       SyncCollector::Create({.env = std::move(env), .policy = policy.get()}));
+class TorchPolicy final : public Policy {
+ public:
+  // How the first outputs of the model are an action.
+  enum class Actions {
+    // One: the action itself, of its leaf's dtype and shape.
+    kDeterministic,
+    // One: values float32 [lanes, ..., n]. The action is the number of the
+    // largest, int64. Exploration (envs/policies/exploration.h) goes around it.
+    kGreedy,
+    // One: logits float32 [lanes, ..., n]. The action is int64.
+    kCategorical,
+    // Two: mean and standard deviation float32 [lanes, ..., d] of TanhNormal.
+    // The action has as many numbers, float32.
+    kTanhNormal,
+  };
+  struct Options {
+    TorchModel model = {};
+    // Leaves of the root, in the order of the model's inputs.
+    std::vector<std::string> in_keys = {"observation"};
+    Actions actions = Actions::kDeterministic;
+    // kGreedy and kCategorical: the leaf, bool [lanes, ..., n], of the actions
+    // that are legal. Empty: all are.
+    std::string mask_key = "";
+    ActionBounds bounds = {};  // kTanhNormal.
+    std::string action_key = "action";
+    // kCategorical and kTanhNormal: the leaf float32 [lanes, 1] of the action's
+    // log-probability. Empty: it is not wanted.
+    std::string log_prob_key = "log_prob";
+    // What the model gives behind that, in order: "state_value", "next/hidden".
+    TensorDictSpec outputs = {};
+    // Called before each step: makes the newest weights the model's and gives
+    // their version, as ModuleWeights::LoadLatest does. Null: the version is 0.
+    std::function<absl::StatusOr<int64_t>()> load_weights = nullptr;
+    uint64_t seed = 0;
+  };
+
+  // INVALID_ARGUMENT names the option.
+  static absl::StatusOr<std::unique_ptr<TorchPolicy>> Create(Options options);
+
+  const TensorDictSpec& output_spec() const override { return outputs_; }
+
+  // INVALID_ARGUMENT: a leaf or an output whose dtype, shape or device does not
+  // fit, with key, got and want; an exception of the model, with its text; NaN
+  // among what an action is drawn by; a lane without a legal action.
+  absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
+                              TensorDict* step) override;
+
+ private:
+  struct Draws;
+  TorchPolicy(Options options, TensorDictSpec outputs);
+
+  bool is_stochastic() const;
+  size_t num_parameters() const;
+  // Makes the action of results_ in the scratch, and writes it to the step.
+  absl::Status Choose(const TensorDict& root, const Draws& draws,
+                      TensorDict* step);
+  absl::Status ChooseDiscrete(const TensorDict& root, const Draws& draws);
+  absl::Status ChooseTanhNormal(const Draws& draws);
+  // Result i of the model: float32 on the host, contiguous.
+  absl::StatusOr<absl::Span<const float>> HostResult(size_t i);
+
+  Options options_;
+  const TensorDictSpec outputs_;
+  std::vector<at::Tensor> inputs_, results_;  // Of the step at hand.
+  // Scratch, by row: a row is one action.
+  std::vector<int64_t> indices_;
+  std::vector<float> actions_, log_probs_;
+  std::vector<double> weights_;  // Of one row's actions.
+};
+
+}  // namespace rill
+
+#endif  // RILL_LIBTORCH_TORCH_POLICY_H_

@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <numbers>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,12 +20,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
-#include "c10/core/impl/DeviceGuardImplInterface.h"
 #include "rill/base/rng.h"
 #include "rill/base/standard_normal.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/stream.h"
 #include "rill/libtorch/tensor_exchange.h"
 #include "rill/libtorch/torch_call.h"
+#include "rill/libtorch/torch_stream.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -90,16 +92,10 @@ absl::Status Write(const std::string& key, std::vector<T>& scratch,
   return Write(key, from, step);
 }
 
-// Waits for torch's work on the device of leaves.
-absl::Status WaitForTorch(const at::Tensor& input) {
-  return CallTorch(
-      [&] {
-        const auto* const device =
-            c10::impl::getDeviceGuardImpl(input.device().type());
-        device->synchronizeStream(device->getStream(input.device()));
-        return absl::OkStatus();
-      },
-      "TorchPolicy::Act");
+// Work on `behind` from here on runs behind the work on `ahead` so far.
+absl::Status Order(const Stream& ahead, const Stream& behind) {
+  RILL_ASSIGN_OR_RETURN(const Event event, Event::Record(ahead));
+  return behind.WaitFor(event);
 }
 
 }  // namespace
@@ -331,8 +327,10 @@ absl::StatusOr<int64_t> TorchPolicy::Act(const TensorDict& root,
     RILL_ASSIGN_OR_RETURN(at::Tensor input, ToTorch(leaf));
     inputs_.push_back(std::move(input));
   }
+  std::optional<Stream> torchs;
   if (context.stream != nullptr) {
-    RILL_RETURN_IF_ERROR(context.stream->Synchronize());
+    RILL_ASSIGN_OR_RETURN(torchs, CurrentTorchStream(context.stream->device()));
+    RILL_RETURN_IF_ERROR(Order(*context.stream, *torchs));
   }
   RILL_ASSIGN_OR_RETURN(results_, options_.model.Run(inputs_));
   const auto& further = options_.outputs.leaves();
@@ -356,8 +354,8 @@ absl::StatusOr<int64_t> TorchPolicy::Act(const TensorDict& root,
     }
     RILL_RETURN_IF_ERROR(Write(further[i].key, *output, step));
   }
-  if (context.stream != nullptr) {
-    RILL_RETURN_IF_ERROR(WaitForTorch(inputs_[0]));
+  if (torchs.has_value()) {
+    RILL_RETURN_IF_ERROR(Order(*torchs, *context.stream));
   }
   // The model's memory is not kept between steps.
   inputs_.clear();

@@ -33,9 +33,9 @@ namespace rill {
 //
 // Thread-safety: thread-compatible. Two policies may share a model that no one
 //   changes; with `load_weights` each has its own.
-// Device/Stream: model and leaves are on one device. On a GPU the host waits,
-//   before and after, and draws there: the same draws as on a CPU. MovedPolicy
-//   is for a model on a GPU beside leaves in host memory.
+// Device/Stream: model and leaves are on one device; MovedPolicy is for others.
+//   Torch's current stream runs behind ActContext::stream, which runs behind
+//   it. The host waits where it draws an action: the same draws as on a CPU.
 // Cost: about 0.4 us a leaf that goes in, and a copy of what comes out.
 //
 // Example (TorchPolicyTest.Example runs it):

@@ -22,12 +22,17 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
+// Of which none is 0 or equals another.
+at::Tensor Numbers(c10::IntArrayRef sizes) {
+  return StandardNormals(Rng(1), 0, sizes);
+}
+
 at::Tensor WithGradient(at::Tensor tensor) {
   return tensor.set_requires_grad(true);
 }
 
 TEST(ActionDistributionTest, CategoricalExample) {
-  const at::Tensor logits = WithGradient(at::rand({6, 3}));
+  const at::Tensor logits = WithGradient(Numbers({6, 3}).abs());
   const at::Tensor mask = at::ones({6, 3}, at::kBool);
   const at::Tensor action = at::zeros({6}, at::kLong);
   RILL_ASSERT_OK_AND_ASSIGN(const auto actions,
@@ -59,7 +64,7 @@ TEST(ActionDistributionTest, IllegalActionsHaveNoProbabilityAndNoGradient) {
 }
 
 TEST(ActionDistributionTest, TanhNormalExample) {
-  const at::Tensor loc = WithGradient(at::rand({5, 2}));
+  const at::Tensor loc = WithGradient(Numbers({5, 2}).abs());
   const at::Tensor scale = at::full({5, 2}, 0.5f);
   RILL_ASSERT_OK_AND_ASSIGN(const auto actions, TanhNormal::Create(loc, scale));
   RILL_ASSERT_OK_AND_ASSIGN(

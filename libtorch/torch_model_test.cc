@@ -14,6 +14,8 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/rng.h"
+#include "rill/libtorch/action_distribution.h"
 #include "rill/testing/status_matchers.h"
 #include "torch/csrc/jit/api/module.h"
 #include "torch/nn/modules/activation.h"
@@ -29,6 +31,11 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+// Of which none is 0 or equals another.
+at::Tensor Numbers(c10::IntArrayRef sizes) {
+  return StandardNormals(Rng(1), 0, sizes);
+}
 
 // Two inputs, two outputs.
 struct ActorCriticImpl : torch::nn::Module {
@@ -57,7 +64,8 @@ TEST(TorchModelTest, Example) {
 TEST(TorchModelTest, AModuleOfAnyKindGivesAllThatItsForwardGives) {
   auto actor_critic = std::make_shared<ActorCriticImpl>();
   const TorchModel model = TorchModel::Of(actor_critic);
-  const at::Tensor observation = at::rand({4, 3}), hidden = at::rand({4, 7});
+  const at::Tensor observation = Numbers({4, 3}).abs(),
+                   hidden = Numbers({4, 7}).abs();
   RILL_ASSERT_OK_AND_ASSIGN(const auto outputs,
                             model.Run({observation, hidden}));
   ASSERT_THAT(outputs, SizeIs(2));
@@ -110,7 +118,7 @@ std::string SavedScript() {
 TEST(TorchModelTest, AScriptIsAFunctionOfTensorsWithItsWeights) {
   RILL_ASSERT_OK_AND_ASSIGN(const TorchModel model,
                             TorchModel::LoadScript(SavedScript()));
-  const at::Tensor x = at::rand({4, 3});
+  const at::Tensor x = Numbers({4, 3}).abs();
   RILL_ASSERT_OK_AND_ASSIGN(auto outputs, model.Run({x}));
   ASSERT_THAT(outputs, SizeIs(2));
   EXPECT_TRUE(outputs[0].equal(x * 2));
@@ -119,7 +127,7 @@ TEST(TorchModelTest, AScriptIsAFunctionOfTensorsWithItsWeights) {
   model.weights()["weight"].fill_(5);
   RILL_ASSERT_OK_AND_ASSIGN(outputs, model.Run({x}));
   EXPECT_TRUE(outputs[0].equal(x * 5));
-  EXPECT_THAT(model.Run({at::rand({4, 2})}),
+  EXPECT_THAT(model.Run({Numbers({4, 2}).abs()}),
               StatusIs(kInvalid, HasSubstr("Float[4, 2]")));
 }
 

@@ -47,6 +47,11 @@ using ::testing::Le;
 using Actions = TorchPolicy::Actions;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
+// Of which none is 0 or equals another.
+at::Tensor Numbers(c10::IntArrayRef sizes) {
+  return StandardNormals(Rng(1), 0, sizes);
+}
+
 // A model that gives what it is told, whatever goes in.
 TorchModel Giving(std::vector<at::Tensor> results) {
   return TorchModel([results = std::move(results)](
@@ -149,8 +154,8 @@ TEST(TorchPolicyTest, WithoutExplorationTheLikeliestLegalActionIsTaken) {
 
 TEST(TorchPolicyTest, ContinuousActionsAreThoseOfTanhNormal) {
   constexpr int64_t kLanes = 500, kWidth = 2;
-  const at::Tensor loc = at::randn({kLanes, kWidth});
-  const at::Tensor scale = at::rand({kLanes, kWidth}) + 0.1;
+  const at::Tensor loc = Numbers({kLanes, kWidth});
+  const at::Tensor scale = Numbers({kLanes, kWidth}).abs() + 0.1;
   const ActionBounds bounds = {.low = {-2, 0}, .high = {2, 1}};
   const auto policy = Made({.model = Giving({loc, scale}),
                             .actions = Actions::kTanhNormal,
@@ -237,7 +242,7 @@ TEST(TorchPolicyTest, AFrameCarriesTheVersionOfItsWeights) {
 }
 
 TEST(TorchPolicyTest, DeterministicActionsAreWhatTheModelGives) {
-  const at::Tensor action = at::rand({4, 2});
+  const at::Tensor action = Numbers({4, 2}).abs();
   TensorDict root = Root(4), step = ContinuousStep(4, 2);
   RILL_ASSERT_OK(Made({.model = Giving({action})})->Act(root, {}, &step));
   EXPECT_TRUE(ToTorch(*step.Find("action"))->equal(action));
@@ -245,8 +250,9 @@ TEST(TorchPolicyTest, DeterministicActionsAreWhatTheModelGives) {
       Made({.model = Giving({action.to(at::kDouble)})})->Act(root, {}, &step),
       StatusIs(kInvalid, AllOf(HasSubstr("\"action\": got float64[4, 2]"),
                                HasSubstr("want float32[4, 2]"))));
-  EXPECT_THAT(Made({.model = Giving({at::rand({4, 3})})})->Act(root, {}, &step),
-              StatusIs(kInvalid, HasSubstr("got float32[4, 3]")));
+  EXPECT_THAT(
+      Made({.model = Giving({Numbers({4, 3}).abs()})})->Act(root, {}, &step),
+      StatusIs(kInvalid, HasSubstr("got float32[4, 3]")));
 }
 
 struct BadCase {

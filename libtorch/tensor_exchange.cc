@@ -117,7 +117,7 @@ absl::StatusOr<at::Tensor> Share(const Tensor& tensor) {
                            "written; use Clone()");
   }
   RILL_ASSIGN_OR_RETURN(const c10::Device device, TorchDevice(tensor.device()));
-  auto held = std::make_unique<Held>(tensor.buffer());
+  std::unique_ptr<Held> held(new Held{tensor.buffer(), std::nullopt});
   if (!tensor.is_host()) {
     RILL_ASSIGN_OR_RETURN(held->stream, CurrentTorchStream(tensor.device()));
   }

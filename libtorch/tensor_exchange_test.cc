@@ -243,7 +243,7 @@ TEST(TensorExchangeTest, ADeviceThatTorchHasNotIsRefused) {
 TEST(TensorExchangeTest, EntriesThatAreNoTensorsAreRefusedByKey) {
   TensorDict dict({2});
   RILL_ASSERT_OK(dict.Set("next/reward", Counted({2})));
-  RILL_ASSERT_OK(dict.Set("next/task", NonTensor(std::string("pick"))));
+  RILL_ASSERT_OK(dict.Set("next/task", NonTensor{std::string("pick")}));
   EXPECT_THAT(ToTorch(dict),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("ToTorch: \"next/task\": got a value that is "

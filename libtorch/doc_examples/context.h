@@ -3,19 +3,33 @@
 #define RILL_LIBTORCH_DOC_EXAMPLES_CONTEXT_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "rill/base/status_macros.h"
+#include "rill/collectors/workers/worker.h"
+#include "rill/flow/weights/weight_store.h"
+#include "rill/libtorch/module_weights.h"
 #include "rill/libtorch/tensor_exchange.h"
+#include "rill/libtorch/training_state.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/run/run_checkpoint.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "torch/nn/modules/linear.h"
+#include "torch/optim/adam.h"
 
 // Names that the examples of this package use and do not declare.
 namespace rill::doc_examples {
 
 extern std::unique_ptr<ReplayBuffer> buffer;
-extern torch::nn::Linear net;
+extern torch::nn::Linear net, copy;
+extern torch::optim::Adam adam;
+extern at::Tensor td_error;
+extern TensorDict batch;
+extern std::string directory;
+extern RunCheckpoint::Opened run;
+extern TrainingParts parts;
+extern WorkerContext context;
 at::Tensor Loss(const at::Tensor& outputs, const TorchTensors& batch);
 
 }  // namespace rill::doc_examples

@@ -26,8 +26,8 @@ namespace rill {
 //
 // Example (ActionDistributionTest.CategoricalExample runs it):
 //   RILL_ASSIGN_OR_RETURN(const auto actions,
-//                         Categorical::Create(logits, batch["action_mask"]));
-//   RILL_ASSIGN_OR_RETURN(at::Tensor log_prob, actions.LogProb(batch["action"]));
+//                         Categorical::Create(logits, mask));
+//   RILL_ASSIGN_OR_RETURN(at::Tensor log_prob, actions.LogProb(action));
 class Categorical {
  public:
   // `mask`, bool as the logits, is true for legal actions: others have
@@ -60,9 +60,10 @@ struct ActionBounds {
 //
 // Example (ActionDistributionTest.TanhNormalExample runs it):
 //   RILL_ASSIGN_OR_RETURN(const auto actions, TanhNormal::Create(loc, scale));
-//   RILL_ASSIGN_OR_RETURN(const auto draw, actions.Draw(
-//       StandardNormals(Rng(seed), update, loc.sizes())));
-//   (alpha * draw.log_prob - q(observation, draw.action)).mean().backward();
+//   RILL_ASSIGN_OR_RETURN(
+//       const auto drawn,
+//       actions.Draw(StandardNormals(Rng(7), /*batch=*/3, loc.sizes())));
+//   (drawn.log_prob.sum() + drawn.action.sum()).backward();
 class TanhNormal {
  public:
   // INVALID_ARGUMENT also where a bound is not finite, or low is not below

@@ -40,13 +40,14 @@ namespace rill {
 //
 // Example (TorchPolicyTest.Example runs it):
 //   torch::nn::Linear net(4, 2);
-//   RILL_ASSIGN_OR_RETURN(
-//       auto policy,
-//       TorchPolicy::Create({.model = TorchModel::Of(net.ptr()),
-//                            .actions = TorchPolicy::Actions::kCategorical}));
-//   RILL_ASSIGN_OR_RETURN(
-//       auto collector,
-//       SyncCollector::Create({.env = std::move(env), .policy = policy.get()}));
+//   TorchPolicy::Options options;
+//   options.model = TorchModel::Of(net.ptr());
+//   options.actions = TorchPolicy::Actions::kCategorical;
+//   RILL_ASSIGN_OR_RETURN(auto policy,
+//                         TorchPolicy::Create(std::move(options)));
+//   RILL_ASSIGN_OR_RETURN(auto collector,
+//                         SyncCollector::Create({.env = std::move(env),
+//                                                .policy = policy.get()}));
 class TorchPolicy final : public Policy {
  public:
   // How the first outputs of the model are an action.

@@ -47,7 +47,8 @@ struct MlpOptions {
 //   net.InitializeOrthogonally(Rng(1), /*stream=*/0, /*output_gain=*/1,
 //                              absl::MakeSpan(parameters));
 //   float y[2 * 2];
-//   net.Forward(parameters, {0.1f, 0, 0, 0, -0.1f, 0, 0, 0}, absl::MakeSpan(y));
+//   net.Forward(parameters, {0.1f, 0, 0, 0, -0.1f, 0, 0, 0},
+//               absl::MakeSpan(y));
 template <typename Scalar>
 class Mlp {
  public:

@@ -6,11 +6,17 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/collectors/sync_collector.h"
 #include "rill/collectors/workers/worker.h"
+#include "rill/envs/env.h"
 #include "rill/flow/weights/weight_store.h"
+#include "rill/libtorch/action_distribution.h"
 #include "rill/libtorch/module_weights.h"
 #include "rill/libtorch/tensor_exchange.h"
+#include "rill/libtorch/torch_model.h"
+#include "rill/libtorch/torch_policy.h"
 #include "rill/libtorch/training_state.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/run/run_checkpoint.h"
@@ -24,7 +30,8 @@ namespace rill::doc_examples {
 extern std::unique_ptr<ReplayBuffer> buffer;
 extern torch::nn::Linear net, copy;
 extern torch::optim::Adam adam;
-extern at::Tensor td_error;
+extern std::unique_ptr<Env> env;
+extern at::Tensor td_error, logits, mask, action, loc, scale, observation;
 extern TensorDict batch;
 extern std::string directory;
 extern RunCheckpoint::Opened run;

@@ -13,6 +13,7 @@
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::ppo_recurrent {
 namespace {
@@ -59,6 +60,39 @@ class Recall final : public Lane {
     }
     Show(next_);
     return step;
+  }
+
+  absl::StatusOr<TensorDict> SaveState() const override {
+    TensorDict state;
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor numbers,
+        Tensor::From<int64_t>({cue_, waits_[0], waits_[1], asked_, wait_},
+                              {5}));
+    RILL_RETURN_IF_ERROR(state.Set("numbers", numbers));
+    return state;
+  }
+  absl::Status LoadState(const TensorDict& state) override {
+    RILL_ASSIGN_OR_RETURN(const auto numbers, state.Flat<int64_t>("numbers"));
+    // Each in its range; a state of zeros is of an episode that has not begun.
+    constexpr int64_t kMax[] = {kRecallCues - 1, kLongestWait, kLongestWait,
+                                kQuestions, kLongestWait};
+    if (numbers.size() != 5) {
+      return FailedPrecondition("Recall::LoadState: \"numbers\": got ",
+                                numbers.size(), " numbers, want 5");
+    }
+    for (size_t i = 0; i < 5; ++i) {
+      if (numbers[i] < 0 || numbers[i] > kMax[i]) {
+        return FailedPrecondition("Recall::LoadState: \"numbers\": got ",
+                                  numbers[i], " at ", i, ", want 0 to ",
+                                  kMax[i]);
+      }
+    }
+    cue_ = numbers[0];
+    waits_[0] = numbers[1];
+    waits_[1] = numbers[2];
+    asked_ = numbers[3];
+    wait_ = numbers[4];
+    return absl::OkStatus();
   }
 
  private:

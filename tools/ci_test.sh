@@ -76,7 +76,7 @@ done
 want "$CALLS" "^test --config=cuda //device/cuda:a_test$"
 want "$CALLS" "^test --config=mujoco --test_env=RILL_GYMNASIUM_PATH=[^ ]* //envs/mujoco/... //examples/ppo:half_cheetah_task_test testing/consumer//:mujoco_task_test$"
 want "$CALLS" "^test --test_env=RILL_GYMNASIUM_PATH=.*/gymnasium/[0-9a-f]+ //envs/gymnasium/...$"
-want "$CALLS" "^test --config=torch //libtorch/... //tools/layering:libtorch_law testing/consumer//:torch_batch_test$"
+want "$CALLS" "^test --config=torch //libtorch/... //examples/torch_loop/... .*//tools/layering:libtorch_law testing/consumer//:torch_batch_test$"
 want "$CALLS" "^reached --base= "
 want "$CALLS" "^sanitize asan_ubsan --copt=-O0 //a:reached_test$"
 passed_commit=$(git rev-parse HEAD)

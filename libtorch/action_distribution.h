@@ -35,7 +35,7 @@ class Categorical {
   static absl::StatusOr<Categorical> Create(const at::Tensor& logits,
                                             const at::Tensor& mask = {});
 
-  // Of int64 actions [...] or [..., 1]: [...].
+  // The log-probability [...] of int64 actions [...] or [..., 1].
   absl::StatusOr<at::Tensor> LogProb(const at::Tensor& action) const;
   // In nats: [...].
   absl::StatusOr<at::Tensor> Entropy() const;
@@ -48,7 +48,7 @@ class Categorical {
   at::Tensor log_probs_;
 };
 
-// Of each number of an action, or one for all.
+// For each number of an action, or one for all.
 struct ActionBounds {
   std::vector<float> low = {-1};
   std::vector<float> high = {1};
@@ -78,8 +78,8 @@ class TanhNormal {
   };
   // By the reparametrisation x = loc + scale * noise.
   absl::StatusOr<Drawn> Draw(const at::Tensor& noise) const;
-  // Of actions [..., d] within the bounds: [...]. One on a bound, or too near
-  // for its float, counts as 1e-6 of half the range off it.
+  // The log-probability [...] of actions [..., d] within the bounds. One on a
+  // bound, or too near for its float, counts as 1e-6 of half the range off it.
   absl::StatusOr<at::Tensor> LogProb(const at::Tensor& action) const;
   // The action of x = loc.
   absl::StatusOr<at::Tensor> Mode() const;
@@ -91,7 +91,7 @@ class TanhNormal {
         scale_(std::move(scale)),
         center_(std::move(center)),
         half_(std::move(half)) {}
-  // Of x, where it was `noise` standard deviations from loc.
+  // The one of x, which is `noise` standard deviations from loc.
   at::Tensor LogProbOf(const at::Tensor& noise, const at::Tensor& x) const;
 
   at::Tensor loc_, scale_;

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-// Of which none is 0 or equals another.
+// None is 0 or equals another.
 at::Tensor Numbers(c10::IntArrayRef sizes) {
   return StandardNormals(Rng(1), 0, sizes);
 }
@@ -73,7 +73,7 @@ TEST(ActionDistributionTest, TanhNormalExample) {
   EXPECT_EQ(drawn.log_prob.sizes(), at::IntArrayRef({5}));
   (drawn.log_prob.sum() + drawn.action.sum()).backward();
   EXPECT_TRUE(loc.grad().defined());
-  // Of an action it is the same, whichever way it was come by.
+  // The same as of the action alone.
   RILL_ASSERT_OK_AND_ASSIGN(const at::Tensor again,
                             actions.LogProb(drawn.action));
   EXPECT_TRUE(again.allclose(drawn.log_prob, 1e-3, 1e-4));

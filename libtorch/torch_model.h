@@ -57,7 +57,7 @@ class TorchModel {
 
   bool is_valid() const { return forward_ != nullptr; }
 
-  // What forward gives, without gradients. Errors have torch's text, and end
+  // Calls forward, without gradients. Errors have torch's text, and end
   // with the dtypes, shapes and devices of the inputs.
   absl::StatusOr<std::vector<at::Tensor>> Run(
       absl::Span<const at::Tensor> inputs) const;

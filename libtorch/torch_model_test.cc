@@ -32,7 +32,7 @@ using ::testing::SizeIs;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-// Of which none is 0 or equals another.
+// None is 0 or equals another.
 at::Tensor Numbers(c10::IntArrayRef sizes) {
   return StandardNormals(Rng(1), 0, sizes);
 }
@@ -123,7 +123,7 @@ TEST(TorchModelTest, AScriptIsAFunctionOfTensorsWithItsWeights) {
   ASSERT_THAT(outputs, SizeIs(2));
   EXPECT_TRUE(outputs[0].equal(x * 2));
   EXPECT_TRUE(outputs[1].equal(x + 1));
-  // Whoever changes the weights changes the model.
+  // A change of the weights changes the model.
   model.weights()["weight"].fill_(5);
   RILL_ASSERT_OK_AND_ASSIGN(outputs, model.Run({x}));
   EXPECT_TRUE(outputs[0].equal(x * 5));

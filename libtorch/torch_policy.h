@@ -76,7 +76,8 @@ class TorchPolicy final : public Policy {
     // kCategorical and kTanhNormal: the leaf float32 [lanes, 1] of the action's
     // log-probability. Empty: it is not wanted.
     std::string log_prob_key = "log_prob";
-    // What the model gives behind that, in order: "state_value", "next/hidden".
+    // Further outputs of the model behind those of the action, in order:
+    // "state_value", "next/hidden".
     TensorDictSpec outputs = {};
     // Called before each step: makes the newest weights the model's and gives
     // their version, as ModuleWeights::LoadLatest does. Null: the version is 0.
@@ -89,9 +90,10 @@ class TorchPolicy final : public Policy {
 
   const TensorDictSpec& output_spec() const override { return outputs_; }
 
-  // INVALID_ARGUMENT: a leaf or an output whose dtype, shape or device does not
-  // fit, with key, got and want; an exception of the model, with its text; NaN
-  // among what an action is drawn by; a lane without a legal action.
+  // INVALID_ARGUMENT, with key, got and want: a leaf or an output whose dtype,
+  // shape or device does not fit; NaN in what an action is drawn by; a lane
+  // without a legal action. An exception of the model is a status with its
+  // text.
   absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
                               TensorDict* step) override;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a TorchPolicy costs above its module: both with 64 lanes of CartPole's
-// size.
+// The cost of a TorchPolicy above its module, with 64 lanes of CartPole's size.
 #include <cstdint>
 #include <memory>
 #include <utility>

@@ -47,12 +47,12 @@ using ::testing::Le;
 using Actions = TorchPolicy::Actions;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-// Of which none is 0 or equals another.
+// None is 0 or equals another.
 at::Tensor Numbers(c10::IntArrayRef sizes) {
   return StandardNormals(Rng(1), 0, sizes);
 }
 
-// A model that gives what it is told, whatever goes in.
+// A model that gives these results for all inputs.
 TorchModel Giving(std::vector<at::Tensor> results) {
   return TorchModel([results = std::move(results)](
                         absl::Span<const at::Tensor>) { return results; });

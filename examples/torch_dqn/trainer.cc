@@ -13,15 +13,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "rill/base/clock.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/evaluator.h"
 #include "rill/envs/policies/exploration.h"
 #include "rill/envs/transformed_env.h"
+#include "rill/examples/program/saved_log.h"
 #include "rill/libtorch/torch_model.h"
 #include "rill/libtorch/torch_policy.h"
 #include "rill/libtorch/training_state.h"
@@ -155,32 +154,19 @@ absl::Status Trainer::SaveCheckpoint() {
   RILL_ASSIGN_OR_RETURN(const TensorDict collector, collector_->SaveState());
   RILL_ASSIGN_OR_RETURN(const TrainingParts parts, learner_.parts());
   RILL_ASSIGN_OR_RETURN(const TensorDict learner, SaveTraining(parts));
-  RILL_ASSIGN_OR_RETURN(const std::string position, files_->SavePosition());
-  std::vector<double> curve;
-  for (const CurvePoint& point : curve_.evaluations) {
-    curve.insert(curve.end(), {point.step, point.value});
-  }
+  RILL_ASSIGN_OR_RETURN(const TensorDict log,
+                        examples::SaveLog(*files_, curve_));
   TensorDict run;
   RILL_ASSIGN_OR_RETURN(
       const Tensor counters,
       Tensor::From<int64_t>({next_evaluation_, result_.solved_at}, {2}));
   RILL_RETURN_IF_ERROR(run.Set("counters", counters));
-  RILL_ASSIGN_OR_RETURN(
-      const Tensor evaluations,
-      Tensor::From<double>(curve, {static_cast<int64_t>(curve.size())}));
-  RILL_RETURN_IF_ERROR(run.Set("evaluations", evaluations));
-  RILL_ASSIGN_OR_RETURN(
-      const Tensor files,
-      Tensor::From(
-          absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(position.data()),
-                              position.size()),
-          {static_cast<int64_t>(position.size())}));
-  RILL_RETURN_IF_ERROR(run.Set("files", files));
-  return RunCheckpoint::Save(
-      CheckpointPath(),
-      {.buffers = {{"replay", buffer_.get()}},
-       .states = {
-           {"collector", collector}, {"learner", learner}, {"run", run}}});
+  return RunCheckpoint::Save(CheckpointPath(),
+                             {.buffers = {{"replay", buffer_.get()}},
+                              .states = {{"collector", collector},
+                                         {"learner", learner},
+                                         {"run", run},
+                                         {"log", log}}});
 }
 
 absl::Status Trainer::Resume() {
@@ -190,7 +176,7 @@ absl::Status Trainer::Resume() {
       RunCheckpoint::Opened opened,
       RunCheckpoint::Open(CheckpointPath(),
                           {.buffers = std::move(buffers),
-                           .states = {"collector", "learner", "run"}}));
+                           .states = {"collector", "learner", "run", "log"}}));
   buffer_ = std::move(opened.buffers["replay"]);
   RILL_ASSIGN_OR_RETURN(const TrainingParts parts, learner_.parts());
   RILL_RETURN_IF_ERROR(LoadTraining(opened.states["learner"], parts));
@@ -201,17 +187,9 @@ absl::Status Trainer::Resume() {
   result_.solved_at = counters[1];
   result_.steps = collector_->frames();
   next_checkpoint_ = result_.steps + options_.config.checkpoint_every;
-  RILL_ASSIGN_OR_RETURN(const auto curve, run.Flat<double>("evaluations"));
-  for (size_t i = 0; i + 1 < curve.size(); i += 2) {
-    curve_.evaluations.push_back({curve[i], curve[i + 1]});
-    result_.evaluation_return = curve[i + 1];
-  }
-  RILL_ASSIGN_OR_RETURN(const auto files, run.Flat<uint8_t>("files"));
   RILL_ASSIGN_OR_RETURN(
-      files_, RunFiles::Open(
-                  options_.run_dir, Columns(),
-                  absl::string_view(reinterpret_cast<const char*>(files.data()),
-                                    files.size())));
+      files_, examples::LoadLog(opened.states["log"], options_.run_dir,
+                                Columns(), &curve_));
   return absl::OkStatus();
 }
 

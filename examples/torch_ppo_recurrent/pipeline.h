@@ -49,7 +49,7 @@ struct Pipeline {
 absl::StatusOr<Pipeline> MakePipeline(const Config& config,
                                       std::shared_ptr<GruNetworks> networks);
 
-// Of the buffer: for a checkpoint that opens it.
+// The buffer's options, for a checkpoint that opens it.
 absl::StatusOr<ReplayBuffer::Options> BufferOptions(const Config& config);
 
 }  // namespace rill::torch_ppo_recurrent

@@ -15,14 +15,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "rill/base/clock.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/evaluator.h"
 #include "rill/examples/ppo_recurrent/recall_env.h"
+#include "rill/examples/program/saved_log.h"
 #include "rill/examples/torch_ppo_recurrent/pipeline.h"
 #include "rill/libtorch/action_distribution.h"
 #include "rill/libtorch/module_weights.h"
@@ -103,24 +102,19 @@ absl::Status Trainer::SaveCheckpoint() {
                         pipeline_.collector->SaveState());
   RILL_ASSIGN_OR_RETURN(const TrainingParts parts, Parts());
   RILL_ASSIGN_OR_RETURN(const TensorDict learner, SaveTraining(parts));
-  RILL_ASSIGN_OR_RETURN(const std::string position, files_->SavePosition());
+  RILL_ASSIGN_OR_RETURN(const TensorDict log,
+                        examples::SaveLog(*files_, curve_));
   TensorDict run;
   RILL_ASSIGN_OR_RETURN(const Tensor next,
                         Tensor::From<int64_t>({next_evaluation_}, {1}));
   RILL_RETURN_IF_ERROR(run.Set("next_evaluation", next));
-  RILL_ASSIGN_OR_RETURN(
-      const Tensor files,
-      Tensor::From(
-          absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(position.data()),
-                              position.size()),
-          {static_cast<int64_t>(position.size())}));
-  RILL_RETURN_IF_ERROR(run.Set("files", files));
   // The buffer is empty between rounds; its number of batches is saved.
-  return RunCheckpoint::Save(
-      absl::StrCat(options_.run_dir, "/checkpoint"),
-      {.buffers = {{"round", pipeline_.buffer.get()}},
-       .states = {
-           {"collector", collector}, {"learner", learner}, {"run", run}}});
+  return RunCheckpoint::Save(absl::StrCat(options_.run_dir, "/checkpoint"),
+                             {.buffers = {{"round", pipeline_.buffer.get()}},
+                              .states = {{"collector", collector},
+                                         {"learner", learner},
+                                         {"run", run},
+                                         {"log", log}}});
 }
 
 absl::Status Trainer::DoRound() {
@@ -243,7 +237,7 @@ absl::Status Trainer::Resume() {
       RunCheckpoint::Opened opened,
       RunCheckpoint::Open(absl::StrCat(options_.run_dir, "/checkpoint"),
                           {.buffers = std::move(buffers),
-                           .states = {"collector", "learner", "run"}}));
+                           .states = {"collector", "learner", "run", "log"}}));
   pipeline_.buffer = std::move(opened.buffers["round"]);
   RILL_ASSIGN_OR_RETURN(const TrainingParts parts, Parts());
   RILL_RETURN_IF_ERROR(LoadTraining(opened.states["learner"], parts));
@@ -253,12 +247,9 @@ absl::Status Trainer::Resume() {
   const TensorDict& run = opened.states["run"];
   RILL_ASSIGN_OR_RETURN(const auto next, run.Flat<int64_t>("next_evaluation"));
   next_evaluation_ = next[0];
-  RILL_ASSIGN_OR_RETURN(const auto files, run.Flat<uint8_t>("files"));
   RILL_ASSIGN_OR_RETURN(
-      files_, RunFiles::Open(
-                  options_.run_dir, Columns(),
-                  absl::string_view(reinterpret_cast<const char*>(files.data()),
-                                    files.size())));
+      files_, examples::LoadLog(opened.states["log"], options_.run_dir,
+                                Columns(), &curve_));
   return absl::OkStatus();
 }
 

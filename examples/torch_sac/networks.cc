@@ -13,7 +13,7 @@
 namespace rill::torch_sac {
 namespace {
 
-// Of the logarithm of the standard deviation.
+// Bounds of the logarithm of the standard deviation.
 constexpr double kMinLogScale = -5, kMaxLogScale = 2;
 
 torch::nn::Sequential Mlp(int64_t inputs, int64_t hidden, int64_t outputs) {

@@ -48,7 +48,7 @@ class SacLearner {
   const std::shared_ptr<Actor>& actor() const { return actor_; }
   int64_t updates() const { return updates_; }
 
-  // What a checkpoint holds beside the number of updates.
+  // A checkpoint holds these and the number of updates.
   absl::StatusOr<TrainingParts> parts();
   void set_updates(int64_t updates) { updates_ = updates; }
 

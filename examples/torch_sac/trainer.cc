@@ -13,9 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "rill/base/clock.h"
 #include "rill/base/file.h"
 #include "rill/base/rng.h"
@@ -23,6 +21,7 @@
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/envs/evaluator.h"
+#include "rill/examples/program/saved_log.h"
 #include "rill/examples/torch_sac/worker.h"
 #include "rill/flow/weights/weight_store.h"
 #include "rill/libtorch/module_weights.h"
@@ -143,25 +142,20 @@ absl::Status Trainer::SaveCheckpoint() {
   RILL_ASSIGN_OR_RETURN(const TensorDict collector, collector_->SaveState());
   RILL_ASSIGN_OR_RETURN(const TrainingParts parts, learner_.parts());
   RILL_ASSIGN_OR_RETURN(const TensorDict learner, SaveTraining(parts));
-  RILL_ASSIGN_OR_RETURN(const std::string position, files_->SavePosition());
+  RILL_ASSIGN_OR_RETURN(const TensorDict log,
+                        examples::SaveLog(*files_, curve_));
   TensorDict run;
   RILL_ASSIGN_OR_RETURN(
       const Tensor counters,
       Tensor::From<int64_t>(
           {learner_.updates(), next_evaluation_, result_.solved_at}, {3}));
   RILL_RETURN_IF_ERROR(run.Set("counters", counters));
-  RILL_ASSIGN_OR_RETURN(
-      const Tensor files,
-      Tensor::From(
-          absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(position.data()),
-                              position.size()),
-          {static_cast<int64_t>(position.size())}));
-  RILL_RETURN_IF_ERROR(run.Set("files", files));
-  return RunCheckpoint::Save(
-      CheckpointPath(),
-      {.buffers = {{"replay", buffer_.get()}},
-       .states = {
-           {"collector", collector}, {"learner", learner}, {"run", run}}});
+  return RunCheckpoint::Save(CheckpointPath(),
+                             {.buffers = {{"replay", buffer_.get()}},
+                              .states = {{"collector", collector},
+                                         {"learner", learner},
+                                         {"run", run},
+                                         {"log", log}}});
 }
 
 absl::Status Trainer::Resume() {
@@ -171,7 +165,7 @@ absl::Status Trainer::Resume() {
       RunCheckpoint::Opened opened,
       RunCheckpoint::Open(CheckpointPath(),
                           {.buffers = std::move(buffers),
-                           .states = {"collector", "learner", "run"}}));
+                           .states = {"collector", "learner", "run", "log"}}));
   buffer_ = std::move(opened.buffers["replay"]);
   RILL_ASSIGN_OR_RETURN(const TrainingParts parts, learner_.parts());
   RILL_RETURN_IF_ERROR(LoadTraining(opened.states["learner"], parts));
@@ -184,12 +178,9 @@ absl::Status Trainer::Resume() {
   result_.solved_at = counters[2];
   result_.steps = collector_->frames();
   next_checkpoint_ = result_.steps + options_.config.checkpoint_every;
-  RILL_ASSIGN_OR_RETURN(const auto files, run.Flat<uint8_t>("files"));
   RILL_ASSIGN_OR_RETURN(
-      files_, RunFiles::Open(
-                  options_.run_dir, Columns(),
-                  absl::string_view(reinterpret_cast<const char*>(files.data()),
-                                    files.size())));
+      files_, examples::LoadLog(opened.states["log"], options_.run_dir,
+                                Columns(), &curve_));
   return absl::OkStatus();
 }
 

@@ -16,7 +16,7 @@
 
 namespace rill::torch_sac {
 
-// What is learned: continuous actions within bounds.
+// A task with continuous actions within bounds.
 struct Task {
   std::string name;
   std::function<absl::StatusOr<std::unique_ptr<Env>>(int64_t lanes)> make_env;

@@ -2,6 +2,7 @@
 #include "rill/libtorch/action_distribution.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <numbers>
@@ -113,26 +114,34 @@ absl::StatusOr<at::Tensor> Categorical::Entropy() const {
       "Categorical::Entropy");
 }
 
+absl::Status CheckBounds(absl::string_view who, const ActionBounds& bounds,
+                         size_t width) {
+  if (bounds.low.size() != bounds.high.size() ||
+      (bounds.low.size() != 1 && bounds.low.size() != width)) {
+    return InvalidArgument(who, ": bounds: got ", bounds.low.size(),
+                           " low and ", bounds.high.size(), " high, want 1 or ",
+                           width, " of each");
+  }
+  for (size_t i = 0; i < bounds.low.size(); ++i) {
+    const float low = bounds.low[i], high = bounds.high[i];
+    if (std::isfinite(low) && std::isfinite(high) && low < high) continue;
+    return InvalidArgument(who, ": bounds: got [", low, ", ", high,
+                           "] for number ", i,
+                           ", want finite ones with low below high");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TanhNormal> TanhNormal::Create(const at::Tensor& loc,
                                               const at::Tensor& scale,
                                               const ActionBounds& bounds) {
   RILL_RETURN_IF_ERROR(CheckHasActions("TanhNormal::Create: loc", loc));
   RILL_RETURN_IF_ERROR(CheckAlike("TanhNormal::Create: scale", scale, loc));
-  const size_t width = static_cast<size_t>(loc.size(-1));
-  if (bounds.low.size() != bounds.high.size() ||
-      (bounds.low.size() != 1 && bounds.low.size() != width)) {
-    return InvalidArgument("TanhNormal::Create: bounds: got ",
-                           bounds.low.size(), " low and ", bounds.high.size(),
-                           " high, want 1 or ", width, " of each");
-  }
+  RILL_RETURN_IF_ERROR(CheckBounds("TanhNormal::Create", bounds,
+                                   static_cast<size_t>(loc.size(-1))));
   std::vector<float> center, half;
   for (size_t i = 0; i < bounds.low.size(); ++i) {
     const float low = bounds.low[i], high = bounds.high[i];
-    if (!std::isfinite(low) || !std::isfinite(high) || low >= high) {
-      return InvalidArgument("TanhNormal::Create: bounds: got [", low, ", ",
-                             high, "] for number ", i,
-                             ", want finite ones with low below high");
-    }
     center.push_back(low + (high - low) / 2);
     half.push_back((high - low) / 2);
   }

@@ -2,12 +2,15 @@
 #ifndef RILL_LIBTORCH_ACTION_DISTRIBUTION_H_
 #define RILL_LIBTORCH_ACTION_DISTRIBUTION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "c10/util/ArrayRef.h"
 #include "rill/base/rng.h"
 
@@ -54,6 +57,11 @@ struct ActionBounds {
   std::vector<float> high = {1};
 };
 
+// INVALID_ARGUMENT, beginning with `who`, where there are other than 1 or
+// `width` of each, one is not finite, or low is not below high.
+absl::Status CheckBounds(absl::string_view who, const ActionBounds& bounds,
+                         size_t width);
+
 // Actions within bounds: low + (high - low) (tanh(x) + 1) / 2, where x is
 // normal with mean `loc` and standard deviation `scale`, both [..., d]. Source:
 // Haarnoja et al., "Soft actor-critic", ICML 2018, appendix C.
@@ -66,8 +74,7 @@ struct ActionBounds {
 //   (drawn.log_prob.sum() + drawn.action.sum()).backward();
 class TanhNormal {
  public:
-  // INVALID_ARGUMENT also where a bound is not finite, or low is not below
-  // high.
+  // Errors of CheckBounds too.
   static absl::StatusOr<TanhNormal> Create(const at::Tensor& loc,
                                            const at::Tensor& scale,
                                            const ActionBounds& bounds = {});

@@ -10,10 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "c10/core/InferenceMode.h"
 #include "c10/util/Exception.h"
+#include "rill/libtorch/tensor_text.h"
 #include "rill/libtorch/torch_call.h"
 #include "torch/csrc/inductor/aoti_package/model_package_loader.h"
 #include "torch/csrc/jit/api/module.h"
@@ -22,17 +22,6 @@
 
 namespace rill {
 namespace {
-
-// "float32[64, 4] on cpu", as torch writes it.
-void AppendText(std::string* out, const at::Tensor& tensor) {
-  if (!tensor.defined()) {
-    absl::StrAppend(out, "undefined");
-    return;
-  }
-  absl::StrAppend(out, c10::toString(tensor.scalar_type()), "[",
-                  absl::StrJoin(tensor.sizes(), ", "), "] on ",
-                  tensor.device().str());
-}
 
 // Tensors in an order: what a script gives is a tensor, or a tuple or list.
 std::vector<at::Tensor> ResultsOf(const c10::IValue& value) {
@@ -118,8 +107,7 @@ absl::StatusOr<std::vector<at::Tensor>> TorchModel::Run(
   std::string text(results.status().message());
   const char* separator = "; inputs: ";
   for (const at::Tensor& input : inputs) {
-    absl::StrAppend(&text, separator);
-    AppendText(&text, input);
+    absl::StrAppend(&text, separator, TextOf(input));
     separator = ", ";
   }
   if (!weights_.is_empty()) {

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <limits>
 #include <memory>
 #include <numbers>
 #include <optional>
@@ -25,11 +23,11 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/stream.h"
 #include "rill/libtorch/tensor_exchange.h"
+#include "rill/libtorch/tensor_text.h"
 #include "rill/libtorch/torch_call.h"
 #include "rill/libtorch/torch_stream.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/dtype.h"
-#include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 
 namespace rill {
@@ -38,20 +36,14 @@ namespace {
 // log(2 pi) / 2.
 const double kLogRootTwoPi = 0.5 * std::log(2 * std::numbers::pi);
 
-std::string TextOf(const at::Tensor& tensor) {
-  return tensor.defined()
-             ? absl::StrCat(c10::toString(tensor.scalar_type()), "[",
-                            absl::StrJoin(tensor.sizes(), ", "), "] on ",
-                            tensor.device().str())
-             : "an undefined tensor";
-}
 std::string TextOf(const Tensor& tensor) {
   return absl::StrCat(DTypeName(tensor.dtype()), tensor.shape().ToString(),
                       " on ", tensor.device().ToString());
 }
 
-// Copies the bytes of `from` to the leaf of the step.
-absl::Status Write(const std::string& key, const Tensor& from,
+// Copies a result of the model to the leaf of the step: on a device by torch's
+// current stream, which has made it.
+absl::Status Write(const std::string& key, const at::Tensor& result,
                    TensorDict* step) {
   const Tensor* const leaf = step->Find(key);
   if (leaf == nullptr) {
@@ -59,24 +51,31 @@ absl::Status Write(const std::string& key, const Tensor& from,
                            "\"; it has ",
                            absl::StrJoin(step->LeafKeys(), ", "));
   }
-  if (leaf->dtype() != from.dtype() ||
-      leaf->num_elements() != from.num_elements()) {
-    return InvalidArgument("TorchPolicy::Act: \"", key, "\": got ",
-                           TextOf(from), " of the model, want ", TextOf(*leaf));
+  const absl::StatusOr<Tensor> from = FromTorch(result);
+  if (!from.ok()) {
+    return InvalidArgument("TorchPolicy::Act: \"", key,
+                           "\": ", from.status().message());
   }
-  RILL_ASSIGN_OR_RETURN(const Tensor shaped, from.Reshape(leaf->shape()));
-  if (leaf->is_host() == from.is_host()) return leaf->CopyFrom(shaped);
+  if (leaf->dtype() != from->dtype() ||
+      leaf->num_elements() != from->num_elements()) {
+    return InvalidArgument("TorchPolicy::Act: \"", key, "\": got ",
+                           TextOf(*from), " of the model, want ",
+                           TextOf(*leaf));
+  }
+  if (leaf->is_host() && from->is_host()) {
+    RILL_ASSIGN_OR_RETURN(const Tensor shaped, from->Reshape(leaf->shape()));
+    return leaf->CopyFrom(shaped);
+  }
   RILL_ASSIGN_OR_RETURN(at::Tensor to, ToTorch(*leaf));
-  RILL_ASSIGN_OR_RETURN(const at::Tensor there, ToTorch(shaped));
   return CallTorch(
       [&] {
-        to.copy_(there);
+        to.copy_(result.reshape(to.sizes()));
         return absl::OkStatus();
       },
       "TorchPolicy::Act: \"", key, "\"");
 }
 
-// The scratch, without a copy.
+// Copies the scratch, an element a row or more, to the leaf of the step.
 template <typename T>
 absl::Status Write(const std::string& key, std::vector<T>& scratch,
                    TensorDict* step) {
@@ -87,9 +86,10 @@ absl::Status Write(const std::string& key, std::vector<T>& scratch,
     std::copy(scratch.begin(), scratch.end(), leaf->data<T>());
     return absl::OkStatus();
   }
-  RILL_ASSIGN_OR_RETURN(const Tensor from,
-                        Tensor::From(absl::MakeConstSpan(scratch), {size}));
-  return Write(key, from, step);
+  return Write(
+      key,
+      at::from_blob(scratch.data(), {size}, c10::CppTypeToScalarType<T>::value),
+      step);
 }
 
 // Work on `behind` from here on runs behind the work on `ahead` so far.
@@ -250,12 +250,7 @@ absl::Status TorchPolicy::ChooseTanhNormal(const Draws& draws) {
         " for the standard deviation, want ", TextOf(results_[0]));
   }
   const ActionBounds& bounds = options_.bounds;
-  if (bounds.low.size() != bounds.high.size() ||
-      (bounds.low.size() != 1 && bounds.low.size() != width)) {
-    return InvalidArgument("TorchPolicy::Act: bounds: got ", bounds.low.size(),
-                           " low and ", bounds.high.size(), " high, want 1 or ",
-                           width, " of each");
-  }
+  RILL_RETURN_IF_ERROR(CheckBounds("TorchPolicy::Act", bounds, width));
   const size_t rows = width == 0 ? 0 : loc.size() / width;
   actions_.resize(loc.size());
   log_probs_.assign(rows, 0);
@@ -294,10 +289,8 @@ absl::Status TorchPolicy::ChooseTanhNormal(const Draws& draws) {
 absl::Status TorchPolicy::Choose(const TensorDict& root, const Draws& draws,
                                  TensorDict* step) {
   switch (options_.actions) {
-    case Actions::kDeterministic: {
-      RILL_ASSIGN_OR_RETURN(const Tensor action, FromTorch(results_[0]));
-      return Write(options_.action_key, action, step);
-    }
+    case Actions::kDeterministic:
+      return Write(options_.action_key, results_[0], step);
     case Actions::kGreedy:
     case Actions::kCategorical:
       RILL_RETURN_IF_ERROR(ChooseDiscrete(root, draws));
@@ -347,12 +340,8 @@ absl::StatusOr<int64_t> TorchPolicy::Act(const TensorDict& root,
               .explore = context.explore},
              step));
   for (size_t i = 0; i < further.size(); ++i) {
-    const auto output = FromTorch(results_[num_parameters() + i]);
-    if (!output.ok()) {
-      return InvalidArgument("TorchPolicy::Act: \"", further[i].key,
-                             "\": ", output.status().message());
-    }
-    RILL_RETURN_IF_ERROR(Write(further[i].key, *output, step));
+    RILL_RETURN_IF_ERROR(
+        Write(further[i].key, results_[num_parameters() + i], step));
   }
   if (torchs.has_value()) {
     RILL_RETURN_IF_ERROR(Order(*torchs, *context.stream));

@@ -90,10 +90,10 @@ class TorchPolicy final : public Policy {
 
   const TensorDictSpec& output_spec() const override { return outputs_; }
 
-  // INVALID_ARGUMENT, with key, got and want: a leaf or an output whose dtype,
-  // shape or device does not fit; NaN in what an action is drawn by; a lane
-  // without a legal action. An exception of the model is a status with its
-  // text.
+  // INVALID_ARGUMENT, with key, got and want, where a leaf or an output has
+  // another dtype, shape or device. So are bounds that CheckBounds refuses, NaN
+  // in the parameters of an action, and a lane without a legal action. An
+  // exception of the model is a status with its text.
   absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
                               TensorDict* step) override;
 

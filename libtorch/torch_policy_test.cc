@@ -301,6 +301,11 @@ TEST(TorchPolicyTest, WhatDoesNotFitIsAStatusWithKeyGotAndWant) {
                    {.model = Giving({logits, at::ones({2, 1})}),
                     .actions = Actions::kTanhNormal},
                    "got Float[2, 1] on cpu for the standard deviation"});
+  cases.push_back({"bounds in disorder",
+                   {.model = Giving({logits, at::ones({2, 3})}),
+                    .actions = Actions::kTanhNormal,
+                    .bounds = {.low = {1}, .high = {-1}}},
+                   "bounds: got [1, -1]"});
   cases.push_back(
       {"exception",
        {.model = TorchModel(

@@ -67,13 +67,12 @@ class Trainer {
     // checkpoints.
     std::string run_dir;
     bool resume = false;  // From the checkpoint in run_dir.
-    // Workers are processes that run the function of this name; null workers
-    // are threads.
+    // Workers are processes that run the function of this name. Empty: threads.
     std::string worker_name = "";
     const std::atomic<bool>* stop = nullptr;
   };
-  // FAILED_PRECONDITION where run_dir exists, or without resume; NOT_FOUND
-  // where there is no checkpoint to resume.
+  // FAILED_PRECONDITION where run_dir exists, but for resume; NOT_FOUND where
+  // there is no checkpoint to resume.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(Options options);
 
   // Runs to the end or to `stop`, which leaves a checkpoint. Call once.

@@ -5,7 +5,8 @@
 usage: run_unittest.py TEST_FILE [ARG ...]
 
 Without the XML, Bazel would write one that knows a single case. The file's own
-folder is on its import path, and sys.argv holds the ARGs.
+folder is on its import path in place of this one, whose folders torch/ and
+mujoco/ are no packages, and sys.argv holds the ARGs.
 """
 import os
 import runpy
@@ -53,7 +54,7 @@ class RecordingResult(unittest.TextTestResult):
 
 def main(argv):
     path = os.path.realpath(argv[0])
-    sys.path.insert(0, os.path.dirname(path))
+    sys.path[0] = os.path.dirname(path)
     sys.argv = argv
     namespace = runpy.run_path(argv[0], run_name="unittest_file")
     suite = unittest.TestSuite(

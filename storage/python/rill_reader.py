@@ -53,7 +53,8 @@ import numpy as np
 
 try:
     import torch as _torch
-except ImportError:
+    _torch.from_numpy  # An empty folder of the name can be imported too.
+except (ImportError, AttributeError):
     _torch = None
 
 

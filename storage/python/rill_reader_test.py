@@ -4,6 +4,7 @@
 usage: rill_reader_test.py WRITE_NUMBERED README   (the writer's program, and a
   page whose Python lines are run)
 """
+import importlib
 import itertools
 import os
 import random
@@ -944,3 +945,12 @@ class NoTorchTest(ReaderTest):
         with mock.patch.object(rill_reader, "_torch", None):
             with self.assertRaisesRegex(rill_reader.RillError, "got no torch"):
                 rill_reader.Reader(self.path).read().torch()
+
+    def test_a_folder_named_torch_is_none(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "torch"))
+            with mock.patch.object(sys, "path", [folder, os.path.dirname(rill_reader.__file__)]), \
+                    mock.patch.dict(sys.modules):
+                sys.modules.pop("torch", None)
+                sys.modules.pop("rill_reader")
+                self.assertIsNone(importlib.import_module("rill_reader")._torch)

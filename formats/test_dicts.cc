@@ -12,7 +12,7 @@ namespace rill::formats_internal {
 
 std::string Fixture(absl::string_view name) {
   static const std::string copy = [] {
-    const std::string path = FreshPath("peer");
+    const std::string path = FreshPath("fixtures");
     RILL_EXPECT_OK(CopyTree("formats/testdata/tensordict", path));
     return path;
   }();

@@ -8,7 +8,7 @@ Prints labels, one a line, and says why on standard error. TARGETs are patterns:
 the fixed choice. It is taken whole where there is no base, where nothing
 changed since, or where what changed is no part of a package's own build
 (.bazelrc, WORKSPACE, .bzl, tools/). Otherwise the answer is every test that
-depends on a changed file; more than N of them (default 100) are cut down to
+depends on a changed file; more than N of them (default 60) are cut down to
 those of the changed packages and of the fixed choice, and if these are still
 more than N, to the fixed choice. With --tag only tests
 that have it. No line at all: the change reaches no test.
@@ -131,7 +131,7 @@ def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--base", default="")
     parser.add_argument("--tag", default="")
-    parser.add_argument("--limit", type=int, default=100)
+    parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("fixed", nargs="+", metavar="TARGET")
     args = parser.parse_args(arguments)
     files = changed_since(args.base) if args.base else None

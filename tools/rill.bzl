@@ -97,8 +97,32 @@ def rill_cc_binary(name, deps = [], copts = [], features = [], visibility = ["//
         **dict(kwargs, **_parsed(_LIBRARY_HEADERS, deps, copts))
     )
 
-def rill_cc_test(name, deps = [], size = "small", features = [], copts = [], main = True, **kwargs):
+# Tests of one source, compiled as one: more would be compiled by one processor
+# while the others have nothing to do.
+_JOINED_SOURCES = 6
+
+# Of a test that rill_joined_tests takes, besides the tag that names its program.
+_JOINED = ["joined", "manual"]
+_JOINED_PROGRAMS = {
+    "tests": [],
+    "threads_tests": ["threads"],
+    "torch_tests": ["requires-torch"],
+}
+
+def rill_cc_test(
+        name,
+        deps = [],
+        size = "small",
+        features = [],
+        copts = [],
+        main = True,
+        tags = [],
+        alone = False,
+        **kwargs):
     """A cc_test with gtest's main.
+
+    In this repository a small test that wants nothing special is built and run
+    by rill_joined_tests, and by itself only where it is named.
 
     Args:
       name: <stem>_test.
@@ -107,16 +131,64 @@ def rill_cc_test(name, deps = [], size = "small", features = [], copts = [], mai
       features: more of cc_test's features.
       copts: more options for the compiler.
       main: False where the test's sources have a main of their own.
+      tags: as for cc_test.
+      alone: True where the test wants a program of its own, for what else would
+        be in its process.
       **kwargs: as for cc_test.
     """
+    joins = main and size == "small" and not alone and not features and not copts and \
+            type(deps) == "list" and tags in _JOINED_PROGRAMS.values() and kwargs.keys() == ["srcs"] and \
+            native.repository_name() == "@"
     deps = _with(deps, [_GTEST, _GTEST_MAIN] if main else [_GTEST])
     native.cc_test(
         name = name,
         size = size,
         features = _FEATURES + features,
+        tags = tags + (_JOINED if joins else []),
         visibility = ["//visibility:private"],
         **dict(kwargs, **_parsed(_TEST_HEADERS, deps, copts))
     )
+
+def rill_joined_tests():
+    """The package's small tests in few sources and one program: the last line of its BUILD file.
+
+    Half of a test's time to compile goes into what the tests of a package share.
+    Those of the tag "threads", which is what TSan looks at, are a program of
+    their own:
+
+        bazel test //samplers/units:tests //samplers/units:threads_tests
+    """
+    if native.repository_name() != "@":
+        return
+    for name, tags in _JOINED_PROGRAMS.items():
+        srcs, deps = [], {}
+        for rule in native.existing_rules().values():
+            if rule["kind"] == "cc_test" and sorted(rule["tags"]) == sorted(tags + _JOINED):
+                srcs += list(rule["srcs"])
+                deps.update({dep: None for dep in rule["deps"]})
+        sources = []
+        for start in range(0, len(srcs), _JOINED_SOURCES):
+            sources.append("%s_%d.cc" % (name, start // _JOINED_SOURCES))
+            native.genrule(
+                name = sources[-1][:-3],
+                testonly = True,
+                srcs = srcs[start:start + _JOINED_SOURCES],
+                outs = [sources[-1]],
+                cmd = "python3 $(location //tools:join_tests.py) $(SRCS) >$@",
+                exec_tools = ["//tools:join_tests.py"],
+                visibility = ["//visibility:private"],
+            )
+        if sources:
+            native.cc_test(
+                name = name,
+                size = "medium",
+                srcs = sources,
+                features = _FEATURES,
+                tags = tags,
+                deps = deps.keys(),
+                copts = _parsed(_TEST_HEADERS, [], [])["copts"],
+                visibility = ["//visibility:private"],
+            )
 
 def rill_cc_benchmark(name, srcs, deps = [], copts = [], smoke = True, smoke_args = [], tags = [], **kwargs):
     """A benchmark program, and a test that it still runs.

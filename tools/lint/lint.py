@@ -85,6 +85,9 @@ INSTANTIATED = re.compile(r"\bINSTANTIATE_TEST_SUITE_P\(\s*(\w+),\s*(\w+)")
 SUITE = re.compile(r"^class (\w+ConformanceTest)\b", re.M)
 REFUSES = re.compile(r"^RILL_REFUSES_WRONG_PARTS\(\s*(\w+)", re.M)
 PLAIN_RULE = re.compile(r"^(cc_library|cc_test|cc_binary)\(", re.M)
+# What makes a test that the package's joined tests may take.
+MAKES_TEST = re.compile(r"^rill_cc_test\(|^    test_\w+ = ", re.M)
+JOINS_TESTS = re.compile(r"^rill_joined_tests\(\)\n\Z", re.M)
 PUBLIC_BY_DEFAULT = re.compile(r"default_visibility\s*=\s*\[\s*\"//visibility:public\"")
 
 # Code that only tests link.
@@ -350,6 +353,8 @@ class Lint:
             self.add(path, e.lineno or 1, "is not readable as Starlark: %s" % e.msg)
             return
         self.pages.add_build(path, tree)
+        if MAKES_TEST.search(text) and not JOINS_TESTS.search(text):
+            self.add(path, text.count("\n"), "the last line is not \"rill_joined_tests()\", which runs the package's tests")
         if path.split("/", 1)[0] not in OWN_PACKAGES or path.startswith("tools/"):
             return
         self.targets[path] = list(includes.targets(path, tree))

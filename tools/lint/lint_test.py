@@ -131,12 +131,17 @@ class LintTest(unittest.TestCase):
 
     def test_build_files(self):
         self.assert_finds({"base/BUILD": 'cc_library(\n    name = "x",\n)\n'}, "use the rill_ macro")
-        self.assert_finds({"base/BUILD": 'rill_cc_test(\n    srcs = glob(["*.cc"]),\n)\n'}, "not by glob")
-        self.assert_finds({"base/BUILD": 'rill_cc_component(\n    test_srcs = glob(["*.cc"]),\n)\n'}, "not by glob")
+        self.assert_finds({"base/BUILD": 'rill_cc_binary(\n    srcs = glob(["*.cc"]),\n)\n'}, "not by glob")
+        self.assert_finds({"base/BUILD": 'rill_cc_component(\n    benchmark_srcs = glob(["*.cc"]),\n)\n'}, "not by glob")
         self.assert_finds({"base/BUILD": 'filegroup(\n    srcs = glob(["testdata/*"]),\n)\n'})
         self.assert_finds({"base/BUILD": "rill_cc_library(name = \n"}, "not readable")
         self.assert_finds({"base/BUILD": 'package(default_visibility = ["//visibility:public"])\n'},
                           "say so one by one")
+
+    def test_joined_tests_are_run(self):
+        for tests in 'rill_cc_test(\n    name = "x_test",\n)\n', 'rill_cc_component(\n    test_deps = [],\n)\n':
+            self.assert_finds({"tools/BUILD": tests + "rill_joined_tests()\n"})
+            self.assert_finds({"tools/BUILD": "rill_joined_tests()\n" + tests}, "tools/BUILD:4: the last line is not")
 
     def test_pages_are_compared_with_targets(self):
         tree = {"tools/BUILD": 'rill_cc_library(name = "x")\n', "docs/x.md": "`@rill//tools:x`\n",

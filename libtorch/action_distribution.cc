@@ -20,6 +20,7 @@
 #include "rill/base/rng.h"
 #include "rill/base/standard_normal.h"
 #include "rill/base/status_macros.h"
+#include "rill/envs/policies/network_actions.h"
 #include "rill/libtorch/torch_call.h"
 
 namespace rill {
@@ -112,24 +113,6 @@ absl::StatusOr<at::Tensor> Categorical::Entropy() const {
         return -(log_probs_.exp() * log_probs_).sum(-1);
       },
       "Categorical::Entropy");
-}
-
-absl::Status CheckBounds(absl::string_view who, const ActionBounds& bounds,
-                         size_t width) {
-  if (bounds.low.size() != bounds.high.size() ||
-      (bounds.low.size() != 1 && bounds.low.size() != width)) {
-    return InvalidArgument(who, ": bounds: got ", bounds.low.size(),
-                           " low and ", bounds.high.size(), " high, want 1 or ",
-                           width, " of each");
-  }
-  for (size_t i = 0; i < bounds.low.size(); ++i) {
-    const float low = bounds.low[i], high = bounds.high[i];
-    if (std::isfinite(low) && std::isfinite(high) && low < high) continue;
-    return InvalidArgument(who, ": bounds: got [", low, ", ", high,
-                           "] for number ", i,
-                           ", want finite ones with low below high");
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<TanhNormal> TanhNormal::Create(const at::Tensor& loc,

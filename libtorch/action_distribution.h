@@ -2,17 +2,14 @@
 #ifndef RILL_LIBTORCH_ACTION_DISTRIBUTION_H_
 #define RILL_LIBTORCH_ACTION_DISTRIBUTION_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "ATen/core/Tensor.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "c10/util/ArrayRef.h"
 #include "rill/base/rng.h"
+#include "rill/envs/policies/network_actions.h"
 
 namespace rill {
 
@@ -50,17 +47,6 @@ class Categorical {
       : log_probs_(std::move(log_probs)) {}
   at::Tensor log_probs_;
 };
-
-// For each number of an action, or one for all.
-struct ActionBounds {
-  std::vector<float> low = {-1};
-  std::vector<float> high = {1};
-};
-
-// INVALID_ARGUMENT, beginning with `who`, where there are other than 1 or
-// `width` of each, one is not finite, or low is not below high.
-absl::Status CheckBounds(absl::string_view who, const ActionBounds& bounds,
-                         size_t width);
 
 // Actions within bounds: low + (high - low) (tanh(x) + 1) / 2, where x is
 // normal with mean `loc` and standard deviation `scale`, both [..., d]. Source:

@@ -2,11 +2,9 @@
 #include "rill/libtorch/torch_policy.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <numbers>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,9 +17,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
-#include "rill/base/standard_normal.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/stream.h"
+#include "rill/envs/policies/network_actions.h"
 #include "rill/libtorch/tensor_exchange.h"
 #include "rill/libtorch/tensor_text.h"
 #include "rill/libtorch/torch_call.h"
@@ -32,9 +30,6 @@
 
 namespace rill {
 namespace {
-
-// log(2 pi) / 2.
-const double kLogRootTwoPi = 0.5 * std::log(2 * std::numbers::pi);
 
 std::string TextOf(const Tensor& tensor) {
   return absl::StrCat(DTypeName(tensor.dtype()), tensor.shape().ToString(),
@@ -75,21 +70,21 @@ absl::Status Write(const std::string& key, const at::Tensor& result,
       "TorchPolicy::Act: \"", key, "\"");
 }
 
-// Copies the scratch, an element a row or more, to the leaf of the step.
+// Copies what was chosen, an element a row or more, to the leaf of the step.
 template <typename T>
-absl::Status Write(const std::string& key, std::vector<T>& scratch,
+absl::Status Write(const std::string& key, const std::vector<T>& chosen,
                    TensorDict* step) {
-  const int64_t size = static_cast<int64_t>(scratch.size());
+  const int64_t size = static_cast<int64_t>(chosen.size());
   const Tensor* const leaf = step->Find(key);
   if (leaf != nullptr && leaf->is_host() && leaf->is_contiguous() &&
       leaf->dtype() == DTypeOf<T> && leaf->num_elements() == size) {
-    std::copy(scratch.begin(), scratch.end(), leaf->data<T>());
+    std::copy(chosen.begin(), chosen.end(), leaf->data<T>());
     return absl::OkStatus();
   }
-  return Write(
-      key,
-      at::from_blob(scratch.data(), {size}, c10::CppTypeToScalarType<T>::value),
-      step);
+  return Write(key,
+               at::from_blob(const_cast<T*>(chosen.data()), {size},
+                             c10::CppTypeToScalarType<T>::value),
+               step);
 }
 
 // Work on `behind` from here on runs behind the work on `ahead` so far.
@@ -100,23 +95,10 @@ absl::Status Order(const Stream& ahead, const Stream& behind) {
 
 }  // namespace
 
-struct TorchPolicy::Draws {
-  Rng rng;
-  uint64_t step;
-  bool explore;
-};
-
 TorchPolicy::TorchPolicy(Options options, TensorDictSpec outputs)
-    : options_(std::move(options)), outputs_(std::move(outputs)) {}
-
-bool TorchPolicy::is_stochastic() const {
-  return options_.actions == Actions::kCategorical ||
-         options_.actions == Actions::kTanhNormal;
-}
-
-size_t TorchPolicy::num_parameters() const {
-  return options_.actions == Actions::kTanhNormal ? 2 : 1;
-}
+    : options_(std::move(options)),
+      outputs_(std::move(outputs)),
+      actions_("TorchPolicy::Act", options_.actions, options_.mask_key) {}
 
 absl::StatusOr<std::unique_ptr<TorchPolicy>> TorchPolicy::Create(
     Options options) {
@@ -130,17 +112,15 @@ absl::StatusOr<std::unique_ptr<TorchPolicy>> TorchPolicy::Create(
         "TorchPolicy::Create: in_keys: got none, want the "
         "leaves that the model reads");
   }
-  const bool is_discrete = options.actions == Actions::kGreedy ||
-                           options.actions == Actions::kCategorical;
-  if (!options.mask_key.empty() && !is_discrete) {
+  const NetworkActions actions("TorchPolicy::Create", options.actions,
+                               options.mask_key);
+  if (!options.mask_key.empty() && !actions.is_discrete()) {
     return InvalidArgument("TorchPolicy::Create: mask_key: got \"",
                            options.mask_key,
                            "\", want none: actions are not discrete");
   }
   TensorDictSpec outputs = options.outputs;
-  if (!options.log_prob_key.empty() &&
-      (options.actions == Actions::kCategorical ||
-       options.actions == Actions::kTanhNormal)) {
+  if (!options.log_prob_key.empty() && actions.is_stochastic()) {
     RILL_RETURN_IF_ERROR(outputs.Set(
         options.log_prob_key, LeafSpec::Unbounded(DType::kFloat32, {1})));
   }
@@ -169,11 +149,10 @@ absl::StatusOr<absl::Span<const float>> TorchPolicy::HostResult(size_t i) {
 }
 
 absl::Status TorchPolicy::ChooseDiscrete(const TensorDict& root,
-                                         const Draws& draws) {
+                                         const NetworkActions::Draws& draws) {
   RILL_ASSIGN_OR_RETURN(const absl::Span<const float> logits, HostResult(0));
   const size_t n = static_cast<size_t>(results_[0].size(-1));
-  const size_t rows = n == 0 ? 0 : logits.size() / n;
-  const bool* is_legal = nullptr;
+  const bool* legal = nullptr;
   Tensor mask;  // Keeps what was copied from a device.
   if (!options_.mask_key.empty()) {
     RILL_ASSIGN_OR_RETURN(mask, root.Get(options_.mask_key));
@@ -187,106 +166,26 @@ absl::Status TorchPolicy::ChooseDiscrete(const TensorDict& root,
       RILL_ASSIGN_OR_RETURN(mask, mask.To(Device::Cpu()));
       RILL_ASSIGN_OR_RETURN(mask, mask.Contiguous());
     }
-    is_legal = mask.data<bool>();
+    legal = mask.data<bool>();
   }
-  indices_.resize(rows);
-  log_probs_.resize(rows);
-  weights_.resize(n);
-  const bool is_drawn = draws.explore && is_stochastic();
-  for (size_t row = 0; row < rows; ++row) {
-    const float* const values = logits.data() + row * n;
-    const bool* const legal =
-        is_legal == nullptr ? nullptr : is_legal + row * n;
-    size_t best = n;
-    for (size_t i = 0; i < n; ++i) {
-      if (legal != nullptr && !legal[i]) continue;
-      if (std::isnan(values[i])) {
-        return InvalidArgument(
-            "TorchPolicy::Act: output 0 of the model: got "
-            "NaN for action ",
-            i, " of row ", row, ", want numbers");
-      }
-      if (best == n || values[i] > values[best]) best = i;
-    }
-    if (best == n) {
-      return InvalidArgument("TorchPolicy::Act: \"", options_.mask_key,
-                             "\": row ", row, " has no legal action");
-    }
-    indices_[row] = static_cast<int64_t>(best);
-    if (!is_stochastic()) continue;
-    const double max = values[best];
-    double sum = 0;
-    for (size_t i = 0; i < n; ++i) {
-      weights_[i] = legal != nullptr && !legal[i]
-                        ? 0
-                        : std::exp(static_cast<double>(values[i]) - max);
-      sum += weights_[i];
-    }
-    if (is_drawn) {
-      // The action where the sum of probabilities passes the draw.
-      double left =
-          sum * draws.rng.UniformDouble(draws.step, static_cast<uint32_t>(row));
-      for (size_t i = 0; i < n; ++i) {
-        left -= weights_[i];
-        if (left < 0 && weights_[i] > 0) {
-          indices_[row] = static_cast<int64_t>(i);
-          break;
-        }
-      }
-    }
-    log_probs_[row] =
-        static_cast<float>(values[indices_[row]] - max - std::log(sum));
-  }
-  return absl::OkStatus();
+  return actions_.ChooseDiscrete(logits, n, legal, draws);
 }
 
-absl::Status TorchPolicy::ChooseTanhNormal(const Draws& draws) {
+absl::Status TorchPolicy::ChooseTanhNormal(const NetworkActions::Draws& draws) {
   RILL_ASSIGN_OR_RETURN(const absl::Span<const float> loc, HostResult(0));
   RILL_ASSIGN_OR_RETURN(const absl::Span<const float> scale, HostResult(1));
-  const size_t width = static_cast<size_t>(results_[0].size(-1));
   if (results_[1].sizes() != results_[0].sizes()) {
     return InvalidArgument(
         "TorchPolicy::Act: output 1 of the model: got ", TextOf(results_[1]),
         " for the standard deviation, want ", TextOf(results_[0]));
   }
-  const ActionBounds& bounds = options_.bounds;
-  RILL_RETURN_IF_ERROR(CheckBounds("TorchPolicy::Act", bounds, width));
-  const size_t rows = width == 0 ? 0 : loc.size() / width;
-  actions_.resize(loc.size());
-  log_probs_.assign(rows, 0);
-  for (size_t row = 0; row < rows; ++row) {
-    double log_prob = 0;
-    for (size_t i = 0; i < width; ++i) {
-      const size_t element = row * width + i;
-      const double deviation = scale[element];
-      if (!(deviation > 0) || std::isnan(loc[element])) {
-        return InvalidArgument(
-            "TorchPolicy::Act: outputs of the model: got mean ", loc[element],
-            " and standard deviation ", deviation, " for number ", i,
-            " of row ", row, ", want numbers, the latter above 0");
-      }
-      const double noise =
-          draws.explore ? StandardNormal(draws.rng.Bits(
-                              draws.step, static_cast<uint32_t>(element)))
-                        : 0;
-      const double x = loc[element] + deviation * noise;
-      const size_t bound = bounds.low.size() == 1 ? 0 : i;
-      const double half =
-          (static_cast<double>(bounds.high[bound]) - bounds.low[bound]) / 2;
-      actions_[element] =
-          static_cast<float>(bounds.low[bound] + half * (1 + std::tanh(x)));
-      // log(1 - tanh(x)^2), without the difference of two numbers near 1.
-      const double log_slope = 2 * (std::numbers::ln2 - std::abs(x) -
-                                    std::log1p(std::exp(-2 * std::abs(x))));
-      log_prob -= 0.5 * noise * noise + std::log(deviation * half) +
-                  kLogRootTwoPi + log_slope;
-    }
-    log_probs_[row] = static_cast<float>(log_prob);
-  }
-  return absl::OkStatus();
+  return actions_.ChooseTanhNormal(loc, scale,
+                                   static_cast<size_t>(results_[0].size(-1)),
+                                   options_.bounds, draws);
 }
 
-absl::Status TorchPolicy::Choose(const TensorDict& root, const Draws& draws,
+absl::Status TorchPolicy::Choose(const TensorDict& root,
+                                 const NetworkActions::Draws& draws,
                                  TensorDict* step) {
   switch (options_.actions) {
     case Actions::kDeterministic:
@@ -294,17 +193,19 @@ absl::Status TorchPolicy::Choose(const TensorDict& root, const Draws& draws,
     case Actions::kGreedy:
     case Actions::kCategorical:
       RILL_RETURN_IF_ERROR(ChooseDiscrete(root, draws));
-      RILL_RETURN_IF_ERROR(Write(options_.action_key, indices_, step));
+      RILL_RETURN_IF_ERROR(
+          Write(options_.action_key, actions_.indices(), step));
       break;
     case Actions::kTanhNormal:
       RILL_RETURN_IF_ERROR(ChooseTanhNormal(draws));
-      RILL_RETURN_IF_ERROR(Write(options_.action_key, actions_, step));
+      RILL_RETURN_IF_ERROR(
+          Write(options_.action_key, actions_.numbers(), step));
       break;
   }
-  if (!is_stochastic() || options_.log_prob_key.empty()) {
+  if (!actions_.is_stochastic() || options_.log_prob_key.empty()) {
     return absl::OkStatus();
   }
-  return Write(options_.log_prob_key, log_probs_, step);
+  return Write(options_.log_prob_key, actions_.log_probs(), step);
 }
 
 absl::StatusOr<int64_t> TorchPolicy::Act(const TensorDict& root,
@@ -327,11 +228,11 @@ absl::StatusOr<int64_t> TorchPolicy::Act(const TensorDict& root,
   }
   RILL_ASSIGN_OR_RETURN(results_, options_.model.Run(inputs_));
   const auto& further = options_.outputs.leaves();
-  if (results_.size() != num_parameters() + further.size()) {
+  if (results_.size() != actions_.num_parameters() + further.size()) {
     return InvalidArgument("TorchPolicy::Act: got ", results_.size(),
-                           " outputs of the model, want ", num_parameters(),
-                           " for the action and ", further.size(),
-                           " for the leaves of `outputs`");
+                           " outputs of the model, want ",
+                           actions_.num_parameters(), " for the action and ",
+                           further.size(), " for the leaves of `outputs`");
   }
   RILL_RETURN_IF_ERROR(
       Choose(root,
@@ -341,7 +242,7 @@ absl::StatusOr<int64_t> TorchPolicy::Act(const TensorDict& root,
              step));
   for (size_t i = 0; i < further.size(); ++i) {
     RILL_RETURN_IF_ERROR(
-        Write(further[i].key, results_[num_parameters() + i], step));
+        Write(further[i].key, results_[actions_.num_parameters() + i], step));
   }
   if (torchs.has_value()) {
     RILL_RETURN_IF_ERROR(Order(*torchs, *context.stream));

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rill/envs/policies/network_actions.h"
 #include "rill/envs/policies/policy.h"
-#include "rill/libtorch/action_distribution.h"
 #include "rill/libtorch/torch_model.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -50,19 +50,8 @@ namespace rill {
 //                                                .policy = policy.get()}));
 class TorchPolicy final : public Policy {
  public:
-  // How the first outputs of the model are an action.
-  enum class Actions {
-    // One: the action itself, of its leaf's dtype and shape.
-    kDeterministic,
-    // One: values float32 [lanes, ..., n]. The action is the number of the
-    // largest, int64. Exploration (envs/policies/exploration.h) goes around it.
-    kGreedy,
-    // One: logits float32 [lanes, ..., n]. The action is int64.
-    kCategorical,
-    // Two: mean and standard deviation float32 [lanes, ..., d] of TanhNormal.
-    // The action has as many numbers, float32.
-    kTanhNormal,
-  };
+  // kTanhNormal is TanhNormal of action_distribution.h.
+  using Actions = ActionKind;
   struct Options {
     TorchModel model = {};
     // Leaves of the root, in the order of the model's inputs.
@@ -98,26 +87,21 @@ class TorchPolicy final : public Policy {
                               TensorDict* step) override;
 
  private:
-  struct Draws;
   TorchPolicy(Options options, TensorDictSpec outputs);
 
-  bool is_stochastic() const;
-  size_t num_parameters() const;
-  // Makes the action of results_ in the scratch, and writes it to the step.
-  absl::Status Choose(const TensorDict& root, const Draws& draws,
-                      TensorDict* step);
-  absl::Status ChooseDiscrete(const TensorDict& root, const Draws& draws);
-  absl::Status ChooseTanhNormal(const Draws& draws);
+  // Makes the action of results_, and writes it to the step.
+  absl::Status Choose(const TensorDict& root,
+                      const NetworkActions::Draws& draws, TensorDict* step);
+  absl::Status ChooseDiscrete(const TensorDict& root,
+                              const NetworkActions::Draws& draws);
+  absl::Status ChooseTanhNormal(const NetworkActions::Draws& draws);
   // Result i of the model: float32 on the host, contiguous.
   absl::StatusOr<absl::Span<const float>> HostResult(size_t i);
 
   Options options_;
   const TensorDictSpec outputs_;
+  NetworkActions actions_;
   std::vector<at::Tensor> inputs_, results_;  // Of the step at hand.
-  // Scratch, by row: a row is one action.
-  std::vector<int64_t> indices_;
-  std::vector<float> actions_, log_probs_;
-  std::vector<double> weights_;  // Of one row's actions.
 };
 
 }  // namespace rill

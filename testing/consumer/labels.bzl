@@ -56,6 +56,7 @@ LABELS = {
     "@rill//envs/mujoco:walker2d": ["envs/mujoco/walker2d.h"],
     "@rill//envs/policies:exploration": ["envs/policies/exploration.h"],
     "@rill//envs/policies:moved_policy": ["envs/policies/moved_policy.h"],
+    "@rill//envs/policies:network_actions": ["envs/policies/network_actions.h"],
     "@rill//envs/policies:policy": ["envs/policies/policy.h"],
     "@rill//envs/policies:policy_critic": ["envs/policies/policy_critic.h"],
     "@rill//envs/policies:random_log_probs": ["envs/policies/random_log_probs.h"],

@@ -68,15 +68,16 @@ want() {
 }
 
 run 0
-want home/out "^31 passed, 0 failed, 5 skipped$"
-[ "$(tail -n 1 home/out)" = "31 passed, 0 failed, 5 skipped" ]
-for name in suite cuda mujoco gymnasium torch asan_ubsan tsan exchange; do
+want home/out "^36 passed, 0 failed, 6 skipped$"
+[ "$(tail -n 1 home/out)" = "36 passed, 0 failed, 6 skipped" ]
+for name in suite cuda mujoco gymnasium torch onnx asan_ubsan tsan exchange; do
   want home/out "^$name +[0-9]+ s +[0-9]+ passed +0 failed"
 done
 want "$CALLS" "^test --config=cuda //device/cuda:a_test$"
 want "$CALLS" "^test --config=mujoco --test_env=RILL_GYMNASIUM_PATH=[^ ]* //envs/mujoco/... //examples/ppo:half_cheetah_task_test testing/consumer//:mujoco_task_test$"
 want "$CALLS" "^test --test_env=RILL_GYMNASIUM_PATH=.*/gymnasium/[0-9a-f]+ //envs/gymnasium/...$"
 want "$CALLS" "^test --config=torch //libtorch/... //examples/torch_loop/... .*//tools/layering:libtorch_law testing/consumer//:torch_batch_test$"
+want "$CALLS" "^test --config=onnx //onnx/... //tools/layering:onnx_law testing/consumer//:onnx_model_test$"
 want "$CALLS" "^reached --base= "
 want "$CALLS" "^sanitize asan_ubsan --copt=-O0 //a:reached_test$"
 passed_commit=$(git rev-parse HEAD)
@@ -89,14 +90,15 @@ want home/out "cuda: SKIPPED"
 want home/out "mujoco: SKIPPED"
 want home/out "gymnasium: SKIPPED"
 want home/out "torch: SKIPPED, pip could not fetch the library \(553 MB\)"
-want home/out "^11 passed, 0 failed, 5 skipped$"
+want home/out "onnx: SKIPPED, the library"
+want home/out "^11 passed, 0 failed, 6 skipped$"
 rm "$HOME/no_pip"
 passed_commit=$(git rev-parse HEAD)
 
 # Counted from the commit that passed, also after one that did not.
 put sanitize ""
 run 1
-want home/out "^25 passed, 2 failed, 5 skipped$"
+want home/out "^30 passed, 2 failed, 6 skipped$"
 want "$CALLS" "^reached --base=$passed_commit "
 want "$CALLS" "^sanitize asan_ubsan //a:reached_test$"
 put sanitize "3 0 0"
@@ -110,13 +112,13 @@ want "$CALLS" "^reached --base=somewhere "
 # A change that reaches no test.
 : >tools/reached_tests.py
 run 0
-want home/out "^25 passed, 0 failed, 5 skipped$"
+want home/out "^30 passed, 0 failed, 6 skipped$"
 want home/out "tsan: the change reaches no test"
 
 # Behind the suite nothing begins when the time is used up.
 RILL_CI_SECONDS=0 run 0
-for name in cuda mujoco gymnasium torch asan_ubsan tsan exchange; do
+for name in cuda mujoco gymnasium torch onnx asan_ubsan tsan exchange; do
   want home/out "$name: SKIPPED, the run has taken [0-9]+ s of 0"
 done
-want home/out "^5 passed, 0 failed, 8 skipped$"
+want home/out "^5 passed, 0 failed, 9 skipped$"
 ! grep -q "^sanitize" "$CALLS"

@@ -8,14 +8,17 @@ def _sites(ctx):
     result = ctx.execute([apt, "indextargets", "--format", "$(SITE)", "Created-By: Packages"])
     return [site for site in result.stdout.split("\n") if site] if result.return_code == 0 else []
 
-def _debian_archive_impl(ctx):
-    file_name = ctx.attr.path.split("/")[-1]
+def debian_urls(ctx, path):
+    """Where `path` of Debian's archive is; for ctx.download and its like."""
 
     # The last one is never there, but Bazel looks into a --distdir for its
     # file name first.
-    urls = [site.rstrip("/") + "/" + ctx.attr.path for site in _sites(ctx)]
+    return [site.rstrip("/") + "/" + path for site in _sites(ctx)] + ["file:///" + path]
+
+def _debian_archive_impl(ctx):
+    file_name = ctx.attr.path.split("/")[-1]
     done = ctx.download_and_extract(
-        url = urls + ["file:///" + ctx.attr.path],
+        url = debian_urls(ctx, ctx.attr.path),
         sha256 = ctx.attr.sha256,
         stripPrefix = ctx.attr.strip_prefix,
         allow_fail = True,

@@ -6,6 +6,7 @@ load("//tools:debian_archive.bzl", "debian_archive")
 load("//tools:pins.bzl", "PINS")
 load("//tools/cuda:cuda_configure.bzl", "cuda_repositories")
 load("//tools/mujoco:mujoco_configure.bzl", "mujoco_repositories")
+load("//tools/onnx:onnx_configure.bzl", "onnx_repositories")
 load("//tools/torch:torch_configure.bzl", "torch_repositories")
 
 def pinned_archive(name):
@@ -51,5 +52,7 @@ def rill_dependencies():
         cuda_repositories()
     if "local_mujoco" not in existing:
         mujoco_repositories()
+    if "local_onnx" not in existing:
+        onnx_repositories()
     if "local_torch" not in existing:
         torch_repositories()

@@ -3,6 +3,7 @@
 load("//tools:deps.bzl", "pinned_archive")
 load("//tools/cuda:cuda_configure.bzl", "cuda_repositories")
 load("//tools/mujoco:mujoco_configure.bzl", "mujoco_repositories")
+load("//tools/onnx:onnx_configure.bzl", "onnx_repositories")
 load("//tools/torch:torch_configure.bzl", "torch_repositories")
 
 def _rill_deps_impl(_ctx):
@@ -24,6 +25,11 @@ def _mujoco_impl(_ctx):
     mujoco_repositories()
 
 mujoco = module_extension(implementation = _mujoco_impl)
+
+def _onnx_impl(_ctx):
+    onnx_repositories()
+
+onnx = module_extension(implementation = _onnx_impl)
 
 def _torch_impl(_ctx):
     torch_repositories()

@@ -6,7 +6,8 @@ usage: check_law.py TARGET DEPS_FILE [PACKAGE ...]
 
 DEPS_FILE holds one label a line, as genquery writes it. CUDA (//device/cuda and
 the toolkit's repository) is out of reach for every target with a law, although
-device is a package that many may reach. LibTorch is libtorch's alone.
+device is a package that many may reach. LibTorch is libtorch's alone, and ONNX
+Runtime onnx's.
 """
 import re
 import sys
@@ -14,7 +15,9 @@ import sys
 # Build settings and macros: no code that could be linked.
 ALWAYS = ["tools"]
 MAX_LINES = 5
-TORCH_REPOSITORY = re.compile(r"^@.*local_torch")
+# Their only user among the packages.
+LIBRARIES = {"LibTorch": (re.compile(r"^@.*local_torch"), "libtorch"),
+             "ONNX Runtime": (re.compile(r"^@.*local_onnx"), "onnx")}
 CUDA_REPOSITORY = re.compile(r"^@.*local_cuda")
 
 
@@ -22,8 +25,9 @@ def verdict(label, allowed):
     """Why `label` is out of reach, or None."""
     if CUDA_REPOSITORY.match(label):
         return "CUDA"
-    if TORCH_REPOSITORY.match(label) and "libtorch" not in allowed:
-        return "LibTorch"
+    for library, (repository, package) in LIBRARIES.items():
+        if repository.match(label) and package not in allowed:
+            return library
     own = re.match(r"^(?:@@?(?:rill)?)?//([^:]*)", label)
     if not own:
         return None  # third-party

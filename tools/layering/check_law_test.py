@@ -44,12 +44,15 @@ class CheckLawTest(unittest.TestCase):
             self.assertEqual(status, 1, label)
             self.assertIn("CUDA", out)
 
-    def test_libtorch_alone_reaches_torch(self):
-        for label in ("@local_torch//:torch", "@@_main~torch~local_torch//:torch"):
-            status, out = self.check(["//samplers:samplers", label], "samplers", "base")
-            self.assertEqual(status, 1, label)
-            self.assertIn("LibTorch", out)
-            self.assertIsNone(check_law.verdict(label, ["libtorch", "base"]))
+    def test_a_library_has_one_package(self):
+        for library, package, labels in (
+                ("LibTorch", "libtorch", ("@local_torch//:torch", "@@_main~torch~local_torch//:torch")),
+                ("ONNX Runtime", "onnx", ("@local_onnx//:onnxruntime", "@local_onnx_wheels//:library"))):
+            for label in labels:
+                status, out = self.check(["//samplers:samplers", label], "samplers", "base")
+                self.assertEqual(status, 1, label)
+                self.assertIn(library, out)
+                self.assertIsNone(check_law.verdict(label, [package, "base"]))
 
     def test_own_labels_are_known_with_a_repository_too(self):
         self.assertEqual(check_law.verdict("@@//storage:x", ["base"]), "storage")

@@ -35,8 +35,10 @@ LAWS = {
     # neither replay nor what is under it.
     "replay": ["base", "device", "flow", "formats", "samplers", "slots", "specs", "storage", "tensordict", "tensors", "transforms"],
     "collectors": ["base", "device", "envs", "flow", "formats", "specs", "tensordict", "tensors", "transforms"],
-    # Row 5: LibTorch beside all of them. Nothing depends on it.
+    # Row 5: LibTorch beside all of them, and policies by ONNX Runtime. Nothing
+    # depends on either.
     "libtorch": ["base", "collectors", "device", "envs", "estimators", "flow", "formats", "replay", "samplers", "slots", "specs", "storage", "telemetry", "tensordict", "tensors", "transforms"],
+    "onnx": ["base", "device", "envs", "formats", "specs", "tensordict", "tensors", "transforms"],
 }
 
 # Libraries that are left out of their package's bundle, and why. They keep the

@@ -24,7 +24,7 @@ import pages  # noqa: E402
 
 # Packages that other people link: they return errors and never end a program.
 LIBRARY_PACKAGES = ("base", "collectors", "device", "distributed", "envs", "estimators",
-                    "flow", "formats", "libtorch", "replay", "samplers", "slots", "specs", "storage", "telemetry",
+                    "flow", "formats", "libtorch", "onnx", "replay", "samplers", "slots", "specs", "storage", "telemetry",
                     "tensordict", "tensors", "transforms")
 OWN_PACKAGES = LIBRARY_PACKAGES + ("benchmarks", "examples", "testing", "tools")
 
@@ -54,10 +54,10 @@ COUNTS = {
 }
 
 THIRD_PARTY = ("absl/", "benchmark/", "Eigen/", "unsupported/Eigen/", "gmock/", "gtest/", "hwy/",
-               "nlohmann/", "Random123/", "ATen/", "c10/", "torch/", "gymnasium_models/", "mujoco/", "zlib.h",
+               "nlohmann/", "Random123/", "ATen/", "c10/", "torch/", "gymnasium_models/", "mujoco/", "onnxruntime_c_api.h", "zlib.h",
                "zstd.h")
 # Only where include_allow.txt says.
-RESTRICTED_INCLUDE = re.compile(r"^(Eigen/|unsupported/Eigen/|nlohmann/|ATen/|c10/|torch/|gymnasium_models/|mujoco/|zlib\.h|zstd\.h|cuda|nvtx|cub/|thrust/|Python\.h)")
+RESTRICTED_INCLUDE = re.compile(r"^(Eigen/|unsupported/Eigen/|nlohmann/|ATen/|c10/|torch/|gymnasium_models/|mujoco/|onnxruntime|zlib\.h|zstd\.h|cuda|nvtx|cub/|thrust/|Python\.h)")
 HEAVY_INCLUDE = {"regex": "compiles slowly and runs slowly", "iostream": "has static constructors"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)

@@ -1,34 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/estimators/value_estimates.h"
 
-#include <algorithm>
-#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
+#include "rill/device/stream.h"
+#include "rill/estimators/line_kernels.h"
 #include "rill/estimators/recursion_kernels.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 
 // Each function checks all of its tensors before it makes or writes a result,
-// so that an error leaves the results as they were. GAE, TD(lambda) and sums of
-// rewards are the kernels of recursion_kernels.h. V-trace and n-step returns go
-// line by line here: their steps do more than one recursion.
+// so that an error leaves the results as they were. On the host GAE, TD(lambda)
+// and sums of rewards are the kernels of recursion_kernels.h. V-trace and
+// n-step returns, whose steps do more than one recursion, and all of them on a
+// device are the lines of line_kernels.h.
 
 namespace rill {
 namespace {
 
+using estimators_internal::GaeLine;
+using estimators_internal::LineKernel;
+using estimators_internal::NStepLine;
+using estimators_internal::RewardToGoLine;
 using estimators_internal::StepArrays;
+using estimators_internal::TdLambdaLine;
+using estimators_internal::VTraceLine;
+
+// Threads of a block on a device. A line has one thread, and few lines are to
+// have many processors.
+constexpr int kThreads = 32;
 
 // The tensors of a call, checked and contiguous.
 class Inputs {
  public:
-  // For rewards of such a dtype and shape.
+  // For rewards of such a dtype and shape, which lie there. `stream` is null
+  // for the default one of their device.
   static absl::StatusOr<Inputs> Create(absl::string_view caller,
-                                       const Tensor& reward) {
+                                       const Tensor& reward,
+                                       const Stream* stream) {
     const Shape& shape = reward.shape();
     const bool is_float =
         reward.dtype() == DType::kFloat32 || reward.dtype() == DType::kFloat64;
@@ -46,6 +63,20 @@ class Inputs {
     inputs.steps_ = shape[shape.rank() - (has_one ? 2 : 1)];
     inputs.lines_ =
         inputs.steps_ == 0 ? 0 : shape.num_elements() / inputs.steps_;
+    if (reward.memory_kind() == MemoryKind::kDevice) {
+      inputs.memory_ = {.device = reward.device(),
+                        .memory_kind = MemoryKind::kDevice};
+    }
+    if (stream == nullptr) {
+      RILL_ASSIGN_OR_RETURN(inputs.own_stream_,
+                            Stream::Default(inputs.memory_.device));
+    } else if (stream->device() != inputs.memory_.device) {
+      return InvalidArgument(caller, ": stream: got one of ",
+                             stream->device().ToString(), ", want one of ",
+                             inputs.memory_.device.ToString(),
+                             ", where the reward lies");
+    }
+    inputs.stream_ = stream;
     RILL_ASSIGN_OR_RETURN(inputs.reward_, inputs.Read("reward", reward));
     return inputs;
   }
@@ -76,20 +107,42 @@ class Inputs {
   }
 
   absl::StatusOr<Tensor> MakeResult(const Tensor& found) const {
-    if (MayReuse(found, dtype_, shape_, {}, {.is_passed_in = true})) {
+    if (MayReuse(found, dtype_, shape_, {},
+                 {.memory = memory_, .is_passed_in = true})) {
       return found;
     }
-    return Tensor::Empty(dtype_, shape_);
+    return Tensor::Empty(dtype_, shape_, memory_);
   }
 
-  // Calls `work` with the arrays, float or double.
-  template <typename Work>
-  void Visit(const Work& work) const {
-    if (dtype_ == DType::kFloat32) {
-      work(Arrays<float>());
-    } else {
-      work(Arrays<double>());
-    }
+  // Makes the results: on the host by `on_host(arrays)`, on a device by the
+  // line that `line_of(arrays)` gives. Float or double.
+  template <template <typename> typename Line, typename OnHost, typename LineOf>
+  absl::Status Make(const OnHost& on_host, const LineOf& line_of) const {
+    const auto make = [&]<typename T>(const StepArrays<T>& arrays) {
+      if (memory_.device.is_cpu()) {
+        on_host(arrays);
+        return absl::OkStatus();
+      }
+      if (arrays.lines == 0) return absl::OkStatus();
+      const LineKernel<T, Line> kernel = {.arrays = arrays,
+                                          .line = line_of(arrays)};
+      return LaunchKernel(kernel, GridFor(arrays.lines, kThreads),
+                          stream_ == nullptr ? *own_stream_ : *stream_);
+    };
+    return dtype_ == DType::kFloat32 ? make(Arrays<float>())
+                                     : make(Arrays<double>());
+  }
+  // Where the host follows the lines too.
+  template <template <typename> typename Line, typename LineOf>
+  absl::Status Make(const LineOf& line_of) const {
+    return Make<Line>(
+        [&]<typename T>(const StepArrays<T>& arrays) {
+          const Line<T> line = line_of(arrays);
+          for (int64_t i = 0; i < arrays.lines; ++i) {
+            line.Run(arrays, i * arrays.steps);
+          }
+        },
+        line_of);
   }
 
  private:
@@ -104,10 +157,18 @@ class Inputs {
               ? "; Unsqueeze and Squeeze change the last dimension"
               : "");
     }
-    if (!tensor.is_host()) {
-      return FailedPrecondition(caller_, ": ", name, ": lies on ",
-                                tensor.device().ToString(),
-                                ", want host memory");
+    const bool is_on_device = tensor.memory_kind() == MemoryKind::kDevice;
+    const Device device = is_on_device ? tensor.device() : Device::Cpu();
+    if (device != memory_.device) {
+      return FailedPrecondition(
+          caller_, ": ", name, ": lies on ", device.ToString(), ", want ",
+          memory_.device.ToString(), ", where the reward lies");
+    }
+    // A copy on a device would wait for it.
+    if (is_on_device && !tensor.is_contiguous()) {
+      return FailedPrecondition(
+          caller_, ": ", name, ": is strided on ", device.ToString(),
+          ", want a contiguous one; Contiguous() makes it");
     }
     return tensor.Contiguous();
   }
@@ -125,6 +186,9 @@ class Inputs {
   }
 
   absl::string_view caller_;
+  Tensor::Options memory_;
+  const Stream* stream_ = nullptr;
+  std::optional<Stream> own_stream_;  // Where stream_ is null.
   DType dtype_ = DType::kFloat32;
   Shape shape_;
   int64_t lines_ = 0;
@@ -148,105 +212,50 @@ absl::Status CheckThreshold(absl::string_view caller, absl::string_view name,
   return InvalidArgument(caller, ": ", name, ": got ", got, ", want > 0");
 }
 
-// The value of the state behind step i.
-template <typename T>
-double Bootstrap(const StepArrays<T>& arrays, int64_t i) {
-  return arrays.terminated[i] != 0 ? 0
-                                   : static_cast<double>(arrays.next_value[i]);
-}
-
-template <typename T>
-void VTraceLine(const StepArrays<T>& arrays, const T* log_pi, const T* log_mu,
-                const VTraceOptions& options, int64_t begin, T* advantage,
-                T* target) {
-  // Espeholt et al., 2018: target_t - v_t = delta_t + gamma c_t (target_(t+1) -
-  // v_(t+1)), from the end.
-  double correction = 0;   // Target - value of the step behind.
-  double next_target = 0;  // Rounded nowhere.
-  for (int64_t i = begin + arrays.steps; i-- > begin;) {
-    // Behind the last step of a line nothing is known but next_value.
-    const bool is_end = arrays.done[i] != 0 || i == begin + arrays.steps - 1;
-    const double ratio = std::exp(static_cast<double>(log_pi[i]) -
-                                  static_cast<double>(log_mu[i]));
-    // rho decides which policy's values the targets tend to, c only how soon
-    // (Espeholt et al., 2018).
-    const double rho = std::min(ratio, options.rho_thresh);
-    const double c = std::min(ratio, options.c_thresh);
-    const double reward = static_cast<double>(arrays.reward[i]);
-    const double value = static_cast<double>(arrays.value[i]);
-    const double bootstrap = Bootstrap(arrays, i);
-    const double delta = rho * (reward + options.gamma * bootstrap - value);
-    // The advantage takes the corrected target of the next step, where there is
-    // one in the trajectory.
-    double behind = bootstrap;
-    if (!is_end && arrays.terminated[i] == 0) behind = next_target;
-    correction = is_end ? delta : delta + options.gamma * c * correction;
-    next_target = value + correction;
-    advantage[i] =
-        static_cast<T>(rho * (reward + options.gamma * behind - value));
-    target[i] = static_cast<T>(next_target);
-  }
-}
-
-template <typename T>
-void NStepLine(const StepArrays<T>& arrays, int64_t n_steps, double gamma,
-               int64_t begin, T* returns) {
-  const int64_t end = begin + arrays.steps;
-  for (int64_t i = begin; i < end; ++i) {
-    // Compared so, i + n_steps cannot overflow.
-    const int64_t limit = n_steps < end - i ? i + n_steps : end;
-    // Each window is summed anew. A sum that slides would divide by gamma,
-    // which may be 0, and carry its rounding along.
-    double sum = 0;
-    double power = 1;
-    int64_t last = i;
-    for (int64_t j = i; j < limit; ++j) {
-      sum += power * static_cast<double>(arrays.reward[j]);
-      power *= gamma;
-      last = j;
-      if (arrays.done[j] != 0) break;
-    }
-    returns[i] = static_cast<T>(sum + power * Bootstrap(arrays, last));
-  }
-}
-
 absl::Status LambdaReturn(absl::string_view caller, const EstimatorSteps& steps,
-                          double gamma, double lmbda, Tensor* returns) {
+                          double gamma, double lmbda, const Stream* stream,
+                          Tensor* returns) {
   RILL_RETURN_IF_ERROR(CheckFraction(caller, "gamma", gamma));
   RILL_RETURN_IF_ERROR(CheckFraction(caller, "lmbda", lmbda));
-  RILL_ASSIGN_OR_RETURN(Inputs inputs, Inputs::Create(caller, steps.reward));
+  RILL_ASSIGN_OR_RETURN(Inputs inputs,
+                        Inputs::Create(caller, steps.reward, stream));
   RILL_RETURN_IF_ERROR(inputs.ReadSteps(steps));
   RILL_ASSIGN_OR_RETURN(*returns, inputs.MakeResult(*returns));
-  inputs.Visit([&]<typename T>(const StepArrays<T>& arrays) {
-    estimators_internal::TdLambdaLines(arrays, gamma, lmbda,
-                                       returns->data<T>());
-  });
-  return absl::OkStatus();
+  return inputs.Make<TdLambdaLine>(
+      [&]<typename T>(const StepArrays<T>& arrays) {
+        estimators_internal::TdLambdaLines(arrays, gamma, lmbda,
+                                           returns->data<T>());
+      },
+      [&]<typename T>(const StepArrays<T>& /*arrays*/) {
+        return TdLambdaLine<T>{gamma, lmbda, returns->data<T>()};
+      });
 }
 
 }  // namespace
 
 absl::Status Td0Return(const EstimatorSteps& steps, double gamma,
-                       Tensor* returns) {
-  return LambdaReturn("Td0Return", steps, gamma, 0, returns);
+                       Tensor* returns, const Stream* stream) {
+  return LambdaReturn("Td0Return", steps, gamma, 0, stream, returns);
 }
 
 absl::Status Td1Return(const EstimatorSteps& steps, double gamma,
-                       Tensor* returns) {
-  return LambdaReturn("Td1Return", steps, gamma, 1, returns);
+                       Tensor* returns, const Stream* stream) {
+  return LambdaReturn("Td1Return", steps, gamma, 1, stream, returns);
 }
 
 absl::Status TdLambdaReturn(const EstimatorSteps& steps, double gamma,
-                            double lmbda, Tensor* returns) {
-  return LambdaReturn("TdLambdaReturn", steps, gamma, lmbda, returns);
+                            double lmbda, Tensor* returns,
+                            const Stream* stream) {
+  return LambdaReturn("TdLambdaReturn", steps, gamma, lmbda, stream, returns);
 }
 
 absl::Status GaeAdvantage(const EstimatorSteps& steps, double gamma,
-                          double lmbda, Advantages* out) {
+                          double lmbda, Advantages* out, const Stream* stream) {
   constexpr absl::string_view kCaller = "GaeAdvantage";
   RILL_RETURN_IF_ERROR(CheckFraction(kCaller, "gamma", gamma));
   RILL_RETURN_IF_ERROR(CheckFraction(kCaller, "lmbda", lmbda));
-  RILL_ASSIGN_OR_RETURN(Inputs inputs, Inputs::Create(kCaller, steps.reward));
+  RILL_ASSIGN_OR_RETURN(Inputs inputs,
+                        Inputs::Create(kCaller, steps.reward, stream));
   RILL_RETURN_IF_ERROR(inputs.ReadSteps(steps));
   RILL_RETURN_IF_ERROR(inputs.ReadValues(steps));
   // Both are made before either is set.
@@ -254,23 +263,28 @@ absl::Status GaeAdvantage(const EstimatorSteps& steps, double gamma,
   RILL_ASSIGN_OR_RETURN(out->value_target,
                         inputs.MakeResult(out->value_target));
   out->advantage = std::move(advantage);
-  inputs.Visit([&]<typename T>(const StepArrays<T>& arrays) {
-    estimators_internal::GaeLines(arrays, gamma, lmbda,
-                                  out->advantage.data<T>(),
-                                  out->value_target.data<T>());
-  });
-  return absl::OkStatus();
+  return inputs.Make<GaeLine>(
+      [&]<typename T>(const StepArrays<T>& arrays) {
+        estimators_internal::GaeLines(arrays, gamma, lmbda,
+                                      out->advantage.data<T>(),
+                                      out->value_target.data<T>());
+      },
+      [&]<typename T>(const StepArrays<T>& /*arrays*/) {
+        return GaeLine<T>{gamma, lmbda, out->advantage.data<T>(),
+                          out->value_target.data<T>()};
+      });
 }
 
 absl::Status VTraceAdvantage(const EstimatorSteps& steps, const Tensor& log_pi,
                              const Tensor& log_mu, const VTraceOptions& options,
-                             Advantages* out) {
+                             Advantages* out, const Stream* stream) {
   constexpr absl::string_view kCaller = "VTraceAdvantage";
   RILL_RETURN_IF_ERROR(CheckFraction(kCaller, "gamma", options.gamma));
   RILL_RETURN_IF_ERROR(
       CheckThreshold(kCaller, "rho_thresh", options.rho_thresh));
   RILL_RETURN_IF_ERROR(CheckThreshold(kCaller, "c_thresh", options.c_thresh));
-  RILL_ASSIGN_OR_RETURN(Inputs inputs, Inputs::Create(kCaller, steps.reward));
+  RILL_ASSIGN_OR_RETURN(Inputs inputs,
+                        Inputs::Create(kCaller, steps.reward, stream));
   RILL_RETURN_IF_ERROR(inputs.ReadSteps(steps));
   RILL_RETURN_IF_ERROR(inputs.ReadValues(steps));
   RILL_ASSIGN_OR_RETURN(const Tensor pi, inputs.Read("log_pi", log_pi));
@@ -279,46 +293,49 @@ absl::Status VTraceAdvantage(const EstimatorSteps& steps, const Tensor& log_pi,
   RILL_ASSIGN_OR_RETURN(out->value_target,
                         inputs.MakeResult(out->value_target));
   out->advantage = std::move(advantage);
-  inputs.Visit([&]<typename T>(const StepArrays<T>& arrays) {
-    for (int64_t line = 0; line < arrays.lines; ++line) {
-      VTraceLine(arrays, pi.data<T>(), mu.data<T>(), options,
-                 line * arrays.steps, out->advantage.data<T>(),
-                 out->value_target.data<T>());
-    }
-  });
-  return absl::OkStatus();
+  return inputs.Make<VTraceLine>(
+      [&]<typename T>(const StepArrays<T>& /*arrays*/) {
+        return VTraceLine<T>{.gamma = options.gamma,
+                             .rho_thresh = options.rho_thresh,
+                             .c_thresh = options.c_thresh,
+                             .log_pi = pi.data<T>(),
+                             .log_mu = mu.data<T>(),
+                             .advantage = out->advantage.data<T>(),
+                             .target = out->value_target.data<T>()};
+      });
 }
 
 absl::Status RewardToGo(const Tensor& reward, const Tensor& done, double gamma,
-                        Tensor* returns) {
+                        Tensor* returns, const Stream* stream) {
   constexpr absl::string_view kCaller = "RewardToGo";
   RILL_RETURN_IF_ERROR(CheckFraction(kCaller, "gamma", gamma));
-  RILL_ASSIGN_OR_RETURN(Inputs inputs, Inputs::Create(kCaller, reward));
+  RILL_ASSIGN_OR_RETURN(Inputs inputs, Inputs::Create(kCaller, reward, stream));
   RILL_RETURN_IF_ERROR(inputs.ReadDone({.done = done}));
   RILL_ASSIGN_OR_RETURN(*returns, inputs.MakeResult(*returns));
-  inputs.Visit([&]<typename T>(const StepArrays<T>& arrays) {
-    estimators_internal::RewardToGoLines(arrays, gamma, returns->data<T>());
-  });
-  return absl::OkStatus();
+  return inputs.Make<RewardToGoLine>(
+      [&]<typename T>(const StepArrays<T>& arrays) {
+        estimators_internal::RewardToGoLines(arrays, gamma, returns->data<T>());
+      },
+      [&]<typename T>(const StepArrays<T>& /*arrays*/) {
+        return RewardToGoLine<T>{gamma, returns->data<T>()};
+      });
 }
 
 absl::Status NStepReturn(const EstimatorSteps& steps, int64_t n_steps,
-                         double gamma, Tensor* returns) {
+                         double gamma, Tensor* returns, const Stream* stream) {
   constexpr absl::string_view kCaller = "NStepReturn";
   if (n_steps < 1) {
     return InvalidArgument(kCaller, ": n_steps: got ", n_steps, ", want > 0");
   }
   RILL_RETURN_IF_ERROR(CheckFraction(kCaller, "gamma", gamma));
-  RILL_ASSIGN_OR_RETURN(Inputs inputs, Inputs::Create(kCaller, steps.reward));
+  RILL_ASSIGN_OR_RETURN(Inputs inputs,
+                        Inputs::Create(kCaller, steps.reward, stream));
   RILL_RETURN_IF_ERROR(inputs.ReadSteps(steps));
   RILL_ASSIGN_OR_RETURN(*returns, inputs.MakeResult(*returns));
-  inputs.Visit([&]<typename T>(const StepArrays<T>& arrays) {
-    for (int64_t line = 0; line < arrays.lines; ++line) {
-      NStepLine(arrays, n_steps, gamma, line * arrays.steps,
-                returns->data<T>());
-    }
-  });
-  return absl::OkStatus();
+  return inputs.Make<NStepLine>(
+      [&]<typename T>(const StepArrays<T>& /*arrays*/) {
+        return NStepLine<T>{gamma, n_steps, returns->data<T>()};
+      });
 }
 
 }  // namespace rill

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "rill/device/stream.h"
 #include "rill/tensors/tensor.h"
 
 namespace rill {
@@ -21,8 +22,14 @@ namespace rill {
 //   `done` stops the recursion. Values that a flag cuts off are not looked at and may
 //   be NaN. Behind the last step of a line next_value stands for what follows.
 // Numerics: in double, rounded once; within 1e-6 of a float64 reference.
+// Device/Stream: all on the host, or all contiguous on one device. There the
+//   estimate is enqueued on `stream`, null for the device's default one, and
+//   the caller keeps the tensors until the stream got there. A line is one
+//   thread, whose sums are the host's bit for bit; exp in V-trace may differ in
+//   the last place. Shown on the fake device; CUDA links @rill//cuda.
 // Errors: INVALID_ARGUMENT names the tensor or number, what it got and wants;
-//   FAILED_PRECONDITION where a tensor lies on a device. Results are unchanged.
+//   FAILED_PRECONDITION where tensors lie on different devices, or are strided on
+//   one. Results are unchanged.
 // Results: written in place where dtype and shape fit and the tensor is
 //   writable, else made. They share no bytes with what is read.
 // Thread-safety: thread-compatible.
@@ -49,17 +56,19 @@ struct Advantages {
 
 // r + gamma v'. gamma here and below in [0, 1].
 absl::Status Td0Return(const EstimatorSteps& steps, double gamma,
-                       Tensor* returns);
+                       Tensor* returns, const Stream* stream = nullptr);
 // The sum of discounted rewards to the end, and the discounted value there.
 absl::Status Td1Return(const EstimatorSteps& steps, double gamma,
-                       Tensor* returns);
+                       Tensor* returns, const Stream* stream = nullptr);
 // g_t = r + gamma ((1 - lmbda) v' + lmbda g_(t+1)); lmbda in [0, 1].
 absl::Status TdLambdaReturn(const EstimatorSteps& steps, double gamma,
-                            double lmbda, Tensor* returns);
+                            double lmbda, Tensor* returns,
+                            const Stream* stream = nullptr);
 
 // A_t = r + gamma v' - v + gamma lmbda A_(t+1); the target is A + v.
 absl::Status GaeAdvantage(const EstimatorSteps& steps, double gamma,
-                          double lmbda, Advantages* out);
+                          double lmbda, Advantages* out,
+                          const Stream* stream = nullptr);
 
 struct VTraceOptions {
   double gamma = 0.99;
@@ -70,18 +79,19 @@ struct VTraceOptions {
 // probabilities now, `log_mu` those when they were chosen.
 absl::Status VTraceAdvantage(const EstimatorSteps& steps, const Tensor& log_pi,
                              const Tensor& log_mu, const VTraceOptions& options,
-                             Advantages* out);
+                             Advantages* out, const Stream* stream = nullptr);
 
 // r_t + gamma r_(t+1) + ... up to the end; behind the last end of a line, up to
 // the line's.
 absl::Status RewardToGo(const Tensor& reward, const Tensor& done, double gamma,
-                        Tensor* returns);
+                        Tensor* returns, const Stream* stream = nullptr);
 
 // r_t + ... + gamma^(k-1) r_(t+k-1) + gamma^k v', where v' is that of the
 // window's last step. Windows have `n_steps` > 0 steps, less before an end.
 // Cost: O(steps x n_steps).
 absl::Status NStepReturn(const EstimatorSteps& steps, int64_t n_steps,
-                         double gamma, Tensor* returns);
+                         double gamma, Tensor* returns,
+                         const Stream* stream = nullptr);
 
 }  // namespace rill
 

@@ -267,7 +267,7 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> MakeDiscounted(
        .recurs = recurs,
        .estimate = OfReturns([gamma = options.gamma, make](
                                  const EstimatorSteps& steps, Tensor* returns) {
-         return make(steps, gamma, returns);
+         return make(steps, gamma, returns, nullptr);
        })});
 }
 

@@ -9,7 +9,10 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/device/stream.h"
+#include "rill/device/sum_tree/device_sum_tree.h"
 
 // Names that the examples of this package take for granted.
 namespace rill::doc_examples {
@@ -17,6 +20,28 @@ namespace rill::doc_examples {
 constexpr int64_t bytes = 1 << 20;
 extern const std::shared_ptr<Buffer> device;
 extern int value;
+
+// A kernel, and what one works on.
+struct Scale {
+  static constexpr const char* kName = "doc_scale";
+  using Shared = NoState;
+  using Local = NoState;
+  double* values = nullptr;
+  int64_t count = 0;
+  double factor = 1;
+  constexpr int64_t num_phases() const { return 1; }
+  template <typename Thread>
+  constexpr void Run(int64_t, const Thread&, Shared&, Local&) const {}
+  template <typename Visit>
+  void VisitMemory(const Visit&) {}
+};
+extern double* const values;
+extern const int64_t n;
+extern const Device device;
+extern const int64_t* const slots;
+extern const double* const weights;
+extern int64_t* const drawn;
+extern const Stream stream;
 
 }  // namespace rill::doc_examples
 

@@ -35,8 +35,9 @@ LAWS = {
     # neither replay nor what is under it.
     "replay": ["base", "device", "flow", "formats", "samplers", "slots", "specs", "storage", "tensordict", "tensors", "transforms"],
     "collectors": ["base", "device", "envs", "flow", "formats", "specs", "tensordict", "tensors", "transforms"],
-    # Row 5: LibTorch beside all of them, and policies by ONNX Runtime. Nothing
-    # depends on either.
+    # Row 5: CUDA's backend and kernels for all of them, LibTorch beside them, and
+    # policies by ONNX Runtime. Nothing depends on any.
+    "cuda": ["base", "device", "estimators", "specs", "tensordict", "tensors", "transforms"],
     "libtorch": ["base", "collectors", "device", "envs", "estimators", "flow", "formats", "replay", "samplers", "slots", "specs", "storage", "telemetry", "tensordict", "tensors", "transforms"],
     "onnx": ["base", "device", "envs", "formats", "specs", "tensordict", "tensors", "transforms"],
 }

@@ -2,6 +2,7 @@
 #include "rill/libtorch/torch_model.h"
 
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -85,11 +86,17 @@ absl::StatusOr<TorchModel> TorchModel::LoadScript(const std::string& path) {
 absl::StatusOr<TorchModel> TorchModel::LoadPackage(const std::string& path) {
   return CallTorch(
       [&]() -> absl::StatusOr<TorchModel> {
+        [[maybe_unused]] static const int kOnce =
+            setenv("AOTI_RUNTIME_CHECK_INPUTS", "1", /*overwrite=*/0);
         auto loader =
             std::make_shared<torch::inductor::AOTIModelPackageLoader>(path);
         return TorchModel([loader](absl::Span<const at::Tensor> inputs) {
-          return loader->run(
-              std::vector<at::Tensor>(inputs.begin(), inputs.end()));
+          std::vector<at::Tensor> dense;
+          dense.reserve(inputs.size());
+          for (const at::Tensor& input : inputs) {
+            dense.push_back(input.contiguous());
+          }
+          return loader->boxed_run(std::move(dense));
         });
       },
       "TorchModel::LoadPackage: ", path);

@@ -52,7 +52,13 @@ class TorchModel {
   // none, or another file.
   static absl::StatusOr<TorchModel> LoadScript(const std::string& path);
   // A package of torch._inductor.aoti_compile_and_package, in which forward is
-  // machine code. Errors as LoadScript. Its constants are no weights().
+  // machine code: of the torch version that this program links, for processors
+  // such as the one that made it. Errors as LoadScript. Its constants are no
+  // weights(). Inputs that are not contiguous are copied.
+  //
+  // Packages check shapes and dtypes, in place of reading beyond their inputs,
+  // only where the environment has AOTI_RUNTIME_CHECK_INPUTS=1. The first call
+  // sets it unless it is set; no other thread may use the environment then.
   static absl::StatusOr<TorchModel> LoadPackage(const std::string& path);
 
   bool is_valid() const { return forward_ != nullptr; }

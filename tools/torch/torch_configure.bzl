@@ -30,9 +30,22 @@ alias(
 )
 """ % (target, target) for target in ["cudart", "torch"]])
 
-# #include <ATen/core/Tensor.h>, <torch/torch.h>
+# #include <ATen/core/Tensor.h>, <torch/torch.h>. What AOTInductor compiles needs
+# a libtorch.so, which is but a name for libtorch_cpu.so and libtorch_cuda.so. An
+# empty one does where the program has these.
 _HEADERS = """
 package(default_visibility = ["//visibility:public"])
+
+cc_binary(
+    name = "libtorch.so",
+    linkopts = ["-Wl,-soname,libtorch.so"],
+    linkshared = True,
+)
+
+cc_import(
+    name = "torch_name",
+    shared_library = ":libtorch.so",
+)
 
 cc_library(
     name = "torch",
@@ -47,6 +60,7 @@ _WHEELS = _HEADERS + """
         ":cupti",
         ":gomp",
         ":torch_cpu",
+        ":torch_name",
     ],
 )
 
@@ -104,6 +118,7 @@ _wheels = repository_rule(
 # laid them out.
 _INSTALLED = _HEADERS + """
     linkopts = {linkopts},
+    deps = [":torch_name"],
 )
 
 cc_library(

@@ -48,7 +48,7 @@ struct Scale {
 // barrier between. Before that a thread sums its own numbers, and keeps the
 // sum.
 struct BlockSums {
-  static constexpr const char* kName = "block_sums";
+  [[maybe_unused]] static constexpr const char* kName = "block_sums";
   static constexpr int kThreads = 64;
   struct Shared {
     int64_t sums[kThreads];

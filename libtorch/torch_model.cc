@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "c10/core/InferenceMode.h"
 #include "c10/util/Exception.h"
+#include "rill/base/status_macros.h"
 #include "rill/libtorch/tensor_text.h"
 #include "rill/libtorch/torch_call.h"
 #include "torch/csrc/inductor/aoti_package/model_package_loader.h"
@@ -43,6 +44,14 @@ void AddWeights(const Named& named, TorchTensors* weights) {
   }
 }
 
+// The first of the weights, undefined where another is on another device.
+at::Tensor PlacedOf(const std::vector<at::Tensor>& weights) {
+  for (const at::Tensor& weight : weights) {
+    if (weight.device() != weights.front().device()) return {};
+  }
+  return weights.empty() ? at::Tensor() : weights.front();
+}
+
 }  // namespace
 
 namespace libtorch_internal {
@@ -56,6 +65,12 @@ TorchTensors WeightsOfModule(const torch::nn::Module& module) {
     }
   }
   return weights;
+}
+
+at::Tensor PlacedWeight(const torch::nn::Module& module) {
+  std::vector<at::Tensor> weights = module.parameters();
+  for (at::Tensor& buffer : module.buffers()) weights.push_back(buffer);
+  return PlacedOf(weights);
 }
 
 void CheckNumInputs(size_t got, size_t want) {
@@ -73,12 +88,17 @@ absl::StatusOr<TorchModel> TorchModel::LoadScript(const std::string& path) {
         TorchTensors weights;
         AddWeights(module->named_parameters(), &weights);
         AddWeights(module->named_buffers(), &weights);
-        return TorchModel(
+        std::vector<at::Tensor> own;
+        for (const at::Tensor& each : module->parameters()) own.push_back(each);
+        for (const at::Tensor& each : module->buffers()) own.push_back(each);
+        TorchModel model(
             [module](absl::Span<const at::Tensor> inputs) {
               return ResultsOf(module->forward(
                   std::vector<c10::IValue>(inputs.begin(), inputs.end())));
             },
             std::move(weights));
+        model.placed_ = PlacedOf(own);
+        return model;
       },
       "TorchModel::LoadScript: ", path);
 }
@@ -104,6 +124,15 @@ absl::StatusOr<TorchModel> TorchModel::LoadPackage(const std::string& path) {
 
 absl::StatusOr<std::vector<at::Tensor>> TorchModel::Run(
     absl::Span<const at::Tensor> inputs) const {
+  for (size_t i = 0; placed_.defined() && i < inputs.size(); ++i) {
+    // Torch takes single numbers of the CPU on each device.
+    if (!inputs[i].defined() || inputs[i].dim() == 0) continue;
+    if (inputs[i].device() == placed_.device()) continue;
+    return InvalidArgument("TorchModel::Run: input ", i, ": got ",
+                           TextOf(inputs[i]), ", want it on ",
+                           placed_.device().str(),
+                           ", where the module's weights are");
+  }
   auto results = CallTorch(
       [&]() -> absl::StatusOr<std::vector<at::Tensor>> {
         const c10::InferenceMode no_gradients;

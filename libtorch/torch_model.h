@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,6 +24,8 @@ namespace rill {
 
 // A network as a function of tensors: a torch::nn::Module, a TorchScript file,
 // an AOTInductor package, or any function. A TorchPolicy acts by one.
+//
+// A module's inputs lie where its weights do; a Function may move them.
 //
 // Copies share the network. Thread-safety: that of the network; torch's own
 // modules may be called by several threads that do not change weights.
@@ -63,22 +66,33 @@ class TorchModel {
 
   bool is_valid() const { return forward_ != nullptr; }
 
-  // Calls forward, without gradients. Errors have torch's text, and end
-  // with the dtypes, shapes and devices of the inputs.
+  // Calls forward, without gradients. INVALID_ARGUMENT, with both devices,
+  // where an input does not lie on device(). Other errors have torch's text,
+  // and end with the dtypes, shapes and devices of the inputs.
   absl::StatusOr<std::vector<at::Tensor>> Run(
       absl::Span<const at::Tensor> inputs) const;
 
   // Parameters and buffers by torch's names ("0.weight"), without gradients.
   const TorchTensors& weights() const { return weights_; }
 
+  // Where the weights of a module or script are now. None of a Function or a
+  // package, without weights, and where they began on several devices.
+  std::optional<c10::Device> device() const {
+    if (!placed_.defined()) return std::nullopt;
+    return placed_.device();
+  }
+
  private:
   Function forward_;
   TorchTensors weights_;
+  at::Tensor placed_;  // One of the module's own: moves with it.
 };
 
 namespace libtorch_internal {
 
 TorchTensors WeightsOfModule(const torch::nn::Module& module);
+// One of the weights, undefined where they are on several devices.
+at::Tensor PlacedWeight(const torch::nn::Module& module);
 // Throws where it is false.
 void CheckNumInputs(size_t got, size_t want);
 
@@ -126,11 +140,14 @@ std::vector<at::Tensor> Forward(M& module, absl::Span<const at::Tensor> in) {
 template <typename M>
 TorchModel TorchModel::Of(std::shared_ptr<M> module) {
   TorchTensors weights = libtorch_internal::WeightsOfModule(*module);
-  return TorchModel(
+  at::Tensor placed = libtorch_internal::PlacedWeight(*module);
+  TorchModel model(
       [module = std::move(module)](absl::Span<const at::Tensor> inputs) {
         return libtorch_internal::Forward(*module, inputs);
       },
       std::move(weights));
+  model.placed_ = std::move(placed);
+  return model;
 }
 
 }  // namespace rill

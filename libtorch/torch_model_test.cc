@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -105,6 +106,26 @@ TEST(TorchModelTest, ErrorsOfForwardHaveTorchsTextAndTheInputs) {
       StatusIs(absl::StatusCode::kInternal));
 }
 
+TEST(TorchModelTest, InputsLieWhereTheModulesWeightsAre) {
+  torch::nn::Linear net(4, 2);
+  const TorchModel model = TorchModel::Of(net.ptr());
+  EXPECT_EQ(model.device(), at::kCPU);
+  const at::Tensor there = at::empty({5, 4}, at::kMeta);
+  EXPECT_THAT(
+      model.Run({there}),
+      StatusIs(kInvalid,
+               HasSubstr("TorchModel::Run: input 0: got Float[5, 4] on meta, "
+                         "want it on cpu, where the module's weights are")));
+  // A function, and a module without weights, may do as they like.
+  const TorchModel function([&](absl::Span<const at::Tensor> in) {
+    return std::vector<at::Tensor>{
+        net->forward(at::ones_like(in[0], at::kCPU))};
+  });
+  EXPECT_EQ(function.device(), std::nullopt);
+  RILL_EXPECT_OK(function.Run({there}));
+  RILL_EXPECT_OK(TorchModel::Of(torch::nn::Tanh().ptr()).Run({there}));
+}
+
 // A script of a module with one weight: x * weight, and x + 1 beside it.
 std::string SavedScript() {
   const std::string path = ::testing::TempDir() + "/model.pt";
@@ -120,6 +141,7 @@ TEST(TorchModelTest, AScriptIsAFunctionOfTensorsWithItsWeights) {
                             TorchModel::LoadScript(SavedScript()));
   const at::Tensor x = Numbers({4, 3}).abs();
   RILL_ASSERT_OK_AND_ASSIGN(auto outputs, model.Run({x}));
+  EXPECT_EQ(model.device(), at::kCPU);
   ASSERT_THAT(outputs, SizeIs(2));
   EXPECT_TRUE(outputs[0].equal(x * 2));
   EXPECT_TRUE(outputs[1].equal(x + 1));

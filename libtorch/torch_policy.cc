@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
@@ -87,6 +88,14 @@ absl::Status Write(const std::string& key, const std::vector<T>& chosen,
                step);
 }
 
+// In host memory, contiguous: copied by torch's current stream, and waited for.
+absl::StatusOr<at::Tensor> ToHost(const at::Tensor& tensor,
+                                  absl::string_view what) {
+  return CallTorch(
+      [&]() -> absl::StatusOr<at::Tensor> { return tensor.cpu().contiguous(); },
+      "TorchPolicy::Act: ", what);
+}
+
 // Work on `behind` from here on runs behind the work on `ahead` so far.
 absl::Status Order(const Stream& ahead, const Stream& behind) {
   RILL_ASSIGN_OR_RETURN(const Event event, Event::Record(ahead));
@@ -137,12 +146,8 @@ absl::StatusOr<absl::Span<const float>> TorchPolicy::HostResult(size_t i) {
                            ", want Float[lanes, ..., n]");
   }
   if (!result.is_cpu() || !result.is_contiguous()) {
-    RILL_ASSIGN_OR_RETURN(result,
-                          CallTorch(
-                              [&]() -> absl::StatusOr<at::Tensor> {
-                                return result.cpu().contiguous();
-                              },
-                              "TorchPolicy::Act: output ", i, " of the model"));
+    RILL_ASSIGN_OR_RETURN(
+        result, ToHost(result, absl::StrCat("output ", i, " of the model")));
   }
   return absl::MakeConstSpan(result.const_data_ptr<float>(),
                              static_cast<size_t>(result.numel()));
@@ -153,7 +158,8 @@ absl::Status TorchPolicy::ChooseDiscrete(const TensorDict& root,
   RILL_ASSIGN_OR_RETURN(const absl::Span<const float> logits, HostResult(0));
   const size_t n = static_cast<size_t>(results_[0].size(-1));
   const bool* legal = nullptr;
-  Tensor mask;  // Keeps what was copied from a device.
+  Tensor mask;  // These keep the bytes.
+  at::Tensor copied;
   if (!options_.mask_key.empty()) {
     RILL_ASSIGN_OR_RETURN(mask, root.Get(options_.mask_key));
     if (mask.dtype() != DType::kBool ||
@@ -162,11 +168,15 @@ absl::Status TorchPolicy::ChooseDiscrete(const TensorDict& root,
                              "\": got ", TextOf(mask), ", want bool for ",
                              TextOf(results_[0]));
     }
-    if (!mask.is_host() || !mask.is_contiguous()) {
-      RILL_ASSIGN_OR_RETURN(mask, mask.To(Device::Cpu()));
+    if (mask.is_host()) {
       RILL_ASSIGN_OR_RETURN(mask, mask.Contiguous());
+      legal = mask.data<bool>();
+    } else {
+      RILL_ASSIGN_OR_RETURN(const at::Tensor there, ToTorch(mask));
+      RILL_ASSIGN_OR_RETURN(
+          copied, ToHost(there, absl::StrCat("\"", options_.mask_key, "\"")));
+      legal = copied.const_data_ptr<bool>();
     }
-    legal = mask.data<bool>();
   }
   return actions_.ChooseDiscrete(logits, n, legal, draws);
 }
@@ -208,24 +218,26 @@ absl::Status TorchPolicy::Choose(const TensorDict& root,
   return Write(options_.log_prob_key, actions_.log_probs(), step);
 }
 
-absl::StatusOr<int64_t> TorchPolicy::Act(const TensorDict& root,
-                                         const ActContext& context,
-                                         TensorDict* step) {
-  int64_t version = 0;
-  if (options_.load_weights) {
-    RILL_ASSIGN_OR_RETURN(version, options_.load_weights());
-  }
+absl::Status TorchPolicy::ReadInputs(const TensorDict& root) {
+  const std::optional<c10::Device> device = options_.model.device();
   inputs_.clear();
   for (const std::string& key : options_.in_keys) {
     RILL_ASSIGN_OR_RETURN(const Tensor leaf, root.Get(key));
     RILL_ASSIGN_OR_RETURN(at::Tensor input, ToTorch(leaf));
+    if (device.has_value() && input.device() != *device) {
+      return InvalidArgument("TorchPolicy::Act: \"", key, "\": got ",
+                             TextOf(input), ", want it on ", device->str(),
+                             ", where the model's weights are; move the "
+                             "module, or act through a MovedPolicy");
+    }
     inputs_.push_back(std::move(input));
   }
-  std::optional<Stream> torchs;
-  if (context.stream != nullptr) {
-    RILL_ASSIGN_OR_RETURN(torchs, CurrentTorchStream(context.stream->device()));
-    RILL_RETURN_IF_ERROR(Order(*context.stream, *torchs));
-  }
+  return absl::OkStatus();
+}
+
+absl::Status TorchPolicy::RunModel(const TensorDict& root,
+                                   const NetworkActions::Draws& draws,
+                                   TensorDict* step) {
   RILL_ASSIGN_OR_RETURN(results_, options_.model.Run(inputs_));
   const auto& further = options_.outputs.leaves();
   if (results_.size() != actions_.num_parameters() + further.size()) {
@@ -234,22 +246,43 @@ absl::StatusOr<int64_t> TorchPolicy::Act(const TensorDict& root,
                            actions_.num_parameters(), " for the action and ",
                            further.size(), " for the leaves of `outputs`");
   }
-  RILL_RETURN_IF_ERROR(
-      Choose(root,
-             {.rng = Rng(context.SeedOf(options_.seed), RngStream::kPolicy),
-              .step = static_cast<uint64_t>(context.step),
-              .explore = context.explore},
-             step));
+  RILL_RETURN_IF_ERROR(Choose(root, draws, step));
   for (size_t i = 0; i < further.size(); ++i) {
     RILL_RETURN_IF_ERROR(
         Write(further[i].key, results_[actions_.num_parameters() + i], step));
   }
-  if (torchs.has_value()) {
-    RILL_RETURN_IF_ERROR(Order(*torchs, *context.stream));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> TorchPolicy::Act(const TensorDict& root,
+                                         const ActContext& context,
+                                         TensorDict* step) {
+  int64_t version = 0;
+  if (options_.load_weights) {
+    RILL_ASSIGN_OR_RETURN(version, options_.load_weights());
   }
+  RILL_RETURN_IF_ERROR(ReadInputs(root));
+  std::optional<Stream> torchs;
+  if (context.stream != nullptr) {
+    RILL_ASSIGN_OR_RETURN(torchs, CurrentTorchStream(context.stream->device()));
+    RILL_RETURN_IF_ERROR(Order(*context.stream, *torchs));
+  }
+  const absl::Status done =
+      RunModel(root,
+               {.rng = Rng(context.SeedOf(options_.seed), RngStream::kPolicy),
+                .step = static_cast<uint64_t>(context.step),
+                .explore = context.explore},
+               step);
   // The model's memory is not kept between steps.
   inputs_.clear();
   results_.clear();
+  // With an error too: the caller may change leaves that torch still reads.
+  if (torchs.has_value()) {
+    const absl::Status ordered = Order(*torchs, *context.stream);
+    RILL_RETURN_IF_ERROR(done);
+    RILL_RETURN_IF_ERROR(ordered);
+  }
+  RILL_RETURN_IF_ERROR(done);
   return version;
 }
 

@@ -35,7 +35,10 @@ namespace rill {
 //   changes; with `load_weights` each has its own.
 // Device/Stream: model and leaves are on one device; MovedPolicy is for others.
 //   Torch's current stream runs behind ActContext::stream, which runs behind
-//   it. The host waits where it draws an action: the same draws as on a CPU.
+//   it. kDeterministic actions and further outputs stay on the device, and
+//   nobody waits. For other actions the host chooses as on a CPU: it copies the
+//   model's first outputs and the mask there, waits for them, and copies
+//   actions and log-probabilities back.
 // Cost: about 0.4 us a leaf that goes in, and a copy of what comes out.
 //
 // Example (TorchPolicyTest.Example runs it):
@@ -89,6 +92,11 @@ class TorchPolicy final : public Policy {
  private:
   TorchPolicy(Options options, TensorDictSpec outputs);
 
+  // The inputs of the model, which lie where it does.
+  absl::Status ReadInputs(const TensorDict& root);
+  // Runs the model and writes what it gives to the step.
+  absl::Status RunModel(const TensorDict& root,
+                        const NetworkActions::Draws& draws, TensorDict* step);
   // Makes the action of results_, and writes it to the step.
   absl::Status Choose(const TensorDict& root,
                       const NetworkActions::Draws& draws, TensorDict* step);

@@ -11,7 +11,7 @@
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/evaluator.h"
 #include "rill/envs/policies/exploration.h"
-#include "rill/libtorch/module_weights.h"
+#include "rill/libtorch/target_network.h"
 #include "rill/libtorch/tensor_exchange.h"
 #include "rill/libtorch/torch_call.h"
 #include "rill/libtorch/torch_model.h"
@@ -20,28 +20,39 @@
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/dense_storage.h"
-#include "rill/tensordict/tensor_dict.h"
 #include "torch/nn/modules/activation.h"
 #include "torch/nn/modules/container/sequential.h"
 #include "torch/nn/modules/linear.h"
 #include "torch/optim/adam.h"
+#include "torch/utils.h"
 
 torch::nn::Sequential Network() {
   return torch::nn::Sequential(torch::nn::Linear(4, 64), torch::nn::ReLU(),
                                torch::nn::Linear(64, 2));
 }
 
+absl::Status Update(const rill::TorchTensors& rows, torch::nn::Sequential& q,
+                    torch::nn::Sequential& target, torch::optim::Adam& adam) {
+  const auto next = target->forward(rows["next/observation"]).detach();
+  const auto open = rows["next/terminated"].flatten().logical_not();
+  const auto goal = rows["next/reward"].flatten() + 0.98 * next.amax(-1) * open;
+  const auto value =
+      q->forward(rows["observation"]).gather(-1, rows["action"].view({-1, 1}));
+  adam.zero_grad();
+  at::huber_loss(value.flatten(), goal).backward();
+  adam.step();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<double> Learn() {
   RILL_RETURN_IF_ERROR(rill::SetTorchThreads(1));
+  torch::manual_seed(1);
   torch::nn::Sequential q = Network(), target = Network();
-  RILL_ASSIGN_OR_RETURN(auto weights, rill::ModuleWeights::Of(*q));
-  RILL_ASSIGN_OR_RETURN(auto goals, rill::ModuleWeights::Of(*target));
   torch::optim::Adam adam(q->parameters(), 1e-3);
-
-  rill::TorchPolicy::Options greedy;
-  greedy.model = rill::TorchModel::Of(q.ptr());
-  greedy.actions = rill::TorchPolicy::Actions::kGreedy;
-  RILL_ASSIGN_OR_RETURN(auto policy, rill::TorchPolicy::Create(greedy));
+  RILL_ASSIGN_OR_RETURN(auto policy,
+                        rill::TorchPolicy::Create(
+                            {.model = rill::TorchModel::Of(q.ptr()),
+                             .actions = rill::TorchPolicy::Actions::kGreedy}));
   RILL_ASSIGN_OR_RETURN(auto env, rill::MakeCartPole({.lanes = 8}));
   RILL_ASSIGN_OR_RETURN(auto explorer,
                         rill::MakeEGreedy(policy.get(), env->spec(),
@@ -49,7 +60,7 @@ absl::StatusOr<double> Learn() {
   RILL_ASSIGN_OR_RETURN(auto collector,
                         rill::SyncCollector::Create({.env = std::move(env),
                                                      .policy = explorer.get(),
-                                                     .frames_per_batch = 64}));
+                                                     .frames_per_batch = 512}));
   RILL_ASSIGN_OR_RETURN(auto storage, rill::DenseStorage::Create(
                                           {.capacity = 16'384, .lanes = 8}));
   RILL_ASSIGN_OR_RETURN(auto buffer, rill::ReplayBuffer::Create(
@@ -57,39 +68,19 @@ absl::StatusOr<double> Learn() {
                                           .sampler = rill::MakeUniformSampler(),
                                           .batch_size = 128}));
 
-  rill::TensorDict batch;
   while (collector->frames() < 40'000) {
     RILL_RETURN_IF_ERROR(collector->CollectInto(*buffer));
-    if (collector->frames() % 512 == 0) {
-      RILL_RETURN_IF_ERROR(goals.Load(weights.dict()));
-    }
-    for (int update = 0; update < 16; ++update) {
-      RILL_RETURN_IF_ERROR(buffer->SampleInto(&batch));
-      RILL_ASSIGN_OR_RETURN(const rill::TorchTensors rows,
-                            rill::ToTorch(batch));
+    RILL_RETURN_IF_ERROR(rill::UpdateTarget(*q, *target));
+    for (int update = 0; update < 128; ++update) {
+      RILL_ASSIGN_OR_RETURN(const auto batch, buffer->Sample());
+      RILL_ASSIGN_OR_RETURN(const auto rows, rill::ToTorch(batch));
       RILL_RETURN_IF_ERROR(rill::CallTorch(
-          [&] {
-            const at::Tensor next =
-                target->forward(rows["next/observation"]).detach();
-            const at::Tensor goal =
-                rows["next/reward"].flatten() +
-                0.98 * next.amax(-1) *
-                    rows["next/terminated"].flatten().logical_not();
-            const at::Tensor value =
-                q->forward(rows["observation"])
-                    .gather(-1, rows["action"].view({-1, 1}));
-            adam.zero_grad();
-            at::huber_loss(value.flatten(), goal).backward();
-            adam.step();
-            return absl::OkStatus();
-          },
-          "Learn"));
+          [&] { return Update(rows, q, target, adam); }, "Update"));
     }
   }
-  RILL_ASSIGN_OR_RETURN(auto fresh, rill::MakeCartPole({.lanes = 20}));
-  RILL_ASSIGN_OR_RETURN(
-      const auto result,
-      rill::EvaluatePolicy(*fresh, *policy, {.episodes = 20}));
+  RILL_ASSIGN_OR_RETURN(auto test, rill::MakeCartPole({.lanes = 20}));
+  RILL_ASSIGN_OR_RETURN(auto result,
+                        rill::EvaluatePolicy(*test, *policy, {.episodes = 20}));
   return result.mean_return;
 }
 

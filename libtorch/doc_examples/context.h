@@ -10,16 +10,20 @@
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/workers/worker.h"
+#include "rill/device/device.h"
 #include "rill/envs/env.h"
 #include "rill/flow/weights/weight_store.h"
 #include "rill/libtorch/action_distribution.h"
 #include "rill/libtorch/module_weights.h"
+#include "rill/libtorch/target_network.h"
 #include "rill/libtorch/tensor_exchange.h"
 #include "rill/libtorch/torch_model.h"
 #include "rill/libtorch/torch_policy.h"
 #include "rill/libtorch/training_state.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/run/run_checkpoint.h"
+#include "rill/samplers/uniform_sampler.h"
+#include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "torch/nn/modules/linear.h"
 #include "torch/optim/adam.h"
@@ -28,7 +32,8 @@
 namespace rill::doc_examples {
 
 extern std::unique_ptr<ReplayBuffer> buffer;
-extern torch::nn::Linear net, copy;
+extern std::unique_ptr<Storage> storage;
+extern torch::nn::Linear net, target, copy;
 extern torch::optim::Adam adam;
 extern std::unique_ptr<Env> env;
 extern at::Tensor td_error, logits, mask, action, loc, scale, observation;

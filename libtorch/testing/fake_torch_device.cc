@@ -3,7 +3,10 @@
 
 #include <atomic>
 
+#include "ATen/detail/PrivateUse1HooksInterface.h"
+#include "c10/core/DeviceType.h"
 #include "c10/core/impl/DeviceGuardImplInterface.h"
+#include "rill/libtorch/testing/fake_torch_kernels.h"
 
 namespace rill {
 namespace {
@@ -23,6 +26,9 @@ class FakeGuard final : public c10::impl::DeviceGuardImplInterface {
     return c10::Stream(c10::Stream::UNSAFE, device,
                        reinterpret_cast<c10::StreamId>(current_stream.load()));
   }
+  c10::Stream getDefaultStream(c10::Device device) const override {
+    return getStream(device);
+  }
   c10::Stream exchangeStream(c10::Stream stream) const override {
     const c10::Stream before = getStream(stream.device());
     current_stream = getStreamNativeHandle(stream);
@@ -34,11 +40,25 @@ class FakeGuard final : public c10::impl::DeviceGuardImplInterface {
   c10::DeviceIndex deviceCount() const noexcept override { return 2; }
 };
 
+struct FakeHooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex /*index*/) const override {
+    return true;
+  }
+};
+
 }  // namespace
 
 void RegisterFakeTorchDevice() {
-  static const FakeGuard& guard = *new FakeGuard;  // Torch keeps it for good.
-  c10::impl::registerDeviceGuard(c10::DeviceType::PrivateUse1, &guard);
+  [[maybe_unused]] static const bool is_registered = [] {
+    c10::register_privateuse1_backend("fake");
+    // Torch keeps both for good.
+    at::RegisterPrivateUse1HooksInterface(new FakeHooks);
+    c10::impl::registerDeviceGuard(c10::DeviceType::PrivateUse1, new FakeGuard);
+    libtorch_internal::RegisterFakeTorchKernels();
+    return true;
+  }();
 }
 
 void SetFakeTorchStream(StreamHandle stream) { current_stream = stream.value; }

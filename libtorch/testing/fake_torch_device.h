@@ -6,9 +6,13 @@
 
 namespace rill {
 
-// Shows torch the fake device of tests (FakeBackend) as its PrivateUse1, with
-// two devices: tensors lie there and streams are those of FakeBackend. It has
-// no kernels; a test launches its own. Once a process is enough.
+// Shows torch the fake device of tests (FakeBackend) as its PrivateUse1, of
+// the name "fake", with two devices: tensors lie there and streams are those of FakeBackend. Torch's
+// operations, and those of autograd, are kernels of FakeBackend in torch's
+// current stream, which give what the CPU's give. They are refused, as on a
+// GPU, where tensors lie on several devices. None resizes a tensor, and of
+// views there are those that strides can say. Memory of torch goes behind the
+// work in its stream (deferred_release.h). Once a process is enough.
 void RegisterFakeTorchDevice();
 
 // Torch's current stream of all fake devices, in all threads, from now on.

@@ -108,6 +108,7 @@ LABELS = {
     "@rill//libtorch:action_distribution": ["libtorch/action_distribution.h"],
     "@rill//libtorch:libtorch": [],
     "@rill//libtorch:module_weights": ["libtorch/module_weights.h"],
+    "@rill//libtorch:target_network": ["libtorch/target_network.h"],
     "@rill//libtorch:tensor_exchange": ["libtorch/tensor_exchange.h"],
     "@rill//libtorch:torch_call": ["libtorch/torch_call.h"],
     "@rill//libtorch:torch_model": ["libtorch/torch_model.h"],

@@ -3,12 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,11 +16,8 @@
 #include "rill/device/testing/fake_backend.h"
 #include "rill/libtorch/deferred_release.h"
 #include "rill/libtorch/tensor_exchange.h"
-#include "rill/libtorch/testing/fake_torch_device.h"
+#include "rill/libtorch/testing/fake_torch_test.h"
 #include "rill/libtorch/torch_stream.h"
-#include "rill/replay/replay_buffer.h"
-#include "rill/samplers/uniform_sampler.h"
-#include "rill/storage/dense_storage.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
@@ -33,28 +28,10 @@ namespace rill {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using Call = FakeBackend::Call;
 
-class DeviceExchangeTest : public ::testing::Test {
+class DeviceExchangeTest : public FakeTorchTest {
  protected:
-  DeviceExchangeTest() { RegisterFakeTorchDevice(); }
-
-  void SetUp() override {
-    RILL_ASSERT_OK_AND_ASSIGN(Stream stream, Stream::Create(Device::Fake()));
-    torch_.emplace(std::move(stream));
-    SetFakeTorchStream(torch_->handle());
-  }
-  void TearDown() override {
-    fake_->RunAll();
-    EXPECT_EQ(libtorch_internal::SweepReleased(), 0);
-    SetFakeTorchStream({});
-    torch_.reset();
-    EXPECT_THAT(fake_->TakeMisuse(), IsEmpty());
-    EXPECT_EQ(fake_->NumStreamsAndEvents(), 0);
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kDevice), 0);
-  }
-
   // A kernel of torch's: the sum of a tensor's elements to `*sum`, in torch's
   // stream.
   void Sum(const at::Tensor& tensor, float* sum) {
@@ -67,9 +44,6 @@ class DeviceExchangeTest : public ::testing::Test {
           for (int64_t i = 0; i < count; ++i) *sum += values[i];
         }));
   }
-
-  FakeBackend* const fake_ = FakeBackend::Install({});
-  std::optional<Stream> torch_;
 };
 
 Tensor Ones(int64_t count) {
@@ -164,37 +138,6 @@ TEST_F(DeviceExchangeTest, MemoryGoesBehindTheWorkThatTorchWasGiven) {
   EXPECT_EQ(sum, 4);
   EXPECT_EQ(libtorch_internal::SweepReleased(), 0);
   EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kDevice), 0);
-}
-
-// Rows on a device, sampled and read by torch: the host sees none of them.
-TEST_F(DeviceExchangeTest, BatchesOfAStorageOnADeviceReachTorchThere) {
-  RILL_ASSERT_OK_AND_ASSIGN(
-      std::shared_ptr<Storage> storage,
-      DenseStorage::Create({.capacity = 8, .device = Device::Fake()}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto buffer, ReplayBuffer::Create({.storage = std::move(storage),
-                                         .sampler = MakeUniformSampler(),
-                                         .batch_size = 4}));
-  TensorDict rows({8});
-  RILL_ASSERT_OK(rows.Set("observation", Ones(8)));
-  RILL_ASSERT_OK(buffer->Extend(rows));
-  const TensorDict warm = *buffer->Sample();
-  for (int step = 0; step < 3; ++step) {
-    fake_->StartCalls();
-    RILL_ASSERT_OK_AND_ASSIGN(auto pending, buffer->SamplePending());
-    RILL_ASSERT_OK_AND_ASSIGN(
-        const TensorDict read,
-        pending.batch.Select(std::vector<absl::string_view>{"observation"}));
-    RILL_ASSERT_OK_AND_ASSIGN(TorchTensors inputs,
-                              ToTorch(read, pending.copied));
-    float sum = 0;
-    Sum(inputs["observation"], &sum);
-    for (const Call& call : fake_->TakeCalls()) {
-      EXPECT_EQ(call.from_device, call.to_device);
-    }
-    fake_->RunAll();
-    EXPECT_EQ(sum, 4);
-  }
 }
 
 }  // namespace

@@ -37,7 +37,6 @@ struct Scale {
 };
 extern double* const values;
 extern const int64_t n;
-extern const Device device;
 extern const int64_t* const slots;
 extern const double* const weights;
 extern int64_t* const drawn;

@@ -37,7 +37,8 @@ namespace rill {
 // Shown on the fake device; CUDA links @rill//cuda.
 //
 // Example (DeviceSumTreeTest.Example runs it):
-//   RILL_ASSIGN_OR_RETURN(auto tree, DeviceSumTree::Create(1'000'000, device));
+//   RILL_ASSIGN_OR_RETURN(auto tree,
+//                         DeviceSumTree::Create(1'000'000, Device::Cuda()));
 //   RILL_RETURN_IF_ERROR(tree->Set(slots, weights, 256, stream));
 //   RILL_RETURN_IF_ERROR(tree->Sample({.seed = 7, .batch = n}, drawn,
 //                                     /*weights=*/nullptr, 256, stream));

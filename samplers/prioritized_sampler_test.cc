@@ -460,6 +460,54 @@ TEST(PrioritizedSamplerTest, RowsOfAWriteInFlight) {
   EXPECT_THAT(buffer.Counts(), DistributedAs(UniformProbabilities(4), 1e-9));
 }
 
+// The tree keeps the weights of rows that are being overwritten until somebody
+// looks. One of these samplers is looked at then, the other is not.
+TEST(PrioritizedSamplerTest, DrawsAreTheSameWhoeverLookedWhileRowsWereWritten) {
+  constexpr int64_t kLanes = 4200;
+  for (const NewRowPriority rule :
+       {NewRowPriority::kMaxEver, NewRowPriority::kMaxInBuffer}) {
+    StorageSimulator storage({.count = kLanes, .capacity = 3});
+    PrioritizedSelector* selectors[2];
+    std::unique_ptr<Sampler> samplers[2];
+    for (int i = 0; i < 2; ++i) {
+      RILL_ASSERT_OK_AND_ASSIGN(
+          samplers[i],
+          MakePrioritizedSampler({.new_rows = rule}, &selectors[i]));
+      storage.AddObserver(samplers[i]->observer());
+    }
+    const Rng rng(kSeed);
+    for (uint64_t step = 0; step < 25; ++step) {
+      // All lanes, or some of them, which wrap around elsewhere then.
+      const bool is_part = step % 6 == 5;
+      storage.BeginAppend(is_part ? 900 : 0, is_part ? 2000 : kLanes,
+                          step % 7 == 6 ? 2 : 1);
+      if (step >= 6) {
+        const SamplePlan between = PlanOf(*samplers[0], 16, kSeed, step);
+        for (const Draw& draw : between.draws) {
+          ASSERT_TRUE(storage.IsLive(draw.slot));
+        }
+        if (step % 4 == 0) {
+          for (PrioritizedSelector* selector : selectors) {
+            RILL_ASSERT_OK(selector->SetAlpha(0.1 * static_cast<double>(step)));
+          }
+          PlanOf(*samplers[0], 16, kSeed, step);
+        }
+      }
+      storage.Finish();
+      const SamplePlan plan = PlanOf(*samplers[0], 512, kSeed, step);
+      ASSERT_EQ(PlanOf(*samplers[1], 512, kSeed, step).draws, plan.draws);
+      ASSERT_EQ(selectors[0]->Priorities(), selectors[1]->Priorities());
+      std::vector<float> priorities(plan.draws.size());
+      for (size_t i = 0; i < priorities.size(); ++i) {
+        priorities[i] = 3 * rng.UniformFloat(step, static_cast<uint32_t>(i));
+      }
+      for (const std::unique_ptr<Sampler>& sampler : samplers) {
+        RILL_ASSERT_OK(sampler->UpdatePriorities(plan.draws, priorities));
+      }
+    }
+  }
+}
+
 TEST(PrioritizedSamplerTest, PartOfARowInPlaceLeavesItsPriority) {
   Buffer buffer(3, {.alpha = 1, .beta = 1, .epsilon = 0});
   RILL_ASSERT_OK(buffer.UpdateAll({2, 4, 8}));

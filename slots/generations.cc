@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/slots/generations.h"
 
+#include <algorithm>
+
 // One number a slot holds both the count of writes and whether a row is there,
 // so that Get is one load and a draw is checked by one comparison. Retiring
 // changes the sign alone, and only once: a slot that is named twice, or by
@@ -16,56 +18,74 @@ constexpr auto kWritten = [](int64_t next) {
   return next > 0 ? next : 1 - next;
 };
 
-// Replaces each value of `ranges` by next(value), a page at a time: one look-up
-// serves up to 4096 slots.
-template <typename Next>
-void Advance(absl::Span<const SlotRange> ranges, Next next,
-             SlotArray<int64_t>* values) {
-  for (SlotRange rest : ranges) {
-    while (rest.count > 0) {
-      const absl::Span<int64_t> piece = values->Piece(rest);
-      for (int64_t& value : piece) value = next(value);
-      const int64_t count = static_cast<int64_t>(piece.size());
-      // A page that a lap has gone over has one count again.
-      if (count == values->RoomFrom(rest.first)) values->Compact(rest.first);
-      rest.first += count;
-      rest.count -= count;
-    }
-  }
-}
-
 }  // namespace
 
 void Generations::OnAttach(const Lanes& lanes,
                            absl::Span<const Cursor> /*cursors*/) {
-  if (num_slots() == lanes.num_slots()) {
+  const SlotPlaces before = places_;
+  places_ = SlotPlaces(lanes);
+  const bool have_moved =
+      lanes != before.lanes() && (before.go_by_step() || places_.go_by_step());
+  if (num_slots() == lanes.num_slots() && !have_moved) {
     OnClear();  // The same slots, and maybe other rows: the count goes on.
-  } else {
-    next_.Reset(lanes.num_slots());
+    return;
   }
+  next_.Reset(lanes.num_slots());
+  end_ = 0;
+}
+
+template <typename Next>
+void Generations::Advance(absl::Span<const SlotRange> ranges, Next next) {
+  places_.ForEachRun(ranges, [&](const SlotPlaces::Run& run) {
+    next_.Change({.first = run.place, .count = run.count}, next);
+    if (!places_.go_by_step()) return;
+    end_ = std::max(end_, places_.lanes().PositionOf(run.slot) + 1);
+  });
 }
 
 void Generations::OnRetire(const WriteEvent& event) {
   if (event.is_patch) return;
-  Advance(event.retired, kRetired, &next_);
+  Advance(event.retired, kRetired);
 }
 
 void Generations::OnWrite(const WriteEvent& event) {
   if (event.is_patch) return;
-  Advance(event.written, kWritten, &next_);
+  Advance(event.written, kWritten);
 }
 
 void Generations::OnClear() {
-  for (Slot slot = NextWritten(0); slot < num_slots();
-       slot = NextWritten(slot)) {
-    const SlotRange page = {.first = slot, .count = next_.RoomFrom(slot)};
-    Advance(absl::MakeConstSpan(&page, 1), kRetired, &next_);
-    slot += page.count;
+  for (int64_t place = next_.NextValue(0); place < num_slots();
+       place = next_.NextValue(place)) {
+    const SlotRange page = {.first = place, .count = next_.RoomFrom(place)};
+    next_.Change(page, kRetired);
+    place += page.count;
   }
 }
 
 void Generations::Restore(SlotRange slots, int64_t generation) {
-  next_.Fill(slots, generation + 1);
+  if (!places_.go_by_step()) {
+    next_.Fill(slots, generation + 1);
+    return;
+  }
+  for (Slot slot = slots.first; slot < slots.first + slots.count; ++slot) {
+    next_.Fill({.first = places_.Of(slot), .count = 1}, generation + 1);
+    end_ = std::max(end_, places_.lanes().PositionOf(slot) + 1);
+  }
+}
+
+Slot Generations::NextWritten(Slot slot) const {
+  if (!places_.go_by_step()) return next_.NextValue(slot);
+  const Lanes& lanes = places_.lanes();
+  while (slot < num_slots()) {
+    if (lanes.PositionOf(slot) >= end_) {
+      slot = lanes.SlotOf(lanes.LaneOf(slot) + 1, 0);
+      continue;
+    }
+    const int64_t place = places_.Of(slot);
+    if (next_.NextValue(place) == place) return slot;
+    ++slot;
+  }
+  return num_slots();
 }
 
 }  // namespace rill

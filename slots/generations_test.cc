@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/slot_places.h"
 #include "rill/slots/testing/storage_model.h"
 #include "rill/slots/write_observer.h"
 #include "rill/testing/peak_memory.h"
@@ -192,6 +194,73 @@ TEST(GenerationsTest, AgreesWithTheModel) {
       }
     }
   }
+}
+
+// As many lanes as lie step after step, some of which fall out of step.
+TEST(GenerationsTest, ManyLanesCountAsFewDo) {
+  const Lanes lanes = {.count = SlotPlaces::kManyLanes + 100, .capacity = 3};
+  const Rng rng(3);
+  Generations generations;
+  StorageModel model(lanes, StorageModel::kNothing);
+  model.AddObserver(&generations);
+  EXPECT_EQ(generations.NextWritten(0), lanes.num_slots());
+  std::vector<Slot> all(lanes.num_slots());
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<int64_t> many(all.size());
+  for (uint64_t step = 0; step < 30; ++step) {
+    uint32_t draw = 0;
+    const auto pick = [&](int64_t bound) {
+      return rng.UniformInt(step, draw++, bound);
+    };
+    const int64_t kind = pick(6);
+    std::vector<int64_t> counts(lanes.count, kind == 0 ? 2 : 1);
+    if (kind == 1) std::fill_n(counts.begin() + 250 * pick(3), pick(500), 0);
+    if (kind == 2) model.Clear();
+    model.Append(counts, [&] {
+      for (const Slot slot : {Slot{0}, Slot{1}, lanes.num_slots() - 1}) {
+        EXPECT_EQ(generations.Get(slot) >= 0, model.IsLive(slot));
+      }
+    });
+    if (kind == 3) model.WriteInPlace({model.Live()[pick(900)]}, kNothing);
+    generations.GetMany(all, many.data());
+    for (const Slot slot : all) {
+      const int64_t latest = model.writes(slot) - 1;
+      ASSERT_EQ(generations.Get(slot),
+                model.IsLive(slot) ? latest : ~(latest + 1))
+          << slot << ", step " << step;
+      ASSERT_EQ(many[slot], generations.Get(slot));
+      if (latest >= 0) {
+        ASSERT_EQ(generations.NextWritten(slot), slot);
+      }
+    }
+  }
+  Generations restored;
+  restored.OnAttach(lanes, {});
+  for (const Slot slot : all) {
+    restored.Restore({.first = slot, .count = 1}, many[slot]);
+  }
+  for (const Slot slot : all) ASSERT_EQ(restored.Get(slot), many[slot]);
+}
+
+TEST(GenerationsTest, StepsOfManyLanesTakeNoMemoryARow) {
+  const Lanes lanes = {.count = SlotPlaces::kManyLanes, .capacity = 4096};
+  const int64_t before = PeakMemoryBytes();
+  Generations generations;
+  generations.OnAttach(lanes, {});
+  std::vector<SlotRange> ranges(lanes.count);
+  for (int64_t step = 0; step < 6000; ++step) {
+    for (int64_t lane = 0; lane < lanes.count; ++lane) {
+      ranges[lane] = {lanes.SlotOf(lane, step % lanes.capacity), 1};
+    }
+    WriteEvent event;
+    event.written = ranges;
+    if (step >= lanes.capacity) event.retired = ranges;
+    generations.OnRetire(event);
+    generations.OnWrite(event);
+  }
+  EXPECT_EQ(generations.Get(0), 1);
+  EXPECT_EQ(generations.Get(lanes.num_slots() - 1), 0);
+  EXPECT_LT(PeakMemoryBytes() - before, lanes.num_slots() * 8 / 4);
 }
 
 // Laps of a large ring, some rows at a time: what lies behind the cursor has

@@ -2,92 +2,179 @@
 #include "rill/slots/live_slots.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
-// A lane's live rows are a window of steps, so two numbers a lane suffice, and
-// no slot is listed. The sums of the windows' sizes before each lane are in
-// starts_: a binary search there finds the lane of the n-th live slot.
+#include "rill/slots/lane_blocks.h"
+
+// A lane's live rows are a window of steps, so two numbers suffice, and no slot
+// is listed. Lanes with the same numbers share them. A write of just the lanes
+// of a group changes these in place; any other splits and joins groups in one
+// pass over all of them.
 
 namespace rill {
+namespace {
+
+// 32 bits take a third of the time on many processors.
+int64_t Divide(int64_t value, int64_t by) {
+  return value <= std::numeric_limits<uint32_t>::max()
+             ? static_cast<uint32_t>(value) / static_cast<uint32_t>(by)
+             : value / by;
+}
+
+}  // namespace
 
 void LiveSlots::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
   lanes_ = lanes;
-  windows_.assign(cursors.size(), Window());
-  starts_.assign(cursors.size() + 1, 0);
+  groups_.clear();
+  if (!cursors.empty()) groups_.push_back({.end = lanes.count});
   // The live rows come with the OnWrite that follows. A lane's first range
-  // there tells where they begin (`skipped`).
+  // there tells where they begin.
   size_ = 0;
+}
+
+template <typename Change>
+void LiveSlots::ChangeLanes(absl::Span<const SlotRange> ranges, Change change) {
+  LaneBlocks blocks(lanes_, ranges);
+  LaneBlock block;
+  bool is_left = blocks.Next(&block);
+  for (; is_left; is_left = blocks.Next(&block)) {
+    Group& group = groups_[GroupOf(block.lane)];
+    if (group.lane != block.lane || group.end != block.end()) break;
+    change(block, &group);
+  }
+  if (is_left) {
+    size_t old = 0;    // The group that is looked at,
+    int64_t lane = 0;  // and its first lane that is not in regrouped_.
+    const auto take = [&](int64_t end, const auto& change_one) {
+      while (lane < end) {
+        Group group = groups_[old];
+        group.lane = lane;
+        lane = group.end = std::min(group.end, end);
+        if (lane == groups_[old].end) ++old;
+        change_one(&group);
+        if (!regrouped_.empty() && regrouped_.back().next == group.next &&
+            regrouped_.back().live == group.live) {
+          regrouped_.back().end = group.end;
+        } else {
+          regrouped_.push_back(group);
+        }
+      }
+    };
+    const auto keep = [](Group* /*group*/) {};
+    const auto finish = [&] {
+      take(lanes_.count, keep);
+      groups_.swap(regrouped_);
+      regrouped_.clear();
+      old = 0;
+      lane = 0;
+    };
+    do {
+      if (block.lane < lane) finish();
+      take(block.lane, keep);
+      take(block.end(), [&](Group* group) { change(block, group); });
+    } while (blocks.Next(&block));
+    finish();
+  }
+  UpdateStarts();
 }
 
 void LiveSlots::OnRetire(const WriteEvent& event) {
   // Rows that are written over in place stay live.
   if (!event.is_append) return;
-  for (const SlotRange& range : event.retired) {
-    Window& window = windows_[lanes_.LaneOf(range.first)];
-    SetLive(std::max<int64_t>(window.live - range.count, 0), &window);
-  }
-  UpdateStarts();
+  ChangeLanes(event.retired, [this](const LaneBlock& block, Group* group) {
+    SetLive(std::max<int64_t>(group->live - block.count, 0), group);
+  });
 }
 
 void LiveSlots::OnWrite(const WriteEvent& event) {
   if (!event.is_append) return;
-  const int64_t capacity = lanes_.capacity;
-  for (const SlotRange& range : event.written) {
-    Window& window = windows_[lanes_.LaneOf(range.first)];
+  ChangeLanes(event.written, [this](const LaneBlock& block, Group* group) {
     // A write longer than the ring names only the rows that it left behind.
-    const int64_t skipped =
-        lanes_.PositionOf(range.first) - window.written % capacity;
-    window.written +=
-        (skipped < 0 ? skipped + capacity : skipped) + range.count;
-    SetLive(std::min(window.live + range.count, capacity), &window);
-  }
-  UpdateStarts();
+    group->next = block.position + block.count;
+    if (group->next >= lanes_.capacity) group->next -= lanes_.capacity;
+    SetLive(std::min(group->live + block.count, lanes_.capacity), group);
+  });
 }
 
 void LiveSlots::OnClear() {
-  std::fill(windows_.begin(), windows_.end(), Window());
-  UpdateStarts();
+  if (groups_.empty()) return;
+  groups_.assign(1, {.end = lanes_.count});
+  size_ = 0;
 }
 
-int64_t LiveSlots::LaneOfNth(int64_t n) const {
-  // The last lane that starts at or before n: one without rows shares its start
-  // with the next and is passed over.
-  return std::upper_bound(starts_.begin(), starts_.end(), n) - starts_.begin() -
-         1;
+size_t LiveSlots::GroupOf(int64_t lane) const {
+  if (groups_.size() == 1) return 0;
+  const auto after = std::upper_bound(
+      groups_.begin(), groups_.end(), lane,
+      [](int64_t of, const Group& group) { return of < group.lane; });
+  return static_cast<size_t>(after - groups_.begin()) - 1;
+}
+
+const LiveSlots::Group& LiveSlots::GroupOfNth(int64_t n) const {
+  // The last group that starts at or before n: one without rows shares its
+  // start with the next and is passed over.
+  const auto after = std::upper_bound(
+      groups_.begin(), groups_.end(), n,
+      [](int64_t of, const Group& group) { return of < group.start; });
+  return *(after - 1);
+}
+
+Slot LiveSlots::NthOf(const Group& group, int64_t n) const {
+  int64_t lane = group.lane;
+  if (group.end - lane > 1) {
+    const int64_t before = Divide(n, group.live);
+    lane += before;
+    n -= before * group.live;
+  }
+  const int64_t position = group.first + n;
+  return lanes_.SlotOf(
+      lane, position < lanes_.capacity ? position : position - lanes_.capacity);
 }
 
 void LiveSlots::NthOfMany(absl::Span<Slot> slots) const {
-  if (windows_.size() != 1) {
+  if (groups_.size() != 1) {
     for (Slot& slot : slots) slot = Nth(slot);
     return;
   }
   // Copies, which no slot that is stored can change.
-  const int64_t first = windows_[0].first;
+  const Group group = groups_[0];
   const int64_t capacity = lanes_.capacity;
+  if (group.end > 1) {
+    for (Slot& slot : slots) {
+      const int64_t lane = Divide(slot, group.live);
+      const int64_t position = group.first + slot - lane * group.live;
+      slot = lane * capacity +
+             (position < capacity ? position : position - capacity);
+    }
+    return;
+  }
   for (Slot& slot : slots) {
-    const int64_t position = first + slot;
+    const int64_t position = group.first + slot;
     slot = position < capacity ? position : position - capacity;
   }
 }
 
-void LiveSlots::SetLive(int64_t live, Window* window) const {
-  window->live = live;
-  window->first = (window->written - live) % lanes_.capacity;
+void LiveSlots::SetLive(int64_t live, Group* group) const {
+  group->live = live;
+  group->first = group->next - live;
+  if (group->first < 0) group->first += lanes_.capacity;
 }
 
 bool LiveSlots::Contains(Slot slot) const {
-  if (slot < 0 || windows_.empty() || slot >= lanes_.num_slots()) return false;
-  const Window& window = windows_[lanes_.LaneOf(slot)];
+  if (slot < 0 || groups_.empty() || slot >= lanes_.num_slots()) return false;
+  const int64_t lane = lanes_.LaneOf(slot);
+  const Group& group = groups_[GroupOf(lane)];
   // How many steps before the newest one this slot was written.
-  const int64_t age =
-      (window.written - 1 - lanes_.PositionOf(slot)) % lanes_.capacity;
-  return (age < 0 ? age + lanes_.capacity : age) < window.live;
+  const int64_t age = group.next - 1 - (slot - lanes_.SlotOf(lane, 0));
+  return (age < 0 ? age + lanes_.capacity : age) < group.live;
 }
 
 void LiveSlots::UpdateStarts() {
   size_ = 0;
-  for (size_t lane = 0; lane < windows_.size(); ++lane) {
-    size_ += windows_[lane].live;
-    starts_[lane + 1] = size_;
+  for (Group& group : groups_) {
+    group.start = size_;
+    size_ += group.live * (group.end - group.lane);
   }
 }
 

@@ -17,8 +17,12 @@ namespace rill {
 // uniform integer becomes a uniform slot. Writing over live rows in place
 // changes nothing here: they stay live, and the storage's readers wait for it.
 //
+// Neighbouring lanes that are written together are one group. A storage whose
+// lanes are all in step has one.
+//
 // Thread-safety: thread-compatible; an owner that shares it locks around it.
-// Cost: an event O(ranges + lanes), Nth O(log lanes), memory 24 bytes a lane.
+// Cost: an event O(ranges + groups), Nth O(log groups) and a division, memory
+//   48 bytes a group.
 class LiveSlots : public WriteObserver {
  public:
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
@@ -30,33 +34,35 @@ class LiveSlots : public WriteObserver {
   const Lanes& lanes() const { return lanes_; }
   // The n-th live slot, n in [0, size()).
   Slot Nth(int64_t n) const {
-    if (windows_.size() == 1) return NthOf(0, n);
-    const int64_t lane = LaneOfNth(n);
-    return NthOf(lane, n - starts_[lane]);
+    const Group& group = groups_.size() == 1 ? groups_[0] : GroupOfNth(n);
+    return NthOf(group, n - group.start);
   }
   // slots[i] = Nth(slots[i]).
   void NthOfMany(absl::Span<Slot> slots) const;
   bool Contains(Slot slot) const;
 
  private:
-  struct Window {
-    int64_t written = 0;  // Steps appended, up to a multiple of the capacity.
-    int64_t live = 0;     // The last `live` of them may be drawn.
-    int64_t first = 0;    // Position of the first of those.
+  // Lanes [lane, end), which have the same positions live.
+  struct Group {
+    int64_t lane = 0;
+    int64_t end = 0;
+    int64_t next = 0;   // The position behind the newest row.
+    int64_t live = 0;   // As many before may be drawn.
+    int64_t first = 0;  // The position of the first of those.
+    int64_t start = 0;  // Live slots in the groups before.
   };
-  Slot NthOf(int64_t lane, int64_t n) const {
-    const int64_t position = windows_[lane].first + n;
-    return lanes_.SlotOf(lane, position < lanes_.capacity
-                                   ? position
-                                   : position - lanes_.capacity);
-  }
-  int64_t LaneOfNth(int64_t n) const;
-  void SetLive(int64_t live, Window* window) const;
+  Slot NthOf(const Group& group, int64_t n) const;
+  const Group& GroupOfNth(int64_t n) const;
+  size_t GroupOf(int64_t lane) const;
+  // Calls change(block, group) for the lanes of each block of `ranges`.
+  template <typename Change>
+  void ChangeLanes(absl::Span<const SlotRange> ranges, Change change);
+  void SetLive(int64_t live, Group* group) const;
   void UpdateStarts();
 
   Lanes lanes_;
-  std::vector<Window> windows_;  // One a lane.
-  std::vector<int64_t> starts_;  // Live slots in the lanes before; L + 1.
+  std::vector<Group> groups_;     // By lane, all lanes.
+  std::vector<Group> regrouped_;  // Memory of events.
   int64_t size_ = 0;
 };
 

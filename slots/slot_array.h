@@ -108,6 +108,28 @@ class SlotArray {
     }
   }
 
+  // Each value of `slots` becomes next(value). Cost: O(1) a page that is
+  // covered whole and has one value.
+  template <typename Next>
+  void Change(SlotRange slots, Next next) {
+    while (slots.count > 0) {
+      const int64_t room = RoomFrom(slots.first);
+      const int64_t count = std::min(slots.count, room);
+      const bool is_whole = slots.first % kPageSlots == 0 && count == room;
+      Page& page = pages_[slots.first / kPageSlots];
+      if (is_whole && page.values == nullptr) {
+        page.common = next(page.common);
+      } else {
+        const absl::Span<T> piece = Piece({slots.first, count});
+        for (T& value : piece) value = next(value);
+        // A page that a lap has gone over has one value again.
+        if (count == room) Compact(slots.first);
+      }
+      slots.first += count;
+      slots.count -= count;
+    }
+  }
+
   // The values of `slots`, or of the first ones of them (count >= 1): to write
   // many without a look-up each. Given memory as by At.
   absl::Span<T> Piece(SlotRange slots) {

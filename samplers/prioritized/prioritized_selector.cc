@@ -8,6 +8,10 @@
 // A change goes to rows_ at once and into a queue. FlushWeights raises the
 // queue to alpha, many at a time, and sets the tree. Every call ends with an
 // empty queue.
+//
+// The tree keeps the weights of rows that an append has retired until somebody
+// looks (Settle). Mostly the append's own rows come first and have the same
+// priorities, so the tree stays as it is: it is a function of its leaves.
 #include "rill/samplers/prioritized/prioritized_selector.h"
 
 #include <algorithm>
@@ -120,19 +124,21 @@ class SelectorImpl final : public PrioritizedSelector {
 
  private:
   // The number that is raised to alpha; 0 where the row is not drawn.
-  double BaseOf(Slot slot) const {
-    return rows_.IsOn(slot) ? rows_.Get(slot) + options_.epsilon : 0;
+  double BaseOf(uint32_t word) const {
+    return (word & RowPriorities::kOn) != 0
+               ? RowPriorities::PriorityOf(word) + options_.epsilon
+               : 0;
   }
-  void Reset(int64_t num_slots);
+  void Reset(const Lanes& lanes);
   // The values of a state other than priorities.
   struct Values {
     double alpha, beta, max_ever;
   };
   static absl::StatusOr<Values> ReadValues(const SavedState& state);
   void Take(const Values& values, const ChangedOptions& changed);
-  void SetPriority(Slot slot, float priority);
-  void HoldLargest(const WriteEvent& event);
   void Turn(absl::Span<const SlotRange> slots, bool on);
+  // Takes the rows of the last append that retired some out of the tree.
+  void Settle();
   // Sets the slot's value in the tree, by FlushWeights at the latest.
   void QueueWeight(Slot slot, double base) {
     queue_.push_back(slot);
@@ -156,6 +162,9 @@ class SelectorImpl final : public PrioritizedSelector {
     float max;
   };
   std::vector<Overwritten> overwritten_;
+  // Rows that are off, and their words of before, which the tree still has.
+  std::vector<SlotRange> retired_;
+  std::vector<uint32_t> retired_words_;
 
   std::vector<Slot> queue_;
   std::vector<double> bases_;  // Of the queue's slots.
@@ -168,21 +177,32 @@ class SelectorImpl final : public PrioritizedSelector {
 // --- Weights -----------------------------------------------------------------
 
 void SelectorImpl::FlushWeights() {
+  if (queue_.empty()) return;
   weights_.resize(bases_.size());
-  Power(bases_, weighed_alpha_, absl::MakeSpan(weights_));
-  for (size_t i = 0; i < bases_.size(); ++i) {
+  // New rows mostly have the same priority.
+  const bool is_one =
+      std::all_of(bases_.begin(), bases_.end(),
+                  [&](double base) { return base == bases_[0]; });
+  const size_t count = is_one ? 1 : bases_.size();
+  Power(absl::MakeConstSpan(bases_).first(count), weighed_alpha_,
+        absl::MakeSpan(weights_).first(count));
+  for (size_t i = 0; i < count; ++i) {
     // Power keeps its results above 0, but a base of 0 is a row that is not to
     // be drawn.
     if (bases_[i] == 0) weights_[i] = 0;
   }
+  if (is_one) std::fill(weights_.begin(), weights_.end(), weights_[0]);
   tree_.Set(queue_, weights_);
   queue_.clear();
   bases_.clear();
 }
 
 void SelectorImpl::ReweighAll() {
+  Settle();
   weighed_alpha_ = alpha();
-  rows_.ForEachOn([this](Slot slot) { QueueWeight(slot, BaseOf(slot)); });
+  rows_.ForEachOn([this](Slot slot) {
+    QueueWeight(slot, rows_.Get(slot) + options_.epsilon);
+  });
   FlushWeights();
 }
 
@@ -204,6 +224,7 @@ absl::Status SelectorImpl::Prepare(const Request& /*request*/,
                                    const Anchors& anchors) {
   // Other threads set alpha at any time. It is taken over here, so all weights
   // of a plan are of one alpha.
+  Settle();
   if (alpha() != weighed_alpha_) ReweighAll();
   if (tree_.total() > 0) return absl::OkStatus();
   return FailedPrecondition(
@@ -254,11 +275,6 @@ void SelectorImpl::Select(const Request& request, const Anchors& /*anchors*/,
   }
 }
 
-void SelectorImpl::SetPriority(Slot slot, float priority) {
-  rows_.Set(slot, priority);
-  if (rows_.IsOn(slot)) QueueWeight(slot, priority + options_.epsilon);
-}
-
 void SelectorImpl::UpdatePriorities(absl::Span<const Draw> draws,
                                     absl::Span<const float> priorities,
                                     const LiveRows& rows) {
@@ -272,7 +288,10 @@ void SelectorImpl::UpdatePriorities(absl::Span<const Draw> draws,
   for (size_t i = 0; i < draws.size(); ++i) {
     if (i + kAhead < draws.size()) fetch(draws[i + kAhead]);
     if (!rows.IsCurrent(draws[i])) continue;
-    SetPriority(draws[i].slot, priorities[i]);
+    rows_.Set(draws[i].slot, priorities[i]);
+    if (rows_.IsOn(draws[i].slot)) {
+      QueueWeight(draws[i].slot, priorities[i] + options_.epsilon);
+    }
     max_ever_ = std::max(max_ever_.value_or(0.0f), priorities[i]);
   }
   FlushWeights();
@@ -283,32 +302,49 @@ void SelectorImpl::UpdatePriorities(absl::Span<const Draw> draws,
 void SelectorImpl::OnAttach(const Lanes& lanes,
                             absl::Span<const Cursor> cursors) {
   used_.OnAttach(lanes, cursors);
-  Reset(lanes.num_slots());
+  Reset(lanes);
 }
 
-void SelectorImpl::Reset(int64_t num_slots) {
-  rows_ = RowPriorities(num_slots, /*zero_counts=*/options_.epsilon > 0);
-  tree_ = SumTree(num_slots);
+void SelectorImpl::Reset(const Lanes& lanes) {
+  rows_ = RowPriorities(lanes, /*zero_counts=*/options_.epsilon > 0);
+  tree_ = SumTree(lanes.num_slots());
   max_ever_.reset();
   overwritten_.clear();
-}
-
-void SelectorImpl::HoldLargest(const WriteEvent& event) {
-  // Rows that this append overwrites count up to its OnWrite (kMaxInBuffer),
-  // and by then their priorities are gone.
-  std::optional<float> max;
-  ForEachSlot(event.retired, [&](Slot slot) {
-    if (rows_.IsOn(slot)) max = std::max(max.value_or(0), rows_.Get(slot));
-  });
-  if (max.has_value()) overwritten_.push_back({event.retired[0].first, *max});
+  retired_.clear();
 }
 
 // A row that is gone has no priority, so that equal rows have equal states.
 void SelectorImpl::OnRetire(const WriteEvent& event) {
   if (!event.is_append) return;  // Drawn until it is written.
-  if (options_.new_rows == NewRowPriority::kMaxInBuffer) HoldLargest(event);
-  Turn(event.retired, false);
-  ForEachSlot(event.retired, [this](Slot slot) { rows_.Set(slot, 0); });
+  Settle();
+  retired_.assign(event.retired.begin(), event.retired.end());
+  int64_t count = 0;
+  for (const SlotRange& range : retired_) count += range.count;
+  retired_words_.resize(static_cast<size_t>(count));
+  uint32_t max = 0;
+  rows_.Update(event.retired, [&](uint32_t word, Slot, int64_t i) {
+    retired_words_[i] = word;
+    max = std::max(max, word);
+    return 0;
+  });
+  // Rows that this append overwrites count up to its OnWrite, and by then their
+  // priorities are gone.
+  if (options_.new_rows == NewRowPriority::kMaxInBuffer &&
+      max >= RowPriorities::kOn) {
+    overwritten_.push_back(
+        {event.retired[0].first, RowPriorities::PriorityOf(max)});
+  }
+}
+
+void SelectorImpl::Settle() {
+  size_t i = 0;
+  for (const SlotRange& range : retired_) {
+    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+      if (retired_words_[i++] >= RowPriorities::kOn) QueueWeight(slot, 0);
+    }
+  }
+  retired_.clear();
+  FlushWeights();
 }
 
 float SelectorImpl::DefaultPriority() const {
@@ -342,11 +378,10 @@ void SelectorImpl::OnWrite(const WriteEvent& event) {
     });
   }
   const bool takes_given = options_.new_rows == NewRowPriority::kGiven;
-  size_t i = 0;
-  ForEachSlot(event.written, [&](Slot slot) {
+  rows_.Update(event.written, [&](uint32_t word, Slot slot, int64_t i) {
     float priority = unknown;
     if (!event.priorities.empty()) {
-      const double given = event.priorities[i++];
+      const double given = event.priorities[i];
       if (std::isfinite(given) && given >= 0) {
         // A double may lie above what float32 holds.
         const auto known = static_cast<float>(
@@ -357,27 +392,33 @@ void SelectorImpl::OnWrite(const WriteEvent& event) {
     }
     // Under the other rules the priority that a patch names counts for the
     // largest one only.
-    if (is_new || takes_given) SetPriority(slot, priority);
+    if (!is_new && !takes_given) return word;
+    const uint32_t state = word & RowPriorities::kOn;
+    if (state != 0) QueueWeight(slot, priority + options_.epsilon);
+    return state | RowPriorities::WordOf(priority);
   });
   FlushWeights();
 }
 
 void SelectorImpl::OnClear() {
   used_.OnClear();
-  Reset(tree_.size());
+  Reset(used_.lanes());
 }
 
 void SelectorImpl::Turn(absl::Span<const SlotRange> slots, bool on) {
-  for (const SlotRange& range : slots) {
+  const uint32_t state = on ? RowPriorities::kOn : 0;
+  // The rows that are about to be taken out of the tree come back into it.
+  const bool come_back = on && slots == absl::MakeConstSpan(retired_);
+  if (on && !come_back) Settle();
+  rows_.Update(slots, [&](uint32_t word, Slot slot, int64_t i) {
+    const uint32_t turned = (word & ~RowPriorities::kOn) | state;
     // Rows that stay as they are cost no power and no way up the tree.
-    bool has_changed = false;
-    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-      if (rows_.IsOn(slot) == on) continue;
-      has_changed = true;
-      QueueWeight(slot, on ? rows_.Get(slot) + options_.epsilon : 0);
+    if (turned != (come_back ? retired_words_[i] : word)) {
+      QueueWeight(slot, BaseOf(turned));
     }
-    if (has_changed) rows_.Turn(range, on);
-  }
+    return turned;
+  });
+  if (come_back) retired_.clear();
   FlushWeights();
 }
 
@@ -390,14 +431,8 @@ void SelectorImpl::OnAnchorsRemoved(absl::Span<const SlotRange> slots) {
 }
 
 void SelectorImpl::OnAnchorsCleared() {
-  // Collected first: Turn changes what ForEachOn walks over.
-  std::vector<SlotRange> on;
-  rows_.ForEachOn([&on](Slot slot) {
-    const bool joins = !on.empty() && on.back().first + on.back().count == slot;
-    if (!joins) on.push_back({.first = slot, .count = 0});
-    ++on.back().count;
-  });
-  for (const SlotRange& range : on) rows_.Turn(range, false);
+  rows_.TurnAllOff();
+  retired_.clear();
   // A new tree is all zeros without memory; setting every leaf would touch it.
   tree_ = SumTree(tree_.size());
 }

@@ -57,7 +57,7 @@ TEST(PriorityStateTest, LoadsWhatWasSaved) {
   const Rng rng(/*seed=*/1);
   for (const int64_t size : {0, 1, 2, 15, 16, 17, 100, 3000}) {
     for (uint64_t round = 0; round < 20; ++round) {
-      RowPriorities rows(size);
+      RowPriorities rows({.capacity = size});
       // Runs and single values, a run at the end or not.
       for (Slot slot = 0; slot < size;) {
         const auto draw = static_cast<uint32_t>(2 * slot);
@@ -66,7 +66,7 @@ TEST(PriorityStateTest, LoadsWhatWasSaved) {
         for (int64_t i = 0; i < run && slot < size; ++i)
           rows.Set(slot++, value);
       }
-      RowPriorities loaded(size);
+      RowPriorities loaded({.capacity = size});
       if (size > 0) loaded.Set(size / 2, 77.0f);
       RILL_ASSERT_OK(Load(Save(rows, size), size, &loaded));
       for (Slot slot = 0; slot < size; ++slot) {
@@ -77,14 +77,14 @@ TEST(PriorityStateTest, LoadsWhatWasSaved) {
 }
 
 TEST(PriorityStateTest, EqualPrioritiesTakeFewBytes) {
-  RowPriorities rows(1'000'000);
+  RowPriorities rows({.capacity = 1'000'000});
   EXPECT_LE(Save(rows, 1'000'000).size(), 100u);
 }
 
 // Capacity may be far above what was ever written: what never held a row is
 // not looked at, even where something stands there that never does.
 TEST(PriorityStateTest, SlotsThatNeverHeldARowAreNotLookedAt) {
-  RowPriorities rows(100);
+  RowPriorities rows({.capacity = 100});
   for (Slot slot = 0; slot < 10; ++slot) {
     rows.Set(slot, static_cast<float>(slot % 3));
   }
@@ -99,10 +99,10 @@ TEST(PriorityStateTest, SlotsThatNeverHeldARowAreNotLookedAt) {
 }
 
 TEST(PriorityStateTest, WhatDoesNotFitIsRefusedAndChangesNothing) {
-  RowPriorities rows(20);
+  RowPriorities rows({.capacity = 20});
   rows.Set(3, 5.0f);
   const std::string before = Save(rows, 20);
-  EXPECT_THAT(Load(Save(RowPriorities(21), 21), 20, &rows),
+  EXPECT_THAT(Load(Save(RowPriorities({.capacity = 21}), 21), 20, &rows),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("got those of 21 slots, want 20")));
   constexpr int64_t kOne = 0x3F800000;

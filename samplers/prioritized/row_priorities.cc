@@ -10,9 +10,9 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-RowPriorities::RowPriorities(int64_t num_slots, bool zero_counts)
-    : smallest_(zero_counts ? kOn : kOn + 1) {
-  int64_t nodes = std::max<int64_t>(CeilDiv(num_slots, kGroup), 1);
+RowPriorities::RowPriorities(const Lanes& lanes, bool zero_counts)
+    : places_(lanes), smallest_(zero_counts ? kOn : kOn + 1) {
+  int64_t nodes = std::max<int64_t>(CeilDiv(lanes.num_slots(), kGroup), 1);
   // Padded to whole nodes: a node's children are always there, and zeros are
   // neutral in both extremes.
   groups_ = ZeroedArray<Group>(CeilDiv(nodes, kFanout) * kFanout);
@@ -22,15 +22,19 @@ RowPriorities::RowPriorities(int64_t num_slots, bool zero_counts)
   }
 }
 
-void RowPriorities::Turn(SlotRange slots, bool on) {
-  for (Slot slot = slots.first; slot < slots.first + slots.count; ++slot) {
-    uint32_t& word = groups_[slot / kGroup].words[slot % kGroup];
-    word = (word & ~kOn) | (on ? kOn : 0);
+void RowPriorities::TurnAllOff() { TurnOff(levels_.size(), 0); }
+
+// Nodes below which no row is on have no memory yet, or nothing to change.
+void RowPriorities::TurnOff(size_t level, int64_t node) {
+  Extremes& extremes = At(level, node);
+  if (extremes.max == 0) return;
+  extremes = {};
+  if (level == 0) {
+    for (uint32_t& word : groups_[node].words) word &= ~kOn;
+    return;
   }
-  // Extremes once a group, behind all words: rows are turned on and off in
-  // runs.
-  if (slots.count > 0) {
-    Refresh(slots.first / kGroup, (slots.first + slots.count - 1) / kGroup);
+  for (int64_t i = node * kFanout; i < (node + 1) * kFanout; ++i) {
+    TurnOff(level - 1, i);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "rill/slots/lane_blocks.h"
+
 namespace rill::samplers_internal {
 
 void UsedSlots::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
@@ -18,13 +20,15 @@ void UsedSlots::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
 bool UsedSlots::OnWrite(const WriteEvent& event) {
   if (!event.is_append) return false;
   bool grows = false;
-  for (const SlotRange& range : event.written) {
-    int64_t& used = used_[lanes_.LaneOf(range.first)];
-    const int64_t end = lanes_.PositionOf(range.first) + range.count;
-    grows = grows || end > used;
+  LaneBlocks blocks(lanes_, event.written);
+  for (LaneBlock block; blocks.Next(&block);) {
     // Positions are written in order from 0, so the used ones have no gap, and
-    // a wrapped range is used already.
-    used = std::max(used, end);
+    // a ring that wraps around is used whole.
+    const int64_t end = std::min(block.position + block.count, lanes_.capacity);
+    for (int64_t lane = block.lane; lane < block.end(); ++lane) {
+      grows |= end > used_[lane];
+      used_[lane] = std::max(used_[lane], end);
+    }
   }
   if (grows) UpdateEnds();
   return grows;

@@ -105,6 +105,10 @@ class TrajectoryIndex : public WriteObserver {
   void OnRetire(const WriteEvent& event) override;
   void OnWrite(const WriteEvent& event) override;
   void OnClear() override;
+  // OnRetire and OnWrite of one append, where nobody looks in between. In full
+  // rings that is less work: a lane that is in the middle of a trajectory loses
+  // as many of its rows as it gets.
+  void OnAppend(const WriteEvent& event);
 
   const Lanes& lanes() const { return runs_.lanes(); }
   int64_t num_lanes() const { return runs_.num_lanes(); }  // 0: not known yet.
@@ -222,6 +226,12 @@ class TrajectoryIndex : public WriteObserver {
               bool is_cut_if_new);
   bool IsCutHere(const Lane& lane, const Key& key) const;
   void Evict(int64_t lane, int64_t rows);
+  void AppendRows(const SlotRange& range, int64_t row, const WriteEvent& event,
+                  samplers_internal::PieceScanner* scanner);
+  // A write of rows [row, row + count) of the event to a lane, which so loses
+  // as many, changes nothing but which steps its rows are.
+  bool Slides(int64_t lane, int64_t row, int64_t count, const WriteEvent& event,
+              samplers_internal::PieceScanner* scanner) const;
   void Free(Handle trajectory);
   Handle FindOpen(int64_t lane, const Key& key) const;
   void Open(Handle trajectory);
@@ -252,6 +262,7 @@ class TrajectoryIndex : public WriteObserver {
   int64_t num_rows_ = 0;
   int64_t rows_seen_ = 0;
   std::vector<Change> changes_;  // Memory of OnWrite.
+  std::vector<uint8_t> slid_;    // Of OnAppend.
   std::vector<Cutting> cuttings_;
 };
 

@@ -117,6 +117,16 @@ TrajectoryRuns::Taken TrajectoryRuns::TakeFront(int64_t lane_number,
   return taken;
 }
 
+void TrajectoryRuns::Slide(int64_t lane_number, int64_t rows) {
+  work_ += 2;
+  Lane& lane = by_lane_[lane_number];
+  Run& run = lane.runs.front();
+  lane.begin += rows;
+  lane.end += rows;
+  run.step += rows;
+  records_[run.trajectory].first_step = run.step;
+}
+
 TrajectoryRuns::Taken TrajectoryRuns::TakeBack(int64_t lane_number,
                                                int64_t most) {
   ++work_;

@@ -73,6 +73,9 @@ class TrajectoryRuns {
   Taken TakeFront(int64_t lane, int64_t most);
   Taken TakeBack(int64_t lane, int64_t most);
   void Free(Handle trajectory);
+  // As TakeFront and Extend of so many rows, for a lane whose rows are one run
+  // of more rows (OnlyRun).
+  void Slide(int64_t lane, int64_t rows);
 
   // --- Reading ---------------------------------------------------------------
 
@@ -92,6 +95,28 @@ class TrajectoryRuns {
     __builtin_prefetch(record);
     // It may begin in one line and end in the next.
     __builtin_prefetch(reinterpret_cast<const char*>(record + 1) - 1);
+  }
+
+  // The trajectory whose rows all those of a lane are, one run of them; else
+  // -1.
+  Handle OnlyRun(int64_t lane) const {
+    const Lane& it = by_lane_[lane];
+    return it.runs.size() == 1 ? it.runs.front().trajectory : -1;
+  }
+  // Have what OnlyRun and Slide look at fetched: the lane, its run, and what
+  // tells of its trajectory. Each needs what the one before has fetched.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchLane(int64_t lane) const {
+    const char* const at = reinterpret_cast<const char*>(&by_lane_[lane]);
+    __builtin_prefetch(at, /*rw=*/1);
+    __builtin_prefetch(at + sizeof(Lane) - 1, /*rw=*/1);
+  }
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchRun(int64_t lane) const {
+    const Lane& it = by_lane_[lane];
+    if (!it.runs.empty()) __builtin_prefetch(&it.runs.front(), /*rw=*/1);
+  }
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchRecord(int64_t lane) const {
+    const Lane& it = by_lane_[lane];
+    if (!it.runs.empty()) Prefetch(it.runs.front().trajectory);
   }
 
   // Live steps of a lane; modulo the capacity where steps were skipped unseen.

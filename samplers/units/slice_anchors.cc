@@ -10,25 +10,37 @@
 namespace rill::samplers_internal {
 void SliceAnchors::OnAttach(const Lanes& lanes,
                             absl::Span<const Cursor> cursors) {
+  retired_.clear();
   index_.OnAttach(lanes, cursors);
   if (listener_ != nullptr) listener_->OnAnchorsCleared();
 }
 
 void SliceAnchors::OnClear() {
+  retired_.clear();
   index_.OnClear();
   if (listener_ != nullptr) listener_->OnAnchorsCleared();
 }
 
 void SliceAnchors::OnRetire(const WriteEvent& event) {
   // Rows that are written in place stay: a read waits for the write.
-  if (event.is_append && listener_ != nullptr) {
+  if (!event.is_append) return;
+  if (listener_ != nullptr) {
     Evict(event);
-  } else {
-    index_.OnRetire(event);
+    return;
   }
+  Settle();
+  retired_.assign(event.retired.begin(), event.retired.end());
 }
 
 void SliceAnchors::OnWrite(const WriteEvent& event) {
+  // The first row that an append retires is no other's.
+  if (event.is_append && !retired_.empty() && !event.retired.empty() &&
+      event.retired[0] == retired_[0]) {
+    retired_.clear();
+    index_.OnAppend(event);
+    return;
+  }
+  Settle();
   if (listener_ == nullptr) {
     index_.OnWrite(event);
   } else if (event.is_append) {
@@ -39,14 +51,22 @@ void SliceAnchors::OnWrite(const WriteEvent& event) {
   }
 }
 
+void SliceAnchors::TellRetired() const {
+  WriteEvent event;
+  event.retired = retired_;
+  index_.OnRetire(event);
+  retired_.clear();
+}
+
 bool SliceAnchors::Contains(Slot slot) const {
-  const std::optional<TrajectoryIndex::Place> place = index_.Find(slot);
+  const std::optional<TrajectoryIndex::Place> place = index().Find(slot);
   return place.has_value() &&
          place->offset < trajectories().WeightOf(place->trajectory);
 }
 
 absl::Status SliceAnchors::Load(const SavedState& state,
                                 const ChangedOptions& changed) {
+  Settle();
   // The state says which trajectories are cut. Only a rule that asks for
   // beginnings has other anchors by that.
   if (listener_ == nullptr || !rule_.needs_beginning) {

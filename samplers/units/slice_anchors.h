@@ -26,7 +26,8 @@ namespace rill::samplers_internal {
 // Thread-safety: thread-compatible.
 // Cost: with a listener O(log) a piece that an append writes or evicts; a write
 //   in place O(log) a row, or O(pieces) of its lanes where trajectories change.
-//   Without one that of the index alone.
+//   Without one that of the index alone, which learns of rows that an append
+//   retires when somebody looks, or with those that it writes.
 class SliceAnchors : public WriteObserver {
  public:
   explicit SliceAnchors(const StartRule& rule)
@@ -39,18 +40,21 @@ class SliceAnchors : public WriteObserver {
   void OnWrite(const WriteEvent& event) override;
   void OnClear() override;
 
-  const TrajectoryIndex& index() const { return index_; }
+  const TrajectoryIndex& index() const {
+    Settle();
+    return index_;
+  }
   // The trajectories that have anchors, weighted by how many; anchors are
   // always their first rows.
-  const WeighedSet& trajectories() const { return index_.starts(0); }
+  const WeighedSet& trajectories() const { return index().starts(0); }
   bool Contains(Slot slot) const;
   // How many anchors a trajectory has; looks at nothing but what tells of it.
   int64_t CountOf(TrajectoryIndex::Handle trajectory) const {
-    const TrajectoryIndex::Trajectory it = index_.Get(trajectory);
+    const TrajectoryIndex::Trajectory it = index().Get(trajectory);
     return rule_.Count(it.rows, it.is_cut, it.is_closed);
   }
 
-  void Save(SavedState* state) const { index_.Save(state); }
+  void Save(SavedState* state) const { index().Save(state); }
   absl::Status Load(const SavedState& state, const ChangedOptions& changed);
 
  private:
@@ -69,8 +73,17 @@ class SliceAnchors : public WriteObserver {
                         const std::vector<SlotRange>& after);
   void Tell();
 
+  // Tells the index what the last append has retired.
+  void Settle() const {
+    if (!retired_.empty()) TellRetired();
+  }
+  void TellRetired() const;
+
   StartRule rule_;
-  TrajectoryIndex index_;
+  mutable TrajectoryIndex index_;
+  // Rows that an append has retired and the index still has. Without a listener
+  // only.
+  mutable std::vector<SlotRange> retired_;
   AnchorListener* listener_ = nullptr;
   // Memory of events.
   TrajectoryShares shares_;

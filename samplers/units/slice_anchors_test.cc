@@ -9,8 +9,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/rng.h"
 #include "rill/base/state/saved_state.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
+#include "rill/samplers/trajectories/trajectory_index.h"
+#include "rill/samplers/trajectories/weighed_set.h"
 #include "rill/samplers/units/anchor_recorder.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/testing/storage_model.h"
@@ -57,6 +60,79 @@ TEST(SliceAnchorsTest, ListenerHearsOfExactlyThoseThatComeAndGo) {
       for (Slot slot = 0; slot < history.model().lanes().num_slots(); ++slot) {
         ASSERT_EQ(anchors.Contains(slot), want.count(slot) == 1);
         ASSERT_EQ(unheard.Contains(slot), want.count(slot) == 1);
+      }
+    }
+  }
+}
+
+void ExpectSameSets(const WeighedSet& got, const WeighedSet& want) {
+  ASSERT_EQ(got.members(), want.members());
+  for (const int32_t member : want.members()) {
+    ASSERT_EQ(got.WeightOf(member), want.WeightOf(member));
+  }
+}
+
+// Its index learns late of rows that are retired; nobody can tell.
+TEST(SliceAnchorsTest, SetsAreThoseOfAnIndexThatLearnsOfAllAtOnce) {
+  const std::vector<StartRule> rules = {
+      {},
+      {.length = 3},
+      {.length = 4, .overhang = 3},
+      {.length = 2, .only_first = true, .needs_beginning = true},
+      {.length = 2, .needs_end = true}};
+  for (uint64_t number = 0; number < 120; ++number) {
+    const StartRule& rule = rules[number / 6 % rules.size()];
+    TrajectoryHistory history(number, /*max_capacity=*/8);
+    SliceAnchors anchors(rule);
+    TrajectoryIndex index({rule});
+    history.model().AddObserver(&anchors);
+    history.model().AddObserver(&index);
+    for (int step = 0; step < 200; ++step) {
+      history.Step();
+      if (step % 7 != 0 && number % 2 == 0) continue;
+      ExpectSameSets(anchors.trajectories(), index.starts(0));
+      if (HasFatalFailure()) FAIL() << "history " << number << " step " << step;
+    }
+  }
+}
+
+// Thousands of lanes, of which few end, and some fall out of step. Rings are
+// full from the fifth step on.
+TEST(SliceAnchorsTest, SetsOfManyLanesAreThoseOfAnIndexThatLearnsAtOnce) {
+  constexpr int64_t kLanes = 2000;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    const Rng rng(seed);
+    const StartRule rule = {.length = 1 + static_cast<int64_t>(seed % 3)};
+    StorageModel model({.count = kLanes, .capacity = 5},
+                       {.ends = true, .ids = seed % 2 == 1});
+    SliceAnchors anchors(rule);
+    TrajectoryIndex index({rule});
+    model.AddObserver(&anchors);
+    model.AddObserver(&index);
+    for (uint64_t step = 0; step < 40; ++step) {
+      uint32_t draw = 0;
+      const auto next = [&](int64_t lane) -> StorageModel::Value {
+        return {.is_end = rng.UniformInt(step, draw++, 100) == 0,
+                .id = lane + kLanes * static_cast<int64_t>(step / 12)};
+      };
+      // Now and then only some of them, several steps, or a look in between.
+      const int64_t kind = rng.UniformInt(step, draw++, 6);
+      const int64_t first = kind == 0 ? 700 : 0;
+      const int64_t count = kind == 0 ? 900 : kLanes;
+      const int64_t steps = kind == 1 ? 2 : 1;
+      model.BeginAppend(first, std::vector<int64_t>(count, steps), next);
+      if (kind == 2) {
+        ExpectSameSets(anchors.trajectories(), index.starts(0));
+      }
+      model.FinishAppend();
+      ExpectSameSets(anchors.trajectories(), index.starts(0));
+      if (HasFatalFailure()) FAIL() << "seed " << seed << " step " << step;
+      for (const int32_t member : index.starts(0).members()) {
+        const int64_t rows = index.Get(member).rows;
+        ASSERT_EQ(anchors.index().Get(member).rows, rows);
+        ASSERT_EQ(anchors.index().At(member, 0), index.At(member, 0));
+        ASSERT_EQ(anchors.index().At(member, rows - 1),
+                  index.At(member, rows - 1));
       }
     }
   }

@@ -179,7 +179,7 @@ absl::StatusOr<FoundPosition> FindPosition(absl::string_view what,
     const int64_t first =
         std::max(written - found.rings.live(lane), end - now.live(lane));
     const int64_t count = std::max<int64_t>(last - first, 0);
-    now.AddRing(lane, first % lanes.capacity, count, &found.kept);
+    now.AddRings(lane, lane + 1, first % lanes.capacity, count, &found.kept);
     kept += count;
     found.is_here = found.is_here && end == written;
   }

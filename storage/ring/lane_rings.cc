@@ -101,13 +101,18 @@ absl::Status LaneRings::CheckLive(absl::string_view caller,
   return absl::OkStatus();
 }
 
-void LaneRings::AddRing(int64_t lane, int64_t first, int64_t count,
-                        std::vector<SlotRange>* ranges) const {
+void LaneRings::AddRings(int64_t lane, int64_t end, int64_t first,
+                         int64_t count, std::vector<SlotRange>* ranges) const {
   if (count == 0) return;
   const int64_t before_wrap = std::min(count, lanes_.capacity - first);
-  ranges->push_back({lanes_.SlotOf(lane, first), before_wrap});
-  if (count > before_wrap) {
-    ranges->push_back({lanes_.SlotOf(lane, 0), count - before_wrap});
+  const size_t parts = count > before_wrap ? 2 : 1;
+  const size_t old = ranges->size();
+  ranges->resize(old + parts * static_cast<size_t>(end - lane));
+  SlotRange* next = ranges->data() + old;
+  for (Slot begin = lanes_.SlotOf(lane, 0); lane < end;
+       ++lane, begin += lanes_.capacity) {
+    *next++ = {begin + first, before_wrap};
+    if (parts == 2) *next++ = {begin, count - before_wrap};
   }
 }
 
@@ -134,7 +139,13 @@ void LaneRings::PlanAppend(const LaneSteps& append,
   plan->dropped = append.steps - plan->kept;
   plan->retired.clear();
   plan->written.clear();
-  for (int64_t lane = append.first; lane < append.end(); ++lane) {
+  // Lanes that are in step are planned together.
+  const bool may_join = in_flight.empty() && first_live_.empty();
+  for (int64_t lane = append.first, end; lane < append.end(); lane = end) {
+    end = lane + 1;
+    while (may_join && end < append.end() && cursors_[end] == cursors_[lane]) {
+      ++end;
+    }
     // Where the cursor will be once the appends in flight are published. A ring
     // has no other state, so they need no further care.
     const int64_t written =
@@ -142,11 +153,11 @@ void LaneRings::PlanAppend(const LaneSteps& append,
     const int64_t gone = first_live_.empty() ? 0 : first_live_[lane];
     const int64_t live = std::min(written - gone, capacity);
     const int64_t retired = std::max<int64_t>(live + plan->kept - capacity, 0);
-    AddRing(lane, (written - live) % capacity, retired, &plan->retired);
+    AddRings(lane, end, (written - live) % capacity, retired, &plan->retired);
     // Dropped steps take no slot, but they move the position of those that
     // stay.
-    AddRing(lane, (written + plan->dropped) % capacity, plan->kept,
-            &plan->written);
+    AddRings(lane, end, (written + plan->dropped) % capacity, plan->kept,
+             &plan->written);
   }
 }
 
@@ -198,7 +209,7 @@ void LaneRings::Count() {
 void LaneRings::LiveRanges(std::vector<SlotRange>* ranges) const {
   ranges->clear();
   for (int64_t lane = 0; lane < lanes_.count; ++lane) {
-    AddRing(lane, OldestPosition(lane), live(lane), ranges);
+    AddRings(lane, lane + 1, OldestPosition(lane), live(lane), ranges);
   }
 }
 
@@ -209,7 +220,8 @@ void ExpandRanges(absl::Span<const SlotRange> ranges,
   slots->resize(count);
   Slot* next = slots->data();
   for (const SlotRange& range : ranges) {
-    std::iota(next, next + range.count, range.first);
+    *next = range.first;
+    if (range.count > 1) std::iota(next, next + range.count, range.first);
     next += range.count;
   }
 }

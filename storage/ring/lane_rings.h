@@ -99,10 +99,10 @@ class LaneRings {
 
   // All live slots, lane after lane, oldest first. Reuses `ranges`.
   void LiveRanges(std::vector<SlotRange>* ranges) const;
-  // Appends positions [first, first + count) of a lane's ring, at most a whole
-  // one.
-  void AddRing(int64_t lane, int64_t first, int64_t count,
-               std::vector<SlotRange>* ranges) const;
+  // Appends positions [first, first + count) of a ring, at most a whole one,
+  // for each of lanes [lane, end).
+  void AddRings(int64_t lane, int64_t end, int64_t first, int64_t count,
+                std::vector<SlotRange>* ranges) const;
 
  private:
   bool IsLiveSlow(Slot slot) const;

@@ -53,10 +53,15 @@ void ForEachValue(const Tensor& tensor, const BatchRows& rows, Fn fn) {
   const auto strides = tensor.strides_bytes();
   const int64_t step_stride = strides[rows.batch_rank - 1];
   const int64_t lane_stride = rows.batch_rank > 1 ? strides[0] : 0;
+  // One step of many lanes is gone through as many steps of one.
+  const bool is_step = rows.steps == 1;
+  const int64_t steps = is_step ? rows.num_lanes : rows.steps;
+  const int64_t stride = is_step ? lane_stride : step_stride;
+  const int64_t lanes = is_step ? 1 : rows.num_lanes;
   int64_t i = 0;
-  for (int64_t lane = 0; lane < rows.num_lanes; ++lane) {
+  for (int64_t lane = 0; lane < lanes; ++lane) {
     const std::byte* at = tensor.raw_data() + lane * lane_stride;
-    for (int64_t step = 0; step < rows.steps; ++step, at += step_stride) {
+    for (int64_t step = 0; step < steps; ++step, at += stride) {
       T value;
       std::memcpy(&value, at, sizeof(T));
       fn(i++, value);

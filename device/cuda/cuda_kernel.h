@@ -9,7 +9,7 @@
 #include "rill/device/cuda/kernel_registry.h"
 #include "rill/device/kernels/kernel.h"
 
-// // For .cu files: makes a kernel (device/kernels/kernel.h) one that
+// For .cu files: makes a kernel (device/kernels/kernel.h) one that
 // LaunchKernel can run on CUDA devices. `name` is any name of a variable; the
 // type follows.
 #define RILL_CUDA_KERNEL(name, ...)                         \

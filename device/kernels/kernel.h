@@ -36,9 +36,9 @@ namespace rill {
 // call, so that the host runs threads in turn, in any order (host_grid.h).
 //
 // Correct kernels: no two threads touch a byte, one of them to write but by
-// AtomicMax, in one phase of a block, nor at all in two blocks. Then results
-// depend on no order. Numerics: devices compile without fused multiply-add, so
-// that + - * / and
+//   AtomicMax, in one phase of a block, nor at all in two blocks. Then results
+//   depend on no order.
+// Numerics: devices compile without fused multiply-add, so that + - * / and
 //   sqrt round as the host does. exp, log and pow may differ in the last place.
 
 // Where a thread stands.

@@ -37,8 +37,8 @@ class KernelLauncher {
  public:
   virtual ~KernelLauncher() = default;
 
-  // Enqueues the call, as Backend's operations do. NOT_FOUND where the device
-  // has no code of that name.
+  // Enqueues the call, as Backend's operations do. FAILED_PRECONDITION where
+  // the device has no code of that name.
   virtual absl::Status Launch(int index, const KernelCall& call,
                               StreamHandle stream) = 0;
 };

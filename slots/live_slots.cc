@@ -17,7 +17,8 @@ namespace {
 
 // 32 bits take a third of the time on many processors.
 int64_t Divide(int64_t value, int64_t by) {
-  return value <= std::numeric_limits<uint32_t>::max()
+  constexpr int64_t kMax32 = std::numeric_limits<uint32_t>::max();
+  return value <= kMax32 && by <= kMax32
              ? static_cast<uint32_t>(value) / static_cast<uint32_t>(by)
              : value / by;
 }

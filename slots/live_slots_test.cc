@@ -13,6 +13,7 @@
 #include "rill/base/rng.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/testing/storage_model.h"
+#include "rill/slots/write_observer.h"
 
 namespace rill {
 namespace {
@@ -102,6 +103,25 @@ TEST(LiveSlotsTest, WritesOfSeveralWritersMayOverlap) {
   EXPECT_THAT(All(live), ElementsAre(3, 0, 1, 5));
   model.FinishAppend();
   EXPECT_THAT(All(live), ElementsAre(3, 0, 1, 2, 5, 6, 7, 4));
+}
+
+TEST(LiveSlotsTest, LanesMayHaveMoreRowsThan32BitsCount) {
+  constexpr int64_t kRows = int64_t{1} << 32;
+  const Lanes lanes = {.count = 2, .capacity = kRows + 5};
+  LiveSlots live;
+  live.OnAttach(lanes, std::vector<Cursor>(2));
+  const SlotRange written[] = {{lanes.SlotOf(0, 0), kRows},
+                               {lanes.SlotOf(1, 0), kRows}};
+  WriteEvent event;
+  event.written = written;
+  live.OnWrite(event);
+  EXPECT_EQ(live.size(), 2 * kRows);
+  EXPECT_EQ(live.Nth(7), 7);
+  EXPECT_EQ(live.Nth(kRows + 7), lanes.SlotOf(1, 7));
+  std::vector<Slot> slots = {7, kRows - 1, kRows, 2 * kRows - 1};
+  live.NthOfMany(absl::MakeSpan(slots));
+  EXPECT_THAT(slots, ElementsAre(7, kRows - 1, lanes.SlotOf(1, 0),
+                                 lanes.SlotOf(1, kRows - 1)));
 }
 
 TEST(LiveSlotsTest, ClearingStartsAgainAtTheFirstSlot) {

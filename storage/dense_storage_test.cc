@@ -70,6 +70,49 @@ TEST(DenseStorageTest, Example) {
   EXPECT_THAT(values, ElementsAre(5, 6, 2, 3, 4));
 }
 
+// One step of all lanes, or of some of them, or several: against plain arrays.
+TEST(DenseStorageTest, ThousandsOfLanesHoldWhatWasWritten) {
+  const Lanes lanes = {.count = 3000, .capacity = 4};
+  for (const StorageOrder order :
+       {StorageOrder::kLaneMajor, StorageOrder::kTimeMajor}) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        std::unique_ptr<Storage> storage,
+        DenseStorage::Create({.capacity = lanes.num_slots(),
+                              .lanes = lanes.count,
+                              .order = order}));
+    std::vector<float> want(lanes.num_slots());
+    std::vector<int64_t> written(lanes.count);
+    float value = 0;
+    for (int64_t write = 0; write < 30; ++write) {
+      const int64_t first = write % 5 == 3 ? 700 : 0;
+      const int64_t count = write % 5 == 3 ? 1100 : lanes.count;
+      const int64_t steps = write % 7 == 6 ? 3 : 1;
+      TensorDict batch({count, steps});
+      RILL_ASSERT_OK_AND_ASSIGN(
+          Tensor tensor, Tensor::Zeros(DType::kFloat32, {count, steps, 1}));
+      for (int64_t i = 0; i < count * steps; ++i) {
+        const int64_t lane = first + i / steps;
+        tensor.data<float>()[i] = ++value;
+        want[lanes.SlotOf(lane, written[lane]++ % lanes.capacity)] = value;
+      }
+      RILL_ASSERT_OK(batch.Set("observation", tensor));
+      RILL_ASSERT_OK(storage->Extend(batch, {.first_lane = first}).status());
+      std::vector<Slot> slots;
+      for (Slot slot = 0; slot < lanes.num_slots(); ++slot) {
+        if (want[slot] != 0) slots.push_back(slot);
+      }
+      ASSERT_EQ(storage->size(), static_cast<int64_t>(slots.size()));
+      TensorDict rows;
+      RILL_ASSERT_OK(storage->Read(slots, &rows));
+      RILL_ASSERT_OK_AND_ASSIGN(absl::Span<float> values,
+                                rows.Flat<float>("observation"));
+      for (size_t i = 0; i < slots.size(); ++i) {
+        ASSERT_EQ(values[i], want[slots[i]]) << slots[i] << ", write " << write;
+      }
+    }
+  }
+}
+
 // Lets rows change a few at a time, and looks at them meanwhile.
 class AskedObserver final : public WriteObserver {
  public:

@@ -52,6 +52,28 @@ TEST(LaneRingsTest, LongWriteKeepsNewestStepsAndCountsAll) {
   EXPECT_EQ(rings.size(), 3);
 }
 
+TEST(LaneRingsTest, LanesInStepArePlannedAsEachByItself) {
+  const Lanes lanes = {.count = 2000, .capacity = 5};
+  LaneRings rings(lanes);
+  for (int64_t write = 0; write < 40; ++write) {
+    const LaneSteps append = {write % 4 == 1 ? 500 : 0,
+                              write % 4 == 1 ? 800 : lanes.count,
+                              write % 9 == 8 ? 7 : 1 + write % 2};
+    AppendPlan plan;
+    rings.PlanAppend(append, {}, &plan);
+    std::vector<SlotRange> written, retired;
+    for (int64_t lane = append.first; lane < append.end(); ++lane) {
+      AppendPlan one;
+      rings.PlanAppend({lane, 1, append.steps}, {}, &one);
+      written.insert(written.end(), one.written.begin(), one.written.end());
+      retired.insert(retired.end(), one.retired.begin(), one.retired.end());
+    }
+    ASSERT_EQ(plan.written, written) << write;
+    ASSERT_EQ(plan.retired, retired) << write;
+    rings.Append(append);
+  }
+}
+
 TEST(LaneRingsTest, CursorsWorkPastTwoToThe32) {
   LaneRings rings({.count = 1, .capacity = 7});
   const std::vector<Cursor> cursors = {{.written = int64_t{1} << 40}};

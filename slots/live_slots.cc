@@ -2,10 +2,10 @@
 #include "rill/slots/live_slots.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "rill/slots/lane_blocks.h"
+#include "rill/slots/slot_places.h"
 
 // A lane's live rows are a window of steps, so two numbers suffice, and no slot
 // is listed. Lanes with the same numbers share them. A write of just the lanes
@@ -13,17 +13,6 @@
 // pass over all of them.
 
 namespace rill {
-namespace {
-
-// 32 bits take a third of the time on many processors.
-int64_t Divide(int64_t value, int64_t by) {
-  constexpr int64_t kMax32 = std::numeric_limits<uint32_t>::max();
-  return value <= kMax32 && by <= kMax32
-             ? static_cast<uint32_t>(value) / static_cast<uint32_t>(by)
-             : value / by;
-}
-
-}  // namespace
 
 void LiveSlots::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
   lanes_ = lanes;
@@ -124,7 +113,7 @@ const LiveSlots::Group& LiveSlots::GroupOfNth(int64_t n) const {
 Slot LiveSlots::NthOf(const Group& group, int64_t n) const {
   int64_t lane = group.lane;
   if (group.end - lane > 1) {
-    const int64_t before = Divide(n, group.live);
+    const int64_t before = DivideSlots(n, group.live);
     lane += before;
     n -= before * group.live;
   }
@@ -143,7 +132,7 @@ void LiveSlots::NthOfMany(absl::Span<Slot> slots) const {
   const int64_t capacity = lanes_.capacity;
   if (group.end > 1) {
     for (Slot& slot : slots) {
-      const int64_t lane = Divide(slot, group.live);
+      const int64_t lane = DivideSlots(slot, group.live);
       const int64_t position = group.first + slot - lane * group.live;
       slot = lane * capacity +
              (position < capacity ? position : position - capacity);

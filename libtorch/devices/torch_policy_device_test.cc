@@ -112,8 +112,8 @@ TEST_F(TorchPolicyDeviceTest, ActionsAreThoseOfTheSameModuleOnTheCpu) {
     RILL_ASSERT_OK(
         policy->Act(root, {.step = 4, .stream = &stream, .seed = 9}, &step));
     const Crossed crossed = TakeCrossed();
-    // What the header says: outputs of the model that the action is made of,
-    // and the mask; the action and its log-probability.
+    // As the header says: the outputs that the action is made of and the mask
+    // cross, and back the action and its log-probability.
     const int64_t floats = kLanes * kWidth * int64_t{sizeof(float)};
     const int64_t mask = kLanes * kWidth;
     const int64_t log_probs = kLanes * int64_t{sizeof(float)};

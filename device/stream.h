@@ -15,7 +15,8 @@ namespace rill {
 class Event;
 
 // A queue of device work. Streams are always explicit: nothing in Rill uses a
-// stream that it was not handed, except the device's default one.
+// stream that it was not handed, in a call or by a StreamScope
+// (current_stream.h), except the device's default one.
 // Thread-safety: thread-safe; who needs an order between threads makes it.
 class Stream {
  public:

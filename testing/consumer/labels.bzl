@@ -37,6 +37,7 @@ LABELS = {
     "@rill//device/testing:fake_backend": ["device/testing/fake_backend.h"],
     "@rill//device:backend": ["device/backend.h", "device/host_backend.h"],
     "@rill//device:buffer": ["device/buffer.h"],
+    "@rill//device:current_stream": ["device/current_stream.h"],
     "@rill//device:device": ["device/row_copy.h"],
     "@rill//device:device_name": ["device/device.h"],
     "@rill//device:stream": ["device/stream.h"],

@@ -15,20 +15,21 @@ namespace {
 
 void* HandleOf(Device device) {
   absl::StatusOr<Stream> stream = CurrentStream(device);
-  EXPECT_OK(stream.status());
+  RILL_EXPECT_OK(stream.status());
   return stream.ok() ? stream->handle().value : nullptr;
 }
 
 TEST(CurrentStreamTest, IsTheDefaultOneWithoutAScope) {
   EXPECT_EQ(HandleOf(Device::Fake()), nullptr);
-  ASSERT_OK_AND_ASSIGN(const Stream host, CurrentStream(Device::Cpu()));
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream host, CurrentStream(Device::Cpu()));
   EXPECT_TRUE(host.device().is_cpu());
 }
 
 TEST(CurrentStreamTest, IsThatOfTheInnermostScopeOfItsDeviceAndThread) {
-  ASSERT_OK_AND_ASSIGN(const Stream outer, Stream::Create(Device::Fake()));
-  ASSERT_OK_AND_ASSIGN(const Stream inner, Stream::Create(Device::Fake()));
-  ASSERT_OK_AND_ASSIGN(const Stream other, Stream::Create(Device::Fake(1)));
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream outer, Stream::Create(Device::Fake()));
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream inner, Stream::Create(Device::Fake()));
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream other,
+                            Stream::Create(Device::Fake(1)));
   const StreamScope outer_scope(outer);
   {
     const StreamScope inner_scope(inner);
@@ -42,8 +43,9 @@ TEST(CurrentStreamTest, IsThatOfTheInnermostScopeOfItsDeviceAndThread) {
 }
 
 TEST(CurrentStreamTest, MayBeTheDefaultStreamWithinAnotherScope) {
-  ASSERT_OK_AND_ASSIGN(const Stream outer, Stream::Create(Device::Fake()));
-  ASSERT_OK_AND_ASSIGN(const Stream plain, Stream::Default(Device::Fake()));
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream outer, Stream::Create(Device::Fake()));
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream plain,
+                            Stream::Default(Device::Fake()));
   const StreamScope outer_scope(outer);
   const StreamScope plain_scope(plain);
   EXPECT_EQ(HandleOf(Device::Fake()), nullptr);

@@ -29,6 +29,14 @@ struct CudaThread : KernelThread {
     (void)at, (void)value;
 #endif
   }
+  __host__ __device__ static void AtomicAdd(int64_t* at, int64_t value) {
+#ifdef __CUDA_ARCH__
+    atomicAdd(reinterpret_cast<unsigned long long*>(at),
+              static_cast<unsigned long long>(value));
+#else
+    (void)at, (void)value;
+#endif
+  }
 };
 
 template <typename Kernel>

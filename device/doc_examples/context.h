@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
@@ -11,8 +12,8 @@
 #include "rill/device/device.h"
 #include "rill/device/kernels/kernel.h"
 #include "rill/device/kernels/kernel_launch.h"
+#include "rill/device/priorities/device_priorities.h"
 #include "rill/device/stream.h"
-#include "rill/device/sum_tree/device_sum_tree.h"
 
 // Names that the examples of this package take for granted.
 namespace rill::doc_examples {
@@ -37,9 +38,10 @@ struct Scale {
 };
 extern double* const values;
 extern const int64_t n;
+extern const std::vector<DevicePriorities::Change> changes;
 extern const int64_t* const slots;
-extern const double* const weights;
-extern int64_t* const drawn;
+extern const int64_t* const generations;
+extern const float* const td_errors;
 extern const Stream stream;
 
 }  // namespace rill::doc_examples

@@ -23,6 +23,9 @@ struct HostThread : KernelThread {
                                 found, value, std::memory_order_relaxed)) {
     }
   }
+  static void AtomicAdd(int64_t* at, int64_t value) {
+    std::atomic_ref<int64_t>(*at).fetch_add(value, std::memory_order_relaxed);
+  }
 };
 
 // Runs a kernel (kernel.h) on the host: blocks in turn, the threads of a block

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/device/priorities/power.h"
 #include "rill/testing/instruction_sets.h"
 
 namespace rill::samplers_internal {
@@ -100,6 +101,19 @@ TEST(PowerTest, GivesTheSameBitsEverywhere) {
     }
     EXPECT_EQ(hash, 6824772223441657390u);
   });
+}
+
+TEST(PowerTest, IsThatOfDevices) {
+  std::vector<double> bases = Bases(2000);
+  bases.insert(bases.end(), {0, 1, 1e-8, 0x1p-1010, 0x1p1000, 0x1p-126});
+  for (const double exponent :
+       {-1.0, -0.4, 0.0, -0.0, 0.6, 1.0, 2.5, 1e6, -1e300}) {
+    const std::vector<double> powers = Powers(bases, exponent);
+    for (size_t i = 0; i < bases.size(); ++i) {
+      ASSERT_EQ(device_internal::Power(bases[i], exponent), powers[i])
+          << bases[i] << " ^ " << exponent;
+    }
+  }
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ LABELS = {
     "@rill//device/kernels:host_grid": ["device/kernels/host_grid.h"],
     "@rill//device/kernels:kernel": ["device/kernels/kernel.h"],
     "@rill//device/kernels:kernel_launch": ["device/kernels/kernel_launch.h"],
-    "@rill//device/sum_tree:device_sum_tree": ["device/sum_tree/device_sum_tree.h"],
+    "@rill//device/priorities:device_priorities": ["device/priorities/device_priorities.h"],
     "@rill//device/testing:fake_backend": ["device/testing/fake_backend.h"],
     "@rill//device:backend": ["device/backend.h", "device/host_backend.h"],
     "@rill//device:buffer": ["device/buffer.h"],

@@ -1,70 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// One template for both formats, by way of double, which holds each value of
-// them exactly. The vector kernels (cast_kernels.cc) give the same bits.
+// The vector kernels (cast_kernels.cc) give the same bits.
 #include "rill/tensors/half.h"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstdint>
-
 #include "rill/tensors/dtype.h"
+#include "rill/tensors/half_codec.h"
 
 namespace rill {
-namespace {
 
-// A binary format of 16 bits: 1 sign, kExponent, kMantissa bits, in the
-// layout of IEEE 754.
-template <int kMantissa, int kExponent>
-struct Small {
-  static constexpr int kBias = (1 << (kExponent - 1)) - 1;
-  static constexpr uint16_t kInfinity = ((1 << kExponent) - 1) << kMantissa;
+using tensor_internal::BFloat16Codec;
+using tensor_internal::Float16Codec;
 
-  static double Decode(uint16_t bits) {
-    const double sign = (bits & 0x8000) != 0 ? -1.0 : 1.0;
-    const int exponent = (bits & kInfinity) >> kMantissa;
-    const int mantissa = bits & ((1 << kMantissa) - 1);
-    if (exponent == (1 << kExponent) - 1) {
-      return std::copysign(mantissa != 0 ? NAN : INFINITY, sign);
-    }
-    // Exponent 0 is subnormal: no implicit bit, and the scale of exponent 1.
-    const int implicit = exponent > 0 ? 1 << kMantissa : 0;
-    return sign * std::ldexp(static_cast<double>(mantissa + implicit),
-                             std::max(exponent, 1) - kBias - kMantissa);
-  }
-
-  static uint16_t Encode(double value) {
-    const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-    // The quiet NaN: the highest bit of the mantissa.
-    if (std::isnan(value)) return sign | kInfinity | 1 << (kMantissa - 1);
-    if (std::isinf(value)) return sign | kInfinity;
-    if (value == 0) return sign;
-    int exponent;
-    std::frexp(value, &exponent);  // |value| in [2^(exponent-1), 2^exponent).
-    // The exponent of the last place: of the value's power of 2, but not below
-    // that of the subnormals.
-    const int least = std::max(exponent - 1, 1 - kBias) - kMantissa;
-    // In units of the last place; nearbyint rounds ties to even. The sum below
-    // carries into the exponent where rounding goes up to the next power of 2.
-    const auto units = static_cast<int64_t>(
-        std::nearbyint(std::ldexp(std::fabs(value), -least)));
-    // For a normal number one less than its exponent field, as `units` has the
-    // implicit bit, which adds that one. For a subnormal number 0.
-    const int64_t field = static_cast<int64_t>(least + kMantissa + kBias - 1);
-    const int64_t bits = (field << kMantissa) + units;
-    // Past the largest number the sum is beyond the pattern of infinity.
-    return sign | static_cast<uint16_t>(std::min<int64_t>(bits, kInfinity));
-  }
-};
-
-using Half = Small<10, 5>;
-using Brain = Small<7, 8>;
-
-}  // namespace
-
-double ToDouble(Float16 value) { return Half::Decode(value.bits); }
-double ToDouble(BFloat16 value) { return Brain::Decode(value.bits); }
-Float16 ToFloat16(double value) { return {Half::Encode(value)}; }
-BFloat16 ToBFloat16(double value) { return {Brain::Encode(value)}; }
+double ToDouble(Float16 value) { return Float16Codec::Decode(value.bits); }
+double ToDouble(BFloat16 value) { return BFloat16Codec::Decode(value.bits); }
+Float16 ToFloat16(double value) { return {Float16Codec::Encode(value)}; }
+BFloat16 ToBFloat16(double value) { return {BFloat16Codec::Encode(value)}; }
 
 }  // namespace rill

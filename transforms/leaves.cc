@@ -81,6 +81,13 @@ absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
   return leaf->Contiguous();
 }
 
+absl::StatusOr<Tensor> GetLeaf(absl::string_view caller, absl::string_view key,
+                               const TensorDict& dict) {
+  const Tensor* leaf = dict.Find(key);
+  if (leaf == nullptr) return NoTensor(caller, key, dict);
+  return *leaf;
+}
+
 absl::StatusOr<Tensor> UpdateLeaf(absl::string_view caller,
                                   absl::string_view key, TensorDict* dict) {
   RILL_ASSIGN_OR_RETURN(const Tensor* leaf, FindOnHost(caller, key, *dict));
@@ -149,9 +156,11 @@ absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
 
 absl::Status OnDevice(absl::string_view caller, absl::string_view key,
                       Device device) {
-  return FailedPrecondition(
-      caller, ": \"", key, "\" lies on ", device.ToString(),
-      ", want host memory; put ToDevice behind this transform");
+  return FailedPrecondition(caller, ": \"", key, "\" lies on ",
+                            device.ToString(),
+                            ", want host memory; put ToDevice behind this "
+                            "transform, or DeviceCast to "
+                            "cpu before it");
 }
 
 absl::Status CheckOnHost(absl::string_view caller, absl::string_view key,
@@ -160,14 +169,20 @@ absl::Status CheckOnHost(absl::string_view caller, absl::string_view key,
   return device.is_cpu() ? absl::OkStatus() : OnDevice(caller, key, device);
 }
 
-absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
-                                  absl::string_view key,
-                                  const TensorDictSpec& spec) {
-  RILL_RETURN_IF_ERROR(CheckOnHost(caller, key, spec));
+absl::StatusOr<LeafSpec> GetSpec(absl::string_view caller,
+                                 absl::string_view key,
+                                 const TensorDictSpec& spec) {
   const LeafSpec* leaf = spec.Find(key);
   if (leaf != nullptr) return *leaf;
   return NotFound(caller, ": no leaf \"", key, "\", there are [",
                   absl::StrJoin(spec.LeafKeys(), ", "), "]");
+}
+
+absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
+                                  absl::string_view key,
+                                  const TensorDictSpec& spec) {
+  RILL_RETURN_IF_ERROR(CheckOnHost(caller, key, spec));
+  return GetSpec(caller, key, spec);
 }
 
 absl::Status Misfit(absl::string_view caller, absl::string_view key,

@@ -39,6 +39,10 @@ absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
                                 DType dtype, const Shape& shape,
                                 const TensorDict& dict);
 
+// In any memory and of any layout.
+absl::StatusOr<Tensor> GetLeaf(absl::string_view caller, absl::string_view key,
+                               const TensorDict& dict);
+
 // To be changed in place: for batches whose tensors the caller passed in. A
 // copy where the leaf may not be written.
 absl::StatusOr<Tensor> UpdateLeaf(absl::string_view caller,
@@ -70,7 +74,7 @@ absl::Status CheckSomeKeys(absl::string_view caller, absl::string_view option,
 absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
                            absl::Span<const std::string> keys);
 
-// FAILED_PRECONDITION: "key" lies on `device`, want host memory.
+// FAILED_PRECONDITION: "key" lies on `device`, want host memory; what to do.
 absl::Status OnDevice(absl::string_view caller, absl::string_view key,
                       Device device);
 
@@ -78,7 +82,11 @@ absl::Status OnDevice(absl::string_view caller, absl::string_view key,
 absl::Status CheckOnHost(absl::string_view caller, absl::string_view key,
                          const TensorDictSpec& spec);
 
-// CheckOnHost; NOT_FOUND lists the keys there are.
+// NOT_FOUND lists the keys there are. FindSpec also wants the host
+// (CheckOnHost).
+absl::StatusOr<LeafSpec> GetSpec(absl::string_view caller,
+                                 absl::string_view key,
+                                 const TensorDictSpec& spec);
 absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
                                   absl::string_view key,
                                   const TensorDictSpec& spec);

@@ -21,6 +21,7 @@
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/testing/fake_prioritized_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/specs/bound_rows.h"
 #include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
@@ -31,6 +32,7 @@
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/to_device.h"
+#include "rill/transforms/values/unary.h"
 
 namespace rill {
 namespace {
@@ -113,14 +115,49 @@ TEST(ReplayBufferDeviceTest, OriginsFollowABatchThatATransformMoved) {
   }
 }
 
+// A function of the user's, which gets rows of the host.
+std::unique_ptr<BatchTransform> OnHost() {
+  return *Unary::Create({.in_keys = {"next/reward"},
+                         .fn = [](const BoundLeaf&, const BoundLeaf&) {
+                           return absl::OkStatus();
+                         }});
+}
+
+TEST(ReplayBufferDeviceTest, TransformsWorkBehindADevice) {
+  for (const Device storage_device : {Device::Cpu(), DeviceUnderTest()}) {
+    const auto create = [](Device where, bool moves) {
+      std::vector<std::unique_ptr<BatchTransform>> transforms;
+      if (moves) transforms.push_back(*ToDevice::Create(DeviceUnderTest()));
+      transforms.push_back(*RewardScaling::Create({.scale = 3, .loc = 1}));
+      return *ReplayBuffer::Create(
+          {.storage = *DenseStorage::Create(
+               {.capacity = 10,
+                .device = where,
+                .spec = TensorDictSpec::Of(NumberedSteps(1, 1))}),
+           .sampler = MakeUniformSampler(),
+           .transforms = std::move(transforms),
+           .batch_size = 4});
+    };
+    const auto host = create(Device::Cpu(), /*moves=*/false);
+    const auto there = create(storage_device, /*moves=*/true);
+    RILL_ASSERT_OK(host->Extend(NumberedSteps(1, 10)));
+    RILL_ASSERT_OK(there->Extend(NumberedSteps(1, 10)));
+    for (int i = 0; i < 3; ++i) {
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, host->Sample());
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, there->Sample());
+      EXPECT_EQ(got.Find("next/reward")->device(), DeviceUnderTest());
+      RILL_EXPECT_OK(got.To(Device::Cpu())->CheckEqual(want));
+    }
+  }
+}
+
 TEST(ReplayBufferDeviceTest, ATransformOfTheHostBehindADeviceIsNoChain) {
   const auto create = [](Device storage_device,
                          std::vector<absl::string_view> names) {
     std::vector<std::unique_ptr<BatchTransform>> transforms;
     for (const absl::string_view name : names) {
-      transforms.push_back(name == "ToDevice"
-                               ? *ToDevice::Create(DeviceUnderTest())
-                               : *RewardScaling::Create({.scale = 2}));
+      transforms.push_back(
+          name == "ToDevice" ? *ToDevice::Create(DeviceUnderTest()) : OnHost());
     }
     return ReplayBuffer::Create(
                {.storage = *DenseStorage::Create(
@@ -132,17 +169,16 @@ TEST(ReplayBufferDeviceTest, ATransformOfTheHostBehindADeviceIsNoChain) {
                 .batch_size = 4})
         .status();
   };
-  RILL_EXPECT_OK(create(Device::Cpu(), {"RewardScaling", "ToDevice"}));
-  EXPECT_THAT(
-      create(Device::Cpu(), {"RewardScaling", "ToDevice", "RewardScaling"}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("transform 2 (RewardScaling)"),
-                     HasSubstr("\"next/reward\" lies on " +
-                               DeviceUnderTest().ToString()),
-                     HasSubstr("put ToDevice behind this transform"))));
-  EXPECT_THAT(create(DeviceUnderTest(), {"RewardScaling"}),
+  RILL_EXPECT_OK(create(Device::Cpu(), {"Unary", "ToDevice"}));
+  EXPECT_THAT(create(Device::Cpu(), {"Unary", "ToDevice", "Unary"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("transform 0 (RewardScaling)")));
+                       AllOf(HasSubstr("transform 2 (Unary)"),
+                             HasSubstr("\"next/reward\" lies on " +
+                                       DeviceUnderTest().ToString()),
+                             HasSubstr("put ToDevice behind this transform"))));
+  EXPECT_THAT(create(DeviceUnderTest(), {"Unary"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("transform 0 (Unary)")));
 }
 
 TEST(ReplayBufferDeviceTest, SamplesHaveTheirSpec) {
@@ -178,7 +214,7 @@ TEST(ReplayBufferDeviceTest, SamplesHaveTheirSpec) {
 TEST(ReplayBufferDeviceTest, TheFirstWriteRefusesWhatIsNoChain) {
   std::vector<std::unique_ptr<BatchTransform>> transforms;
   transforms.push_back(*ToDevice::Create(DeviceUnderTest()));
-  transforms.push_back(*RewardScaling::Create({.scale = 2}));
+  transforms.push_back(OnHost());
   RILL_ASSERT_OK_AND_ASSIGN(
       auto buffer, ReplayBuffer::Create({.storage = MakeStorage(10),
                                          .sampler = MakeUniformSampler(),
@@ -186,7 +222,7 @@ TEST(ReplayBufferDeviceTest, TheFirstWriteRefusesWhatIsNoChain) {
                                          .batch_size = 4}));
   EXPECT_THAT(buffer->Extend(NumberedSteps(1, 10)),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("transform 1 (RewardScaling)")));
+                       HasSubstr("transform 1 (Unary)")));
   EXPECT_EQ(buffer->size(), 0);
 }
 

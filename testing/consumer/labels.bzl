@@ -270,6 +270,7 @@ LABELS = {
     "@rill//transforms/plumbing:tensor_dict_primer": ["transforms/plumbing/tensor_dict_primer.h"],
     "@rill//transforms/plumbing:terminate": ["transforms/plumbing/terminate.h"],
     "@rill//transforms/plumbing:timer": ["transforms/plumbing/timer.h"],
+    "@rill//transforms/rows:device_rows": ["transforms/rows/device_rows.h"],
     "@rill//transforms/rows:row_map": ["transforms/rows/row_map.h"],
     "@rill//transforms/rows:row_steps": ["transforms/rows/row_steps.h"],
     "@rill//transforms/rows:rowwise_transform": ["transforms/rows/rowwise_transform.h"],

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,44 +11,17 @@
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
+#include "rill/transforms/rows/row_step.h"  // IWYU pragma: export
 
 namespace rill {
 
-// One step of what becomes of a row, as data: for the kernel of the host
-// (row_steps.h), for a gather that does it on the way, for kernels of devices.
-//
-// Numerics: numbers of the step are rounded to float32 for float32 elements.
-// x * scale + loc is then rounded once, as std::fma does. (x - loc) / scale is
-// computed in double and then rounded. Results are the same on every machine.
-struct RowStep {
-  enum class Kind : uint8_t {
-    kScaleThenShift,   // x * scale + loc
-    kShiftThenDivide,  // (x - loc) / scale
-    kCast,             // To `dtype`, as Cast does.
-    kClip,             // To [low, high]; NaN stays (see MapSpec).
-    kSign,             // -1, 0 or 1; NaN stays.
-    kIsPositive,       // 1 where x > 0, else 0; float32 to float32.
-    kUnitInterval,     // uint8 to float32: x / 255, rounded once.
-    kChannelsFirst,    // [..., H, W, C] to [..., C, H, W]
-    kCrop,             // Of [..., H, W] rows and columns from (top, left) on.
-  };
-  Kind kind = Kind::kScaleThenShift;
-  DType dtype = DType::kFloat32;
-  // One number for all elements, or one for each element of a row.
-  std::vector<double> scale = {1};
-  std::vector<double> loc = {0};
-  double low = 0;
-  double high = 0;
-  int64_t top = 0;
-  int64_t left = 0;
-  int64_t height = 0;
-  int64_t width = 0;
-};
+class DeviceRows;
 
 // A map of the rows of one leaf: a row of the result depends on one row and on
 // nothing else. RowwiseTransform makes a transform of it.
 //
-// Shapes: rows have any shape; they lie one after another in host memory.
+// Shapes: rows have any shape; they lie one after another in host memory, but
+//   for MapOnDevice.
 // Thread-safety: immutable.
 class RowMap {
  public:
@@ -85,6 +57,12 @@ class RowMap {
 
   // The same as data; empty where it is more than steps can say.
   virtual absl::Span<const RowStep> steps() const { return {}; }
+
+  // Does the same with rows on a device (device_rows.h). MapSpec has passed a
+  // leaf of their dtype and shape.
+  virtual absl::Status MapOnDevice(DeviceRows* rows) const;
+  // MapOnDevice does that. Both as steps() unless a map says otherwise.
+  virtual bool maps_on_device() const { return !steps().empty(); }
 };
 
 }  // namespace rill

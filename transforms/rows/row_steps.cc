@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/cast_elements.h"
+#include "rill/transforms/rows/device_rows.h"
 #include "rill/transforms/rows/row_kernels.h"
 
 namespace rill {
@@ -483,6 +484,14 @@ class ReshapeMap final : public RowMap {
     const int64_t bytes = count * shape.num_elements() * DTypeSize(dtype);
     if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
     return absl::OkStatus();
+  }
+
+  bool maps_on_device() const override { return true; }
+  absl::Status MapOnDevice(DeviceRows* rows) const override {
+    RILL_ASSIGN_OR_RETURN(
+        const LeafSpec after,
+        map_spec_(LeafSpec::Unbounded(rows->dtype(), rows->shape())));
+    return rows->Reshape(after.shape);
   }
 
  private:

@@ -13,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/device_rows.h"
+#include "rill/transforms/rows/element_copies.h"
 #include "rill/transforms/structure/key_paths.h"
 
 namespace rill {
@@ -22,8 +24,12 @@ using transforms_internal::AddLeaf;
 using transforms_internal::CheckCanBeLeaves;
 using transforms_internal::CheckKeys;
 using transforms_internal::CheckMaySet;
+using transforms_internal::DeviceWork;
+using transforms_internal::ElementCopies;
 using transforms_internal::FindSpec;
-using transforms_internal::ReadLeaf;
+using transforms_internal::GetLeaf;
+using transforms_internal::GetSpec;
+using transforms_internal::OnDevice;
 using transforms_internal::UpdateLeaf;
 
 constexpr absl::string_view kAction = "action";
@@ -93,7 +99,10 @@ absl::Status RowwiseTransform::CheckRows(absl::string_view caller,
 absl::Status RowwiseTransform::Plan(const RowMap& map, absl::string_view in,
                                     const TensorDict& batch,
                                     Mapping* leaf) const {
-  RILL_ASSIGN_OR_RETURN(leaf->from, ReadLeaf(name(), in, batch));
+  RILL_ASSIGN_OR_RETURN(leaf->from, GetLeaf(name(), in, batch));
+  if (!leaf->from.is_host() && !map.maps_on_device()) {
+    return OnDevice(name(), in, leaf->from.device());
+  }
   const absl::StatusOr<LeafSpec> after = map.MapSpec(LeafSpec::Unbounded(
       leaf->from.dtype(),
       leaf->from.shape().Suffix(batch.batch_shape().rank())));
@@ -102,6 +111,8 @@ absl::Status RowwiseTransform::Plan(const RowMap& map, absl::string_view in,
   absl::StatusOr<Shape> shape = after->FullShape(batch.batch_shape());
   if (!shape.ok()) return Named(name(), in, shape.status());
   leaf->shape = *shape;
+  if (!leaf->from.is_host()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(leaf->from, leaf->from.Contiguous());
   return absl::OkStatus();
 }
 
@@ -110,7 +121,51 @@ absl::Status RowwiseTransform::MapLeaf(const RowMap& map, absl::string_view in,
                                        TensorDict* batch) const {
   Mapping leaf;
   RILL_RETURN_IF_ERROR(Plan(map, in, *batch, &leaf));
-  return MapPlanned(map, in, out, /*is_in_place=*/false, leaf, batch);
+  if (leaf.from.is_host()) {
+    return MapPlanned(map, in, out, /*is_in_place=*/false, leaf, batch);
+  }
+  return MapOnDevice(
+      map, absl::MakeConstSpan(&leaf, 1), [&](size_t) { return Keys(in, out); },
+      /*is_in_place=*/false, batch);
+}
+
+absl::Status RowwiseTransform::MapOnDevice(const RowMap& map,
+                                           absl::Span<const Mapping> leaves,
+                                           absl::FunctionRef<Keys(size_t)> keys,
+                                           bool is_in_place,
+                                           TensorDict* batch) const {
+  const auto first = absl::c_find_if(
+      leaves, [](const Mapping& leaf) { return !leaf.from.is_host(); });
+  if (first == leaves.end()) return absl::OkStatus();
+  const auto device = first->from.device();
+  DeviceWork::Call call(&device_work_);
+  RILL_RETURN_IF_ERROR(call.Begin(device)) << "in " << name();
+  ElementCopies copies(&call.stream());
+  absl::InlinedVector<Tensor, 32> results(leaves.size());
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const auto [in, out] = keys(i);
+    const Tensor& from = leaves[i].from;
+    if (from.is_host()) continue;
+    if (from.device() != device) {
+      return FailedPrecondition(name(), ": \"", in, "\" lies on ",
+                                from.device().ToString(), ", want ",
+                                device.ToString(), " as the leaves before it");
+    }
+    DeviceRows rows(from, batch->batch_shape().rank(), &call, &copies);
+    absl::Status status = map.MapOnDevice(&rows);
+    if (!status.ok()) return Named(name(), in, status);
+    absl::StatusOr<Tensor> result =
+        rows.Finish(is_in_place && in == out && map.is_in_place(), in == out);
+    if (!result.ok()) return Named(name(), in, result.status());
+    results[i] = *std::move(result);
+  }
+  RILL_RETURN_IF_ERROR(copies.Launch()) << "in " << name();
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].from.is_host()) continue;
+    RILL_RETURN_IF_ERROR(batch->Set(keys(i).second, std::move(results[i])))
+        << "in " << name();
+  }
+  return call.End();
 }
 
 absl::Status RowwiseTransform::MapPlanned(const RowMap& map,
@@ -152,10 +207,11 @@ absl::Status RowwiseTransform::MapEach(const RowMap& map, size_t count,
   }
   for (size_t i = 0; i < count; ++i) {
     const auto [in, out] = keys(i);
+    if (!leaves[i].from.is_host()) continue;
     RILL_RETURN_IF_ERROR(
         MapPlanned(map, in, out, is_in_place, leaves[i], batch));
   }
-  return absl::OkStatus();
+  return MapOnDevice(map, leaves, keys, is_in_place, batch);
 }
 
 absl::Status RowwiseTransform::MapLeaves(
@@ -178,7 +234,9 @@ absl::Status RowwiseTransform::MapLeaves(
   });
   const size_t count = ends.size() / 2;
   // Two a leaf, as of keys that are listed.
-  spare_.KeepUpTo(2 * std::max<size_t>(1, rows_.in_keys.size()) * count);
+  const size_t most = 2 * std::max<size_t>(1, rows_.in_keys.size()) * count;
+  spare_.KeepUpTo(most);
+  device_work_.KeepUpTo(most);
   const auto part = [&](size_t i) {
     return absl::string_view(text.data() + ends[i], ends[i + 1] - ends[i]);
   };
@@ -216,7 +274,9 @@ absl::StatusOr<TensorDictSpec> RowwiseTransform::MapKeys(
   // later in_key, so the order does not show.
   for (size_t i = 0; i < in_keys.size(); ++i) {
     RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
-                          FindSpec(caller, in_keys[i], result));
+                          map.maps_on_device()
+                              ? GetSpec(caller, in_keys[i], result)
+                              : FindSpec(caller, in_keys[i], result));
     absl::StatusOr<LeafSpec> after = map.MapSpec(leaf);
     if (!after.ok()) return Named(caller, in_keys[i], after.status());
     RILL_RETURN_IF_ERROR(
@@ -267,7 +327,8 @@ RowwiseTransform::RowwiseTransform(Rows rows, absl::string_view name,
     : rows_(std::move(rows)),
       name_(name),
       options_(WithKeys(options, rows_)),
-      spare_(2 * (rows_.in_keys.size() + rows_.in_keys_inv.size())) {
+      spare_(2 * (rows_.in_keys.size() + rows_.in_keys_inv.size())),
+      device_work_(2 * (rows_.in_keys.size() + rows_.in_keys_inv.size())) {
   for (size_t i = 0; i < rows_.in_keys.size(); ++i) {
     const std::string& in = rows_.in_keys[i];
     // The action is no leaf to map before or after a step: OnAction maps it, by

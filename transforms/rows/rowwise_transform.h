@@ -22,6 +22,7 @@
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/rows/gather_plan.h"
 #include "rill/transforms/rows/row_map.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
 
@@ -38,6 +39,11 @@ namespace rill {
 // the environment's of it.
 //
 // Shapes: as the maps say, with any batch shape.
+// Device/Stream: leaves that lie on a device are mapped there, where the map
+// can
+//   (RowMap::maps_on_device), on its current stream: one launch for up to eight
+//   leaves and no wait but for a copy of numbers at their first use. Else
+//   FAILED_PRECONDITION says what to do.
 // Thread-safety: immutable.
 // Cost: that of the maps. After a read in place where the map allows it, else
 //   into tensors that are used again once nobody else holds them. Two are kept
@@ -116,10 +122,14 @@ class RowwiseTransform : public BatchTransform,
   };
   absl::Status Plan(const RowMap& map, absl::string_view in,
                     const TensorDict& batch, Mapping* leaf) const;
-  // In place or into a tensor of its own.
+  // In place or into a tensor of its own; of the host.
   absl::Status MapPlanned(const RowMap& map, absl::string_view in,
                           absl::string_view out, bool is_in_place,
                           const Mapping& leaf, TensorDict* batch) const;
+  // Of a device.
+  absl::Status MapOnDevice(const RowMap& map, absl::Span<const Mapping> leaves,
+                           absl::FunctionRef<Keys(size_t)> keys,
+                           bool is_in_place, TensorDict* batch) const;
   // All are planned before the first one changes. With up to 32 no allocation.
   absl::Status MapEach(const RowMap& map, size_t count,
                        absl::FunctionRef<Keys(size_t)> keys, bool is_in_place,
@@ -156,6 +166,7 @@ class RowwiseTransform : public BatchTransform,
   const OptionValues options_;
   // Results that do not lie in place.
   mutable transforms_internal::SpareTensors spare_;
+  mutable transforms_internal::DeviceWork device_work_;
   std::vector<StepLeaf> step_leaves_;
   bool maps_action_ = false;
 };

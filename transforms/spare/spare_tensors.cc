@@ -15,7 +15,8 @@ namespace rill::transforms_internal {
 // it, which MayReuse finds by the count of the buffer's holders. So nothing has
 // to be given back, and a caller that keeps a tensor for ever only costs one
 // place.
-absl::StatusOr<Tensor> SpareTensors::Take(DType dtype, const Shape& shape) {
+absl::StatusOr<Tensor> SpareTensors::Take(DType dtype, const Shape& shape,
+                                          const Tensor::Options& memory) {
   {
     // Inside the lock a copy is returned, so that no second caller finds the
     // tensor free.
@@ -23,13 +24,13 @@ absl::StatusOr<Tensor> SpareTensors::Take(DType dtype, const Shape& shape) {
     for (const Tensor& tensor : made_) {
       // Others hold most of those before the first free one.
       if (tensor.buffer().use_count() == 1 &&
-          MayReuse(tensor, dtype, shape, {}, {})) {
+          MayReuse(tensor, dtype, shape, {}, {.memory = memory})) {
         return tensor;
       }
     }
   }
   // Outside the lock: an allocation may be slow.
-  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(dtype, shape));
+  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(dtype, shape, memory));
   absl::MutexLock lock(&mutex_);
   if (made_.size() < most_) {
     made_.push_back(tensor);
@@ -38,7 +39,7 @@ absl::StatusOr<Tensor> SpareTensors::Take(DType dtype, const Shape& shape) {
   // One of another size, which nobody holds, goes.
   for (size_t i = 0; i < made_.size(); ++i) {
     Tensor& oldest = made_[(next_ + i) % made_.size()];
-    if (!MayReuse(oldest, oldest.dtype(), oldest.shape(), {}, {})) continue;
+    if (oldest.buffer().use_count() > 1) continue;
     oldest = tensor;
     next_ = (next_ + i + 1) % made_.size();
     break;

@@ -24,8 +24,9 @@ class SpareTensors {
   // some that others hold.
   explicit SpareTensors(size_t most) : most_(most) {}
 
-  // A tensor in host memory that nobody else holds, with any values.
-  absl::StatusOr<Tensor> Take(DType dtype, const Shape& shape);
+  // A tensor in such memory that nobody else holds, with any values.
+  absl::StatusOr<Tensor> Take(DType dtype, const Shape& shape,
+                              const Tensor::Options& memory = {});
   // The same with the values of `tensor`, which lies in host memory.
   absl::StatusOr<Tensor> Copy(const Tensor& tensor);
   // The same as Cast (tensor.h) gives it, which is the tensor itself where it

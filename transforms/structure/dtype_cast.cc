@@ -53,13 +53,8 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeCast(DType from, DType to,
   return std::make_shared<CastFrom>(from, std::move(cast), keeps_others);
 }
 
-absl::StatusOr<TensorDictSpec> MapAll(absl::string_view caller,
-                                      const RowMap& map, DType from,
+absl::StatusOr<TensorDictSpec> MapAll(const RowMap& map,
                                       const TensorDictSpec& spec) {
-  for (const auto& [key, leaf] : spec.leaves()) {
-    if (leaf.dtype != from) continue;
-    RILL_RETURN_IF_ERROR(transforms_internal::CheckOnHost(caller, key, spec));
-  }
   return spec.MapLeaves([&](absl::string_view, const LeafSpec& leaf) {
     return map.MapSpec(leaf);
   });
@@ -185,8 +180,7 @@ absl::Status DTypeCast::Inverse(TensorDict* batch, TensorDict* state) const {
 absl::StatusOr<TensorDictSpec> DTypeCast::ForwardSpec(
     const TensorDictSpec& spec) const {
   if (casts_all()) {
-    return MapAll(absl::StrCat(name(), "::ForwardSpec"), *rows().map, dtype_in_,
-                  spec);
+    return MapAll(*rows().map, spec);
   }
   return RowwiseTransform::ForwardSpec(spec);
 }
@@ -194,8 +188,7 @@ absl::StatusOr<TensorDictSpec> DTypeCast::ForwardSpec(
 absl::StatusOr<TensorDictSpec> DTypeCast::InverseSpec(
     const TensorDictSpec& spec) const {
   if (casts_all()) {
-    return MapAll(absl::StrCat(name(), "::InverseSpec"), *rows().inverse,
-                  dtype_out_, spec);
+    return MapAll(*rows().inverse, spec);
   }
   return RowwiseTransform::InverseSpec(spec);
 }
@@ -211,9 +204,12 @@ absl::StatusOr<StepPlan> DTypeCast::PlanSteps(
     const TensorDictSpec& step) const {
   if (!casts_all()) return RowwiseTransform::PlanSteps(step);
   const std::string caller = absl::StrCat(name(), "::PlanSteps");
+  for (const auto& [key, leaf] : step.leaves()) {
+    if (leaf.dtype != dtype_in_) continue;
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckOnHost(caller, key, step));
+  }
   StepPlan plan;
-  RILL_ASSIGN_OR_RETURN(plan.spec,
-                        MapAll(caller, *rows().map, dtype_in_, step));
+  RILL_ASSIGN_OR_RETURN(plan.spec, MapAll(*rows().map, step));
   RILL_RETURN_IF_ERROR(
       transforms_internal::CheckIsFlag(caller, kBoundary, step));
   const auto add_pairs = [&](bool is_next) {

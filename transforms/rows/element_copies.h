@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_ROWS_ELEMENT_COPIES_H_
+#define RILL_TRANSFORMS_ROWS_ELEMENT_COPIES_H_
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "rill/device/stream.h"
+#include "rill/tensors/tensor.h"
+#include "rill/transforms/rows/element_kernels.h"
+
+namespace rill::transforms_internal {
+
+// Copies on one device, done in one launch where they are few
+// (element_kernels.h). Thread-safety: thread-compatible.
+class ElementCopies {
+ public:
+  // Copies are enqueued on `stream`, which outlives this.
+  explicit ElementCopies(const Stream* stream) : stream_(stream) {}
+
+  // Adds a copy between two tensors of one shape on the stream's device, of any
+  // strides. The dtypes are those of the first and behind the last of `steps`,
+  // at most ElementCopyKernel::kMostSteps of them; without any they are equal.
+  // `to` is `from`, or shares no byte with tensors of other copies since the
+  // last Launch. Launches those before where there is no room.
+  absl::Status Add(const Tensor& from, const Tensor& to,
+                   absl::Span<const ElementStep> steps = {});
+  // Enqueues what was added. The caller keeps the tensors until the stream got
+  // there.
+  absl::Status Launch();
+
+ private:
+  const Stream* const stream_;
+  ElementCopyKernel kernel_;
+};
+
+}  // namespace rill::transforms_internal
+
+#endif  // RILL_TRANSFORMS_ROWS_ELEMENT_COPIES_H_

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_SPARE_DEVICE_WORK_H_
+#define RILL_TRANSFORMS_SPARE_DEVICE_WORK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "rill/device/device.h"
+#include "rill/device/stream.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
+#include "rill/transforms/spare/spare_tensors.h"
+
+namespace rill::transforms_internal {
+
+// Memory of work that a transform enqueues on devices: results, which are used
+// again, numbers that kernels read, and tensors that are to live until the
+// stream got there. The destructor waits for the latter.
+// Thread-safety: thread-safe; a Call belongs to one thread.
+class DeviceWork {
+ public:
+  class Call;
+
+  // Keeps so many results at most (SpareTensors).
+  explicit DeviceWork(size_t most) : spare_(most) {}
+  ~DeviceWork();
+
+  // Keeps so many from now on, if that is more.
+  void KeepUpTo(size_t most) { spare_.KeepUpTo(most); }
+
+ private:
+  struct Numbers {
+    const double* key;
+    Tensor tensor;
+  };
+  struct InFlight {
+    Event done;
+    std::vector<Tensor> tensors;
+  };
+
+  SpareTensors spare_;
+  absl::Mutex mutex_;
+  std::vector<Numbers> numbers_ ABSL_GUARDED_BY(mutex_);
+  std::deque<InFlight> in_flight_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The work of one call, on the current stream of a device. Nothing waits but
+// the first use of numbers, for their copy.
+class DeviceWork::Call {
+ public:
+  explicit Call(DeviceWork* work) : work_(work) {}
+  // As End; its error is lost.
+  ~Call() { End().IgnoreError(); }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  // First. Errors of CurrentStream.
+  absl::Status Begin(Device device);
+  const Stream& stream() const { return *stream_; }
+
+  // A tensor on the device that nobody else holds and no work uses.
+  absl::StatusOr<Tensor> Take(DType dtype, const Shape& shape);
+  // A copy on the device of numbers that stay where they are, unchanged, as
+  // long as the DeviceWork lives.
+  absl::StatusOr<const double*> Copy(absl::Span<const double> numbers);
+  // The tensor lives until the stream has done the work of this call.
+  void Keep(Tensor tensor) { kept_.push_back(std::move(tensor)); }
+  // Last, behind the work.
+  absl::Status End();
+
+ private:
+  DeviceWork* const work_;
+  std::optional<Stream> stream_;
+  std::vector<Tensor> kept_;
+};
+
+}  // namespace rill::transforms_internal
+
+#endif  // RILL_TRANSFORMS_SPARE_DEVICE_WORK_H_

@@ -60,6 +60,15 @@ absl::StatusOr<Event> Event::Record(const Stream& stream) {
   return event;
 }
 
+absl::Status Event::RecordAgain(const Stream& stream) {
+  if (stream.device() != device_) {
+    return InvalidArgument("Event::RecordAgain: stream: got one of ",
+                           stream.device().ToString(), ", want one of ",
+                           device_.ToString());
+  }
+  return backend_->Record(device_.index, handle_, stream.handle());
+}
+
 Event::~Event() {
   if (backend_ != nullptr) backend_->DestroyEvent(device_.index, handle_);
 }

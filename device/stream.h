@@ -61,6 +61,10 @@ class Event {
   Event(Event&& other) noexcept { *this = std::move(other); }
   Event& operator=(Event&& other) noexcept;
 
+  // The point is another one from now on; what waits for the one before goes on
+  // waiting for that. After an error it is either.
+  absl::Status RecordAgain(const Stream& stream);
+
   EventHandle handle() const { return handle_; }
 
   // Blocks the host until the point is reached.

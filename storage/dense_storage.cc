@@ -167,6 +167,7 @@ absl::Status DenseStorageImpl::ReadRows(absl::Span<const Slot> slots,
     places.Finish(request);
     return absl::OkStatus();
   }
+  const ReadPlaces::Drop drop(&places);
   RILL_RETURN_IF_ERROR(
       places.Find({rows->spec, rows->tree, rows->device}, n, request));
   absl::Span<const Slot> batch = slots;  // Until the disk has heard of it.
@@ -235,6 +236,7 @@ absl::StatusOr<Event> DenseStorageImpl::EnqueueRead(
     return Event::Record(stream);
   }
   ReadPlaces& places = ReadPlaces::OfThread();
+  const ReadPlaces::Drop drop(&places);
   RILL_RETURN_IF_ERROR(places.Find({rows->spec, rows->tree, rows->device},
                                    static_cast<int64_t>(slots.size()),
                                    request));

@@ -23,11 +23,20 @@ namespace rill {
 //   that it wants too. Appends to one lane are copied together and become
 //   visible in their order. On a device, and with dedup_next, writers take
 //   turns.
-// Device/Stream: every call is complete when it returns. A device that fails in
-//   the middle of a write may damage the rows that were about to go; size and
-//   cursors stay, and observers are attached anew.
+// Device/Stream: calls are complete when they return, but for writes to rows on
+//   a device, and EnqueueRead. A write from host memory has taken its rows when
+//   it returns. Its copies go on, on a stream of the storage's, and the host
+//   waits only where all pinned memory is in use. A batch on the device is
+//   scattered by the thread's CurrentStream, which has its values, and is held
+//   until then. Each call sees the writes before it. A device that fails in the
+//   middle of a write may damage the rows that were about to go; size and
+//   cursors stay, and observers are attached anew. A failure after the
+//   write returned is the error of the next write, which does nothing, and of
+//   reads of its rows until they are written again.
 // Cost: Read one pass a leaf over the rows, Extend one over the batch. No
-//   allocation once buffers have been used. Load needs memory for both contents
+//   allocation once buffers have been used. On a device up to 8 MiB of pinned
+//   memory and 8 MiB of the device's serve writes. A write of at most 64 KiB is
+//   one launch, one of more a copy and a launch for each 2 MiB. Load needs memory for both contents
 //   where rows are live.
 //
 // Example (DenseStorageTest.Example runs it):

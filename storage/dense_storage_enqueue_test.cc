@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads that are enqueued, on a device whose streams run when the test says so.
+// Reads and writes that are enqueued, on a device whose streams run when the
+// test says so.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
@@ -56,6 +60,7 @@ class EnqueueTest : public ::testing::Test {
     RILL_ASSERT_OK(storage);
     storage_ = *std::move(storage);
     RILL_ASSERT_OK(storage_->Extend(Steps(0, 4)));
+    fake_->RunAll();
     stream_ = std::make_unique<Stream>(*Stream::Create(Device::Fake(0)));
   }
   void TearDown() override {
@@ -69,6 +74,14 @@ class EnqueueTest : public ::testing::Test {
 
   absl::StatusOr<Event> Enqueue(const std::vector<Slot>& slots) {
     return storage_->EnqueueRead(slots, *stream_, &out_);
+  }
+
+  int64_t HostWaits() {
+    const std::vector<FakeBackend::Call> calls = fake_->TakeCalls();
+    return std::count_if(calls.begin(), calls.end(), [](const auto& call) {
+      return call.kind == FakeBackend::Call::Kind::kSynchronizeStream ||
+             call.kind == FakeBackend::Call::Kind::kSynchronizeEvent;
+    });
   }
 
   FakeBackend* fake_ = nullptr;
@@ -96,15 +109,112 @@ TEST_F(EnqueueTest, ReusesTensorsThatFit) {
   EXPECT_THAT(Values(out_), ElementsAre(3, 2));
 }
 
-TEST_F(EnqueueTest, AWriteThatBeginsLaterWaitsForTheRead) {
+TEST_F(EnqueueTest, AWriteThatBeginsLaterComesBehindTheRead) {
   RILL_ASSERT_OK_AND_ASSIGN(const Event read, Enqueue({0, 1, 2, 3}));
+  fake_->StartCalls();
   RILL_ASSERT_OK(storage_->Extend(Steps(4, 2)));
-  EXPECT_THAT(read.IsComplete(), IsOkAndHolds(true));
+  EXPECT_EQ(HostWaits(), 0);
+  RILL_ASSERT_OK(read.Synchronize());
   EXPECT_THAT(Values(out_), ElementsAre(0, 1, 2, 3));
   RILL_ASSERT_OK_AND_ASSIGN(const Event again, Enqueue({0, 1, 2, 3}));
   RILL_ASSERT_OK(storage_->WriteAt({3}, Steps(9, 1)));
+  fake_->RunAll();
   RILL_ASSERT_OK(again.Synchronize());
   EXPECT_THAT(Values(out_), ElementsAre(4, 5, 2, 3));
+}
+
+// --- Writes ------------------------------------------------------------------
+
+TEST_F(EnqueueTest, AWriteFromTheHostHasTakenItsRowsWhenItReturns) {
+  TensorDict rows = Steps(4, 2);
+  RILL_ASSERT_OK(storage_->Read({0}, &out_));
+  fake_->StartCalls();
+  RILL_ASSERT_OK(storage_->Extend(rows));
+  EXPECT_EQ(HostWaits(), 0);
+  rows.Find("step")->data<int64_t>()[0] = 99;
+  RILL_ASSERT_OK(storage_->Read({0, 1}, &out_));
+  EXPECT_THAT(Values(out_), ElementsAre(4, 5));
+}
+
+TEST_F(EnqueueTest, ABatchOnTheDeviceIsThatOfTheCurrentStream) {
+  for (const bool has_scope : {true, false}) {
+    RILL_ASSERT_OK_AND_ASSIGN(const Stream other,
+                              Stream::Create(Device::Fake(0)));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const Stream stream,
+        Stream::Borrow(Device::Fake(0),
+                       has_scope ? other.handle() : StreamHandle()));
+    const TensorDict host = Steps(7, 2);
+    {
+      RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, host.To(Device::Fake(0)));
+      const Tensor values = *batch.Find("step");
+      RILL_ASSERT_OK(
+          values.CopyFrom(*Steps(1, 2).Find("step")->To(Device::Fake(0))));
+      // A simulator's: the values are there when its stream got there.
+      RILL_ASSERT_OK(CopyAsync(values.raw_data(), host.Find("step")->raw_data(),
+                               values.size_bytes(), stream));
+      fake_->StartCalls();
+      {
+        std::optional<StreamScope> scope;
+        if (has_scope) scope.emplace(other);
+        RILL_ASSERT_OK(storage_->Extend(batch));
+      }
+      for (const FakeBackend::Call& call : fake_->TakeCalls()) {
+        EXPECT_EQ(call.kind, FakeBackend::Call::Kind::kCopy);
+        EXPECT_TRUE(call.from_device && call.to_device);
+      }
+      RILL_ASSERT_OK(CopyAsync(
+          values.raw_data(), Steps(0, 2).Find("step")->raw_data(), 0, stream));
+      const int64_t pending = fake_->NumPending(0, stream.handle());
+      EXPECT_GT(pending, 0);
+    }
+    // The batch is gone for its writer.
+    const std::vector<Slot> slots =
+        has_scope ? std::vector<Slot>{0, 1} : std::vector<Slot>{2, 3};
+    RILL_ASSERT_OK(storage_->Read(slots, &out_));
+    EXPECT_THAT(Values(out_), ElementsAre(7, 8));
+    fake_->RunAll();
+  }
+}
+
+// Writers and readers on many streams, in all orders in which these may run.
+TEST_F(EnqueueTest, NoInterleavingMixesWritesOfHostAndDevice) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    RILL_ASSERT_OK_AND_ASSIGN(const Stream other,
+                              Stream::Create(Device::Fake(0)));
+    const StreamScope scope(other);
+    const int64_t step = 8 * static_cast<int64_t>(seed);
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict there,
+                              Steps(step, 2).To(Device::Fake(0)));
+    RILL_ASSERT_OK(storage_->Extend(there));
+    RILL_ASSERT_OK(storage_->Extend(Steps(step + 2, 2)));
+    TensorDict first, second;
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const Event one, storage_->EnqueueRead({0, 1, 2, 3}, *stream_, &first));
+    RILL_ASSERT_OK(storage_->WriteAt({3}, Steps(step + 7, 1)));
+    RILL_ASSERT_OK(storage_->WriteAt({1, 2}, there));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const Event two,
+        storage_->EnqueueRead({0, 1, 2, 3}, *stream_, &second));
+    fake_->RunAll(seed);
+    EXPECT_THAT(Values(first), ElementsAre(step, step + 1, step + 2, step + 3));
+    EXPECT_THAT(Values(second), ElementsAre(step, step, step + 1, step + 7));
+  }
+}
+
+TEST_F(EnqueueTest, AFailureIsToldWhateverIsWrittenNext) {
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict there,
+                            Steps(4, 1).To(Device::Fake(0)));
+  fake_->FailNext(FakeBackend::Operation::kScatterRows, 1,
+                  absl::UnavailableError("fell off the bus"));
+  RILL_ASSERT_OK(storage_->Extend(there));        // On the default stream.
+  RILL_ASSERT_OK(storage_->Extend(Steps(5, 1)));  // On the table's.
+  fake_->RunAll();
+  EXPECT_THAT(storage_->Extend(Steps(6, 1)),
+              StatusIs(absl::StatusCode::kUnavailable));
+  RILL_EXPECT_OK(storage_->Extend(Steps(6, 1)));
+  EXPECT_THAT((*Stream::Default(Device::Fake(0))).Synchronize(),
+              StatusIs(absl::StatusCode::kUnavailable));
 }
 
 TEST_F(EnqueueTest, AWriteOfOtherRowsDoesNotWait) {

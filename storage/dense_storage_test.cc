@@ -657,6 +657,7 @@ class FailingDeviceTest : public ::testing::Test {
     storage_ = *std::move(storage);
     RILL_ASSERT_OK(storage_->AddObserver(&last_));
     RILL_ASSERT_OK(storage_->Extend(ConformanceRows({3}, {1, 2, 3})));
+    fake_->RunAll();
     last_.attached = 0;
   }
   void TearDown() override {
@@ -680,23 +681,57 @@ class FailingDeviceTest : public ::testing::Test {
 };
 
 TEST_F(FailingDeviceTest, StagingThatFailsDisturbsNobody) {
-  fake_->FailNext(FakeBackend::Operation::kCopy, 2, failure_);
-  EXPECT_EQ(storage_->Extend(ConformanceRows({2}, {4, 5})).status(), failure_);
-  fake_->FailNext(FakeBackend::Operation::kAllocate, 1, failure_);
-  EXPECT_EQ(storage_->Extend(ConformanceRows({2}, {4, 5})).status(), failure_);
-  EXPECT_EQ(last_.attached, 0);
-  ExpectUnchanged();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto storage, DenseStorage::Create({.capacity = 4,
+                                          .device = Device::Fake(0),
+                                          .spec = TensorDictSpec::Of(
+                                              ConformanceRows({1}, {0}))}));
+  for (int nth = 1; nth <= 2; ++nth) {  // Pinned memory, and a device's.
+    fake_->FailNext(FakeBackend::Operation::kAllocate, nth, failure_);
+    EXPECT_EQ(storage->Extend(ConformanceRows({2}, {4, 5})).status(), failure_);
+    EXPECT_EQ(storage->size(), 0);
+  }
+  RILL_EXPECT_OK(storage->Extend(ConformanceRows({2}, {4, 5})));
 }
 
 TEST_F(FailingDeviceTest, AWriteThatFailsHalfwayAttachesObserversAgain) {
-  fake_->FailNext(FakeBackend::Operation::kScatterRows, 1, failure_);
+  // Behind a look at the write before.
+  fake_->FailCall(2, failure_);
   EXPECT_EQ(storage_->Extend(ConformanceRows({2}, {4, 5})).status(), failure_);
+  EXPECT_TRUE(fake_->Recover());
   EXPECT_EQ(last_.attached, 1);
   EXPECT_THAT(last_.versions, ElementsAre(3, 6, 9));
-  fake_->FailNext(FakeBackend::Operation::kScatterRows, 1, failure_);
+  fake_->FailCall(1, failure_);
   EXPECT_EQ(storage_->WriteAt({1}, ConformanceRows({1}, {9})), failure_);
+  EXPECT_TRUE(fake_->Recover());
   EXPECT_EQ(last_.attached, 2);
   ExpectUnchanged();
+}
+
+TEST_F(FailingDeviceTest,
+       AWriteThatFailsLaterIsTheErrorOfTheNextAndOfReadsOfItsRows) {
+  fake_->FailNext(FakeBackend::Operation::kScatterRows, 1, failure_);
+  RILL_EXPECT_OK(storage_->Extend(ConformanceRows({1}, {4})));
+  TensorDict rows;
+  const auto says_so =
+      StatusIs(failure_.code(), AllOf(HasSubstr("its rows are undefined"),
+                                      HasSubstr("fell off the bus")));
+  EXPECT_THAT(storage_->Read({3}, &rows), says_so);
+  EXPECT_THAT(storage_->Read({0, 3}, &rows), says_so);
+  RILL_EXPECT_OK(storage_->Read({0, 1, 2}, &rows));
+  EXPECT_THAT(storage_->WriteAt({3}, ConformanceRows({1}, {4})), says_so);
+  RILL_EXPECT_OK(storage_->WriteAt({3}, ConformanceRows({1}, {4})));
+  RILL_ASSERT_OK(storage_->Read({3, 0}, &rows));
+  RILL_EXPECT_OK(rows.CheckEqual(ConformanceRows({2}, {4, 1})));
+  fake_->FailNext(FakeBackend::Operation::kScatterRows, 1, failure_);
+  RILL_EXPECT_OK(storage_->Extend(ConformanceRows({1}, {5})));
+  fake_->RunAll();
+  EXPECT_THAT(storage_->Extend(ConformanceRows({1}, {6})).status(), says_so);
+  RILL_EXPECT_OK(storage_->Extend(ConformanceRows({1}, {6})));
+  EXPECT_EQ(storage_->cursors()[0].written, 6);
+  RILL_ASSERT_OK(storage_->Read({1, 2}, &rows));
+  RILL_EXPECT_OK(rows.CheckEqual(ConformanceRows({2}, {6, 3})));
+  EXPECT_THAT(storage_->Read({0}, &rows), says_so);
 }
 
 TEST_F(FailingDeviceTest, AReadThatFailsLeavesOutAlone) {
@@ -712,9 +747,8 @@ TEST_F(FailingDeviceTest, ALoadThatFailsLeavesTheRows) {
   RILL_ASSERT_OK_AND_ASSIGN(auto other, DenseStorage::Create({.capacity = 4}));
   RILL_ASSERT_OK(other->Extend(ConformanceRows({4}, {6, 7, 8, 9})));
   RILL_ASSERT_OK(other->Save(directory));
-  for (const auto operation :
-       {FakeBackend::Operation::kAllocate, FakeBackend::Operation::kCopy,
-        FakeBackend::Operation::kScatterRows}) {
+  for (const auto operation : {FakeBackend::Operation::kAllocate,
+                               FakeBackend::Operation::kScatterRows}) {
     fake_->FailNext(operation, 1, failure_);
     EXPECT_EQ(storage_->Load(directory), failure_);
     ExpectUnchanged();

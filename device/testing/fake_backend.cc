@@ -44,6 +44,12 @@ absl::Status FakeBackend::CheckIndex(int index) const {
                                                  options_.num_devices, ")"));
 }
 
+absl::Status FakeBackend::Enter() {
+  if (call_failure_.ok()) return absl::OkStatus();
+  const int64_t left = --calls_to_failure_;
+  return left == 0 || (is_lost_ && left < 0) ? call_failure_ : absl::OkStatus();
+}
+
 absl::Status FakeBackend::Reach(Operation operation) {
   Tally& tally = tallies_[static_cast<size_t>(operation)];
   ++tally.reached;
@@ -57,6 +63,7 @@ absl::StatusOr<void*> FakeBackend::Allocate(int index, MemoryKind kind,
                                             int64_t bytes) {
   RILL_RETURN_IF_ERROR(CheckIndex(index));
   absl::MutexLock lock(&mutex_);
+  RILL_RETURN_IF_ERROR(Enter());
   ++tallies_[static_cast<size_t>(Operation::kAllocate)].asked;
   RILL_RETURN_IF_ERROR(Reach(Operation::kAllocate));
   return memory_.Allocate(index, kind, bytes);
@@ -80,6 +87,7 @@ void FakeBackend::Free(int index, MemoryKind kind, void* data, int64_t bytes) {
 absl::StatusOr<StreamHandle> FakeBackend::CreateStream(int index) {
   RILL_RETURN_IF_ERROR(CheckIndex(index));
   absl::MutexLock lock(&mutex_);
+  RILL_RETURN_IF_ERROR(Enter());
   ++tallies_[static_cast<size_t>(Operation::kCreateStream)].asked;
   RILL_RETURN_IF_ERROR(Reach(Operation::kCreateStream));
   queues_.push_back(std::make_shared<Queue>(index));
@@ -102,6 +110,7 @@ void FakeBackend::DestroyStream(int index, StreamHandle stream) {
 absl::StatusOr<EventHandle> FakeBackend::CreateEvent(int index) {
   RILL_RETURN_IF_ERROR(CheckIndex(index));
   absl::MutexLock lock(&mutex_);
+  RILL_RETURN_IF_ERROR(Enter());
   ++tallies_[static_cast<size_t>(Operation::kCreateEvent)].asked;
   RILL_RETURN_IF_ERROR(Reach(Operation::kCreateEvent));
   auto event = std::make_unique<Event>();
@@ -163,6 +172,7 @@ absl::Status FakeBackend::Enqueue(Operation operation, int index,
                                   std::vector<Range> ranges, Kernel run,
                                   absl::Span<const Move> moves) {
   absl::MutexLock lock(&mutex_);
+  RILL_RETURN_IF_ERROR(Enter());
   ++tallies_[static_cast<size_t>(operation)].asked;
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   RILL_RETURN_IF_ERROR(CheckRanges(operation, index, ranges));

@@ -108,6 +108,14 @@ class FakeBackend final : public Backend {
   // How many were asked for since the start.
   int64_t Count(Operation operation) const;
 
+  // The `nth` call from now on that can fail, of any operation of Backend or
+  // Launch, fails at once with `status`, and has no effect. With `is_lost` so
+  // do all calls behind it: the device is gone. Until the next FailCall or
+  // Recover.
+  void FailCall(int64_t nth, absl::Status status, bool is_lost = false);
+  // Takes a FailCall back. False: no call has failed.
+  bool Recover();
+
   // The calls from now on, and those since then.
   void StartCalls();
   std::vector<Call> TakeCalls();
@@ -178,6 +186,8 @@ class FakeBackend final : public Backend {
   };
 
   absl::Status CheckIndex(int index) const;
+  // The planted status of the next call.
+  absl::Status Enter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Counts one operation as reached and gives its planted status.
   absl::Status Reach(Operation operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Queue*> FindQueue(int index, StreamHandle stream) const
@@ -212,6 +222,9 @@ class FakeBackend final : public Backend {
       ABSL_GUARDED_BY(mutex_);
   std::array<Tally, static_cast<size_t>(Operation::kNumOperations)> tallies_
       ABSL_GUARDED_BY(mutex_);
+  int64_t calls_to_failure_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status call_failure_ ABSL_GUARDED_BY(mutex_);  // OK: none is planted.
+  bool is_lost_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::string> misuse_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::vector<Call>> calls_ ABSL_GUARDED_BY(mutex_);
   uint32_t run_some_draws_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -12,6 +12,7 @@ namespace rill {
 absl::Status FakeBackend::Record(int index, EventHandle event,
                                  StreamHandle stream) {
   absl::MutexLock lock(&mutex_);
+  RILL_RETURN_IF_ERROR(Enter());
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   RILL_ASSIGN_OR_RETURN(Event* const point, FindEvent(index, event));
   queue->PushRecord(*point);
@@ -21,6 +22,7 @@ absl::Status FakeBackend::Record(int index, EventHandle event,
 absl::Status FakeBackend::Wait(int index, StreamHandle stream,
                                EventHandle event) {
   absl::MutexLock lock(&mutex_);
+  RILL_RETURN_IF_ERROR(Enter());
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   RILL_ASSIGN_OR_RETURN(Event* const point, FindEvent(index, event));
   queue->PushWait(*point);
@@ -29,6 +31,7 @@ absl::Status FakeBackend::Wait(int index, StreamHandle stream,
 
 absl::Status FakeBackend::SynchronizeStream(int index, StreamHandle stream) {
   absl::MutexLock lock(&mutex_);
+  RILL_RETURN_IF_ERROR(Enter());
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   Note({.kind = Call::Kind::kSynchronizeStream, .stream = stream.value});
   queue->RunAll();
@@ -38,6 +41,7 @@ absl::Status FakeBackend::SynchronizeStream(int index, StreamHandle stream) {
 
 absl::Status FakeBackend::SynchronizeEvent(int index, EventHandle event) {
   absl::MutexLock lock(&mutex_);
+  RILL_RETURN_IF_ERROR(Enter());
   RILL_ASSIGN_OR_RETURN(Event* const found, FindEvent(index, event));
   Note({.kind = Call::Kind::kSynchronizeEvent});
   if (found->last == nullptr) return absl::OkStatus();
@@ -48,6 +52,7 @@ absl::Status FakeBackend::SynchronizeEvent(int index, EventHandle event) {
 
 absl::StatusOr<bool> FakeBackend::IsComplete(int index, EventHandle event) {
   absl::MutexLock lock(&mutex_);
+  RILL_RETURN_IF_ERROR(Enter());
   RILL_ASSIGN_OR_RETURN(Event* const found, FindEvent(index, event));
   if (found->last == nullptr) return true;
   if (found->last->reached) {
@@ -127,6 +132,20 @@ void FakeBackend::FailNext(Operation operation, int64_t nth,
   absl::MutexLock lock(&mutex_);
   Tally& tally = tallies_[static_cast<size_t>(operation)];
   tally.faults.push_back({tally.reached + nth, std::move(status)});
+}
+
+void FakeBackend::FailCall(int64_t nth, absl::Status status, bool is_lost) {
+  absl::MutexLock lock(&mutex_);
+  calls_to_failure_ = nth;
+  call_failure_ = std::move(status);
+  is_lost_ = is_lost;
+}
+
+bool FakeBackend::Recover() {
+  absl::MutexLock lock(&mutex_);
+  const bool has_failed = !call_failure_.ok() && calls_to_failure_ <= 0;
+  call_failure_ = absl::OkStatus();
+  return has_failed;
 }
 
 int64_t FakeBackend::Count(Operation operation) const {

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -324,10 +326,14 @@ class TableFiller {
                                       piece, /*allow_part=*/false));
     RILL_RETURN_IF_ERROR(leaves_.Prepare(table_->device(), table_->lent(),
                                          /*batch_rank=*/1));
+    const auto clear = absl::MakeCleanup([&] { leaves_.Clear(); });
+    if (!table_->device().is_cpu()) {
+      RILL_RETURN_IF_ERROR(
+          table_->PrepareWrite(std::ssize(slots), leaves_.leaves()));
+      return table_->EnqueueWrite(slots, leaves_.leaves(), /*batch_rank=*/1);
+    }
     leaves_.PlaceRows(/*first=*/0, /*past_caches=*/false, &places_);
-    absl::Status written = table_->Write(slots, places_);
-    leaves_.Clear();
-    return written;
+    return table_->Write(slots, places_);
   }
 
   RowTable* const table_;
@@ -583,7 +589,7 @@ absl::Status FillTable(const StoredRows& stored, RowTable* table) {
     RILL_RETURN_IF_ERROR(ForEachRun(stored, part, add));
     RILL_RETURN_IF_ERROR(filler.Fill(part.rows, begin, slots));
   }
-  return absl::OkStatus();
+  return table->AwaitWrites();
 }
 
 }  // namespace rill::storage_internal

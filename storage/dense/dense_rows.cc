@@ -170,6 +170,10 @@ absl::Status DenseRows::StageAppend(const LaneSteps& append,
           return {tensor.raw_data(), strides.lane, strides.step};
         }));
   }
+  if (!device.is_cpu()) {
+    return table_->PrepareWrite(kept.num_lanes * kept.steps,
+                                scratch->leaves.leaves());
+  }
   if (shared_.directory != nullptr) {
     RILL_RETURN_IF_ERROR(shared_.directory->Reserve(scratch->plan.written));
     return shared_.directory->Announce(append);
@@ -180,8 +184,11 @@ absl::Status DenseRows::StageAppend(const LaneSteps& append,
 absl::Status DenseRows::CopyAppend(const BatchRows& kept,
                                    absl::Span<WriteObserver* const> observers,
                                    WriteScratch* scratch) {
-  std::vector<LeafBatch>& places = scratch->places;
   const absl::Span<const BatchLeaf> leaves = scratch->leaves.leaves();
+  if (!device.is_cpu()) {
+    return table_->EnqueueWrite(scratch->slots, leaves, kept.batch_rank);
+  }
+  std::vector<LeafBatch>& places = scratch->places;
   const bool is_flat = IsFlat(leaves, kept);
   // Where one stride does not reach all rows, one copy a lane; scratch->slots
   // has the lanes in this order.
@@ -221,6 +228,10 @@ absl::Status DenseRows::StageOverwrite(absl::Span<const Slot> slots,
       return scratch->leaves.Find(leaf) != nullptr;
     }));
   }
+  if (!device.is_cpu()) {
+    return table_->PrepareWrite(static_cast<int64_t>(slots.size()),
+                                scratch->leaves.leaves());
+  }
   // Space was reserved when the rows were appended.
   if (shared_.directory != nullptr) shared_.directory->BeginInPlace();
   return absl::OkStatus();
@@ -228,6 +239,10 @@ absl::Status DenseRows::StageOverwrite(absl::Span<const Slot> slots,
 
 absl::Status DenseRows::CopyOverwrite(absl::Span<const Slot> slots,
                                       WriteScratch* scratch) {
+  if (!device.is_cpu()) {
+    return table_->EnqueueWrite(slots, scratch->leaves.leaves(),
+                                /*batch_rank=*/1);
+  }
   if (ahead_) ahead_->BeforeRows(slots);
   const bool past_caches = PassesCaches(static_cast<int64_t>(slots.size()));
   scratch->leaves.PlaceRows(/*first=*/0, past_caches, &scratch->places);
@@ -268,7 +283,6 @@ absl::Status DenseRows::WriteInWindows(
   RowTable& table = *table_;
   std::vector<LeafBatch>& places = scratch->places;
   std::vector<SlotRange>& announced = scratch->announced;
-  if (!device.is_cpu()) return table.Write(slots, places);
   const bool has_next = table.next() != nullptr;
   // Each range is announced with the slots before it.
   const size_t max_ranges =

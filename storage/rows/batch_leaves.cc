@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/rows/batch_leaves.h"
 
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/current_stream.h"
+#include "rill/device/stream.h"
 #include "rill/tensors/dtype.h"
 
 namespace rill::storage_internal {
@@ -30,6 +31,14 @@ void CollectStrangers(const TensorDictSpec& spec, const TensorDict& dict,
       strangers->push_back(key);
     }
   }
+}
+
+// One stride goes over all rows.
+bool IsFlat(const Tensor& rows, int batch_rank) {
+  if (batch_rank == 1) return true;
+  const auto strides = rows.strides_bytes();
+  return rows.shape()[0] == 1 || rows.shape()[1] == 1 ||
+         strides[0] == strides[1] * rows.shape()[1];
 }
 
 // The error for a batch whose keys do not fit: unknown entries, leaves that are
@@ -117,44 +126,28 @@ absl::Status BatchLeaves::Bind(absl::string_view caller,
 
 absl::Status BatchLeaves::Prepare(Device device, const Buffer* lent,
                                   int batch_rank) {
-  // Leaves from host memory to a device: enqueued, with one wait for all.
-  std::optional<Stream> stream;
-  absl::Status status;
   for (BatchLeaf& leaf : leaves_) {
-    if (leaf.given->num_elements() == 0) continue;
+    const Tensor& given = *leaf.given;
+    if (given.num_elements() == 0) continue;
+    const bool is_reached = given.is_host() || given.device() == device;
     // A tensor of a lease lies in the rows themselves: a copy from there could
     // read rows that the same call has overwritten.
-    const bool is_reached = device.is_cpu() ? leaf.given->is_host()
-                                            : leaf.given->device() == device;
-    if (is_reached && HasDenseRows(*leaf.given, batch_rank) &&
-        leaf.given->buffer().get() != lent) {
+    if (is_reached && HasDenseRows(given, batch_rank) &&
+        (device.is_cpu() || IsFlat(given, batch_rank)) &&
+        given.buffer().get() != lent) {
       continue;
     }
-    absl::StatusOr<Tensor> copy = is_reached ? leaf.given->Clone()
-                                  : leaf.given->is_host()
-                                      ? EnqueueTo(device, *leaf.given, &stream)
-                                      : leaf.given->To(device);
-    status = copy.status();
-    if (!status.ok()) break;
-    copies_.push_back(*std::move(copy));
+    if (!given.is_host()) {
+      // The copy's stream is another one than that which has the values.
+      RILL_ASSIGN_OR_RETURN(const Stream stream, CurrentStream(given.device()));
+      RILL_RETURN_IF_ERROR(stream.Synchronize());
+    }
+    RILL_ASSIGN_OR_RETURN(Tensor copy,
+                          is_reached ? given.Clone() : given.To(device));
+    copies_.push_back(std::move(copy));
     leaf.ready = &copies_.back();
   }
-  if (stream.has_value()) status.Update(stream->Synchronize());
-  return status;
-}
-
-absl::StatusOr<Tensor> BatchLeaves::EnqueueTo(Device device,
-                                              const Tensor& given,
-                                              std::optional<Stream>* stream) {
-  if (!stream->has_value()) {
-    RILL_ASSIGN_OR_RETURN(*stream, Stream::Default(device));
-  }
-  RILL_ASSIGN_OR_RETURN(const Tensor from, given.Contiguous());
-  copies_.push_back(from);
-  RILL_ASSIGN_OR_RETURN(
-      Tensor to, Tensor::Empty(from.dtype(), from.shape(), RowMemory(device)));
-  RILL_RETURN_IF_ERROR(to.CopyFromAsync(from, **stream));
-  return to;
+  return absl::OkStatus();
 }
 
 void BatchLeaves::PlaceRows(int64_t first, bool past_caches,

@@ -15,7 +15,6 @@
 #include "absl/types/span.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
-#include "rill/device/stream.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/spec.h"
 #include "rill/specs/spec_tree.h"
@@ -42,8 +41,8 @@ bool LieApart(absl::Span<const ByteExtent> extents);
 struct BatchLeaf {
   size_t leaf = 0;                // In the order of the spec.
   const Tensor* given = nullptr;  // The caller's.
-  const Tensor* ready = nullptr;  // The same values where the table reaches
-                                  // them, rows without gaps inside.
+  const Tensor* ready = nullptr;  // The same values where a table takes them
+                                  // from, rows without gaps inside.
 };
 
 // The leaves of a batch in the order of a spec: checked first, then brought to
@@ -58,9 +57,10 @@ class BatchLeaves {
   absl::Status Bind(absl::string_view caller, const TensorDictSpec& spec,
                     const SpecTree& tree, const TensorDict& batch,
                     bool allow_part);
-  // Copies what rows on `device` cannot be copied from: tensors elsewhere,
-  // those that lie in `lent`, memory of the rows themselves, and rows with
-  // gaps.
+  // Copies what rows on `device` cannot be copied from: tensors on another
+  // device, memory of the rows themselves (`lent`), and rows with gaps. For a
+  // device also gaps between lanes; host memory stays where it is. The host
+  // waits for the thread's CurrentStream where tensors on a device are copied.
   absl::Status Prepare(Device device, const Buffer* lent, int batch_rank);
   // Puts into `places`, for each leaf with bytes, the place of the rows from
   // `first` on. The batch is [n] and was prepared. Reuses `places`.
@@ -73,11 +73,6 @@ class BatchLeaves {
   void Clear();
 
  private:
-  // A copy of a leaf in host memory, enqueued on the default stream, which
-  // `stream` gets.
-  absl::StatusOr<Tensor> EnqueueTo(Device device, const Tensor& given,
-                                   std::optional<Stream>* stream);
-
   std::vector<BatchLeaf> leaves_;
   std::vector<const Tensor*> found_;
   // Stable addresses. Also what is being copied from.

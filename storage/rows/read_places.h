@@ -74,6 +74,13 @@ struct ReadPlaces {
   void FindNone();
   // After the copy, where all went well.
   void Finish(const ReadRequest& request);
+  // At its end new tensors that no Finish has given away are freed.
+  struct Drop {
+    explicit Drop(ReadPlaces* of) : places(of) {}
+    ~Drop() { places->fresh_.reset(); }
+
+    ReadPlaces* const places;
+  };
 
   std::vector<LeafBatch> leaves;
 

@@ -2,12 +2,16 @@
 #include "rill/storage/rows/row_table.h"
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/row_copy.h"
 #include "rill/tensors/dtype.h"
 
@@ -18,6 +22,7 @@ namespace {
 struct Scratch {
   std::vector<RowColumn> columns;
   std::vector<int64_t> rows;
+  std::vector<LeafBatch> places;
 };
 
 Scratch& ThreadScratch() {
@@ -37,21 +42,32 @@ absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Create(RowLayout layout,
 
 absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Create(
     RowLayout layout, std::shared_ptr<Buffer> buffer) {
-  RILL_ASSIGN_OR_RETURN(Stream stream, Stream::Create(buffer->device()));
+  std::unique_ptr<DeviceOrder> order;
+  if (!buffer->device().is_cpu()) {
+    RILL_ASSIGN_OR_RETURN(order, DeviceOrder::Create(buffer->device()));
+  }
   std::unique_ptr<NextRows> next;
   if (!layout.next_pairs().empty()) {
     RILL_ASSIGN_OR_RETURN(next, NextRows::Create(layout, buffer->data()));
   }
-  return std::unique_ptr<RowTable>(
-      new RowTable(std::move(layout), std::move(buffer), std::move(stream),
-                   std::move(next)));
+  return std::unique_ptr<RowTable>(new RowTable(
+      std::move(layout), std::move(buffer), std::move(order), std::move(next)));
 }
 
-RowTable::~RowTable() {
-  for (const PendingRead& read : pending_) {
-    read.end->Synchronize().IgnoreError();
-  }
-}
+RowTable::RowTable(RowLayout layout, std::shared_ptr<Buffer> buffer,
+                   std::unique_ptr<DeviceOrder> order,
+                   std::unique_ptr<NextRows> next)
+    : layout_(std::move(layout)),
+      num_stored_(static_cast<size_t>(std::count_if(
+          layout_.fields().begin(), layout_.fields().end(),
+          [](const RowField& field) { return field.width > 0; }))),
+      buffer_(std::move(buffer)),
+      lent_(Buffer::Lend(buffer_)),
+      next_(std::move(next)),
+      order_(std::move(order)),
+      staging_(buffer_->device()) {}
+
+RowTable::~RowTable() = default;
 
 template <bool kIsWrite>
 RowTable::RowCopy RowTable::MakeCopy(absl::Span<const Slot> slots,
@@ -84,18 +100,6 @@ RowTable::RowCopy RowTable::MakeCopy(absl::Span<const Slot> slots,
 }
 
 template <bool kIsWrite>
-absl::Status RowTable::Copy(absl::Span<const Slot> slots,
-                            absl::Span<const LeafBatch> leaves) const {
-  if (slots.empty()) return absl::OkStatus();
-  const RowCopy copy = MakeCopy<kIsWrite>(slots, leaves);
-  if (device().is_cpu()) return Run<kIsWrite>(copy, stream_);
-  absl::MutexLock lock(&stream_mutex_);
-  if (kIsWrite) AwaitReads(copy.rows);
-  RILL_RETURN_IF_ERROR(Run<kIsWrite>(copy, stream_));
-  return stream_.Synchronize();
-}
-
-template <bool kIsWrite>
 absl::Status RowTable::Run(const RowCopy& copy, const Stream& stream) const {
   Backend* const backend = stream.backend();
   const int index = stream.device().index;
@@ -105,67 +109,179 @@ absl::Status RowTable::Run(const RowCopy& copy, const Stream& stream) const {
                                         stream.handle());
 }
 
-// The event of a read that failed tells its error, not this call.
-void RowTable::ForgetReadsThatEnded() const {
-  pending_.erase(std::remove_if(pending_.begin(), pending_.end(),
-                                [](const PendingRead& read) {
-                                  const auto has_ended = read.end->IsComplete();
-                                  return !has_ended.ok() || *has_ended;
-                                }),
-                 pending_.end());
-}
-
-void RowTable::AwaitReads(absl::Span<const int64_t> rows) const {
-  const auto reads_some = [rows](PendingRead& read) {
-    if (!read.is_sorted) std::sort(read.rows.begin(), read.rows.end());
-    read.is_sorted = true;
-    return std::any_of(rows.begin(), rows.end(), [&read](int64_t row) {
-      return std::binary_search(read.rows.begin(), read.rows.end(), row);
-    });
-  };
-  for (;;) {
-    ForgetReadsThatEnded();
-    // Looks anew after each wait: while the lock is free others enqueue reads,
-    // and the list may move. The event is shared so that it outlives its entry.
-    const auto found =
-        std::find_if(pending_.begin(), pending_.end(), reads_some);
-    if (found == pending_.end()) return;
-    const std::shared_ptr<const Event> end = found->end;
-    stream_mutex_.Unlock();
-    end->Synchronize().IgnoreError();
-    stream_mutex_.Lock();
-  }
-}
-
 absl::StatusOr<Event> RowTable::EnqueueRead(absl::Span<const Slot> slots,
                                             absl::Span<const LeafBatch> leaves,
                                             const Stream& stream) const {
   const RowCopy copy = MakeCopy</*kIsWrite=*/false>(slots, leaves);
-  std::vector<int64_t> rows(copy.rows.begin(), copy.rows.end());
   absl::MutexLock lock(&stream_mutex_);
-  ForgetReadsThatEnded();
-  absl::Status status =
-      slots.empty() ? absl::OkStatus() : Run</*kIsWrite=*/false>(copy, stream);
-  // One event is the caller's, who may destroy it; writes wait for the other.
-  absl::StatusOr<Event> end = Event::Record(stream);
-  absl::StatusOr<Event> end_for_writes = Event::Record(stream);
-  status.Update(end.status());
-  status.Update(end_for_writes.status());
-  if (!status.ok()) {
-    // Nobody could tell when what was enqueued has ended.
-    stream.Synchronize().IgnoreError();
-    return status;
+  RILL_RETURN_IF_ERROR(order_->CheckNotLost(copy.rows));
+  RILL_RETURN_IF_ERROR(order_->BeginRead(stream));
+  if (!slots.empty()) {
+    if (absl::Status status = Run</*kIsWrite=*/false>(copy, stream);
+        !status.ok()) {
+      stream.Synchronize().IgnoreError();
+      return status;
+    }
   }
-  pending_.push_back({std::make_shared<const Event>(*std::move(end_for_writes)),
-                      std::move(rows)});
-  return end;
+  return order_->EndRead(stream, copy.rows);
+}
+
+// --- Writes to a device ------------------------------------------------------
+
+namespace {
+
+// So many bytes go to pinned memory in one part: the device copies one while
+// the host fills the next.
+constexpr int64_t kMaxPartBytes = StagingRing::kMaxBytes / 4;
+// Up to here a copy costs more than what the kernel that places the rows takes
+// to read them from host memory.
+constexpr int64_t kMaxDirectBytes = int64_t{64} << 10;
+// Columns of a part begin on cache lines.
+constexpr int64_t kColumnAlignment = 64;
+
+int64_t Aligned(int64_t bytes) {
+  return (bytes + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;
+}
+
+bool IsStaged(const BatchLeaf& leaf) { return leaf.ready->is_host(); }
+
+void PackRows(const std::byte* from, int64_t stride, int64_t width,
+              int64_t count, std::byte* to) {
+  if (stride == width) {
+    std::memcpy(to, from, static_cast<size_t>(width * count));
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i, from += stride, to += width) {
+    std::memcpy(to, from, static_cast<size_t>(width));
+  }
+}
+
+}  // namespace
+
+int64_t RowTable::StagedBytes(absl::Span<const BatchLeaf> leaves,
+                              int64_t count) const {
+  int64_t bytes = 0;
+  for (const BatchLeaf& leaf : leaves) {
+    if (!IsStaged(leaf)) continue;
+    bytes += Aligned(layout_.fields()[leaf.leaf].width * count);
+  }
+  return bytes;
+}
+
+int64_t RowTable::PartRows(absl::Span<const BatchLeaf> leaves,
+                           int64_t count) const {
+  const int64_t bytes = StagedBytes(leaves, count);
+  const int64_t parts = (bytes + kMaxPartBytes - 1) / kMaxPartBytes;
+  return parts <= 1 ? count : std::max<int64_t>(count / parts, 1);
+}
+
+absl::Status RowTable::PrepareWrite(int64_t count,
+                                    absl::Span<const BatchLeaf> leaves) {
+  {
+    absl::MutexLock lock(&stream_mutex_);
+    RILL_RETURN_IF_ERROR(order_->TakeFailure());
+  }
+  return staging_.Reserve(StagedBytes(leaves, PartRows(leaves, count)));
+}
+
+absl::Status RowTable::AwaitWrites() const {
+  if (device().is_cpu()) return absl::OkStatus();
+  absl::MutexLock lock(&stream_mutex_);
+  order_->AwaitWrites();
+  return order_->TakeFailure();
+}
+
+absl::Status RowTable::EnqueueWrite(absl::Span<const Slot> slots,
+                                    absl::Span<const BatchLeaf> leaves,
+                                    int batch_rank) {
+  std::vector<Tensor> held;
+  for (const BatchLeaf& leaf : leaves) {
+    if (!IsStaged(leaf)) held.push_back(*leaf.ready);
+  }
+  RILL_ASSIGN_OR_RETURN(const Stream current, CurrentStream(device()));
+  const Stream* stream = &current;
+  if (held.empty()) {
+    absl::MutexLock lock(&stream_mutex_);
+    stream = &order_->stream();
+  }
+  const int64_t step = PartRows(leaves, static_cast<int64_t>(slots.size()));
+  // One step of many lanes goes by lane, else rows go by step.
+  const bool goes_by_lane = batch_rank == 2 && leaves[0].ready->shape()[1] == 1;
+  const int row_dim = batch_rank == 2 && !goes_by_lane ? 1 : 0;
+  absl::Status status;
+  const int64_t count = std::ssize(slots);
+  for (int64_t first = 0; status.ok() && first < count; first += step) {
+    const bool is_last = first + step >= count;
+    status =
+        EnqueuePart(slots.subspan(first, step), leaves, row_dim, first, *stream,
+                    is_last ? std::move(held) : std::vector<Tensor>());
+  }
+  // Parts that were enqueued still use the batch.
+  if (!status.ok()) {
+    stream->Synchronize().IgnoreError();
+    staging_.Release(*stream).IgnoreError();
+  }
+  return status;
+}
+
+absl::Status RowTable::EnqueuePart(absl::Span<const Slot> slots,
+                                   absl::Span<const BatchLeaf> leaves,
+                                   int row_dim, int64_t first,
+                                   const Stream& stream,
+                                   std::vector<Tensor> held) {
+  const auto count = static_cast<int64_t>(slots.size());
+  const int64_t staged = StagedBytes(leaves, count);
+  const bool is_direct = staged <= kMaxDirectBytes;
+  StagingRing::Part part;
+  if (staged > 0) {
+    RILL_ASSIGN_OR_RETURN(part, staging_.Take(staged));
+  }
+  std::vector<LeafBatch>& places = ThreadScratch().places;
+  places.clear();
+  int64_t offset = 0;
+  for (const BatchLeaf& leaf : leaves) {
+    const int64_t width = layout_.fields()[leaf.leaf].width;
+    if (width == 0) continue;
+    const int64_t stride = leaf.ready->strides_bytes()[row_dim];
+    std::byte* const rows = leaf.ready->raw_data() + first * stride;
+    if (!IsStaged(leaf)) {
+      places.push_back({leaf.leaf, rows, stride});
+      continue;
+    }
+    PackRows(rows, stride, width, count, part.host + offset);
+    places.push_back(
+        {leaf.leaf, (is_direct ? part.host : part.device) + offset, width});
+    offset += Aligned(width * count);
+  }
+  const RowCopy copy = MakeCopy</*kIsWrite=*/true>(slots, places);
+  absl::MutexLock lock(&stream_mutex_);
+  RILL_RETURN_IF_ERROR(order_->BeginWrite(stream, copy.rows));
+  if (staged > 0 && !is_direct) {
+    RILL_RETURN_IF_ERROR(CopyAsync(part.device, part.host, staged, stream));
+  }
+  RILL_RETURN_IF_ERROR(Run</*kIsWrite=*/true>(copy, stream));
+  RILL_RETURN_IF_ERROR(order_->EndWrite(stream, copy.rows, std::move(held)));
+  return staging_.Release(stream);
 }
 
 absl::Status RowTable::Read(absl::Span<const Slot> slots,
                             absl::Span<const LeafBatch> leaves) const {
-  RILL_RETURN_IF_ERROR(Copy</*kIsWrite=*/false>(slots, leaves));
-  if (next_ != nullptr) next_->Read(slots, leaves);
-  return absl::OkStatus();
+  if (slots.empty()) return absl::OkStatus();
+  const RowCopy copy = MakeCopy</*kIsWrite=*/false>(slots, leaves);
+  if (device().is_cpu()) {
+    GatherRowsOnHost(copy.columns, copy.rows);
+    if (next_ != nullptr) next_->Read(slots, leaves);
+    return absl::OkStatus();
+  }
+  absl::MutexLock lock(&stream_mutex_);
+  RILL_RETURN_IF_ERROR(order_->CheckNotLost(copy.rows));
+  RILL_RETURN_IF_ERROR(order_->BeginRead(order_->stream()));
+  absl::Status status = Run</*kIsWrite=*/false>(copy, order_->stream());
+  // After an error too: what was enqueued still writes to the batch.
+  status.Update(order_->stream().Synchronize());
+  // The writes before it have ended, and may be what has failed.
+  absl::Status lost = order_->CheckNotLost(copy.rows);
+  return lost.ok() ? status : lost;
 }
 
 absl::Status RowTable::Show(
@@ -194,12 +310,15 @@ absl::Status RowTable::Show(
 
 absl::Status RowTable::Write(absl::Span<const Slot> slots,
                              absl::Span<const LeafBatch> leaves) {
-  if (next_ == nullptr) return Copy</*kIsWrite=*/true>(slots, leaves);
+  if (slots.empty()) return absl::OkStatus();
   // Rows whose next/K is about to be overwritten get a copy of their own first.
   // After the copy rows that are equal share again.
-  RILL_RETURN_IF_ERROR(next_->BeforeWrite(slots, leaves));
-  RILL_RETURN_IF_ERROR(Copy</*kIsWrite=*/true>(slots, leaves));
-  return next_->AfterWrite(slots, leaves);
+  if (next_ != nullptr) {
+    RILL_RETURN_IF_ERROR(next_->BeforeWrite(slots, leaves));
+  }
+  const RowCopy copy = MakeCopy</*kIsWrite=*/true>(slots, leaves);
+  ScatterRowsOnHost(copy.columns, copy.rows);
+  return next_ == nullptr ? absl::OkStatus() : next_->AfterWrite(slots, leaves);
 }
 
 absl::StatusOr<Tensor> RowTable::ReadToHost(absl::Span<const Slot> slots,
@@ -224,6 +343,7 @@ absl::StatusOr<TensorDict> RowTable::View(SlotRange range) const {
         "\": got dedup_next, which keeps it in other rows, want all leaves in "
         "place; Read the rows, or create the storage without dedup_next");
   }
+  RILL_RETURN_IF_ERROR(AwaitWrites());
   const Shape rows = {range.count};
   TensorDict view(rows);
   for (size_t i = 0; i < spec().leaves().size(); ++i) {

@@ -18,9 +18,12 @@
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
 #include "rill/device/row_copy.h"
+#include "rill/device/staging/staging_ring.h"
 #include "rill/device/stream.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/dedup/next_rows.h"
+#include "rill/storage/rows/batch_leaves.h"
+#include "rill/storage/rows/device_order.h"
 #include "rill/storage/rows/row_layout.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
@@ -31,10 +34,13 @@ namespace rill::storage_internal {
 // neither rings nor locks: slots are the caller's to check and to guard.
 //
 // Thread-safety: Read and View may run side by side; Write excludes the
-//   rows it writes and, where next() is not null, those before them.
+//   rows it writes and, where next() is not null, those before them. One
+//   EnqueueWrite at a time.
 // Device/Stream: works on a stream of its own and is complete on return, but
-//   for EnqueueRead; what it is given must be complete too. The destructor
-//   waits for reads that are enqueued.
+//   for EnqueueRead and EnqueueWrite; what it is given must be complete too.
+//   Each copy sees the writes before it. The destructor waits for what is
+//   enqueued. A write that fails after EnqueueWrite returned is the error of
+//   the next PrepareWrite and of each read of its rows.
 // Cost: that of a row copy (device/row_copy.h); no
 //   allocation once a thread has made a copy of the size.
 class RowTable {
@@ -78,16 +84,38 @@ class RowTable {
       absl::Span<const Slot> slots, size_t count, size_t leaf,
       absl::FunctionRef<absl::Status(size_t, const std::byte*)> fn) const;
   // A Read of a device's rows, enqueued on `stream`, of that device; the
-  // event is its end. A later Write waits for the reads of its rows, and holds
-  // up no other read meanwhile. Cost: O(n) on the host; a write that
-  // meets the read while it is pending sorts its rows.
+  // event is its end. A write of its rows waits for it on the device. Cost:
+  // O(n) on the host.
   absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,
                                     absl::Span<const LeafBatch> leaves,
                                     const Stream& stream) const
       ABSL_LOCKS_EXCLUDED(stream_mutex_);
-  // Place i -> row slots[i]; of a slot named twice the later place wins.
+  // Place i -> row slots[i]; of a slot named twice the later place wins. For
+  // rows in host memory.
   absl::Status Write(absl::Span<const Slot> slots,
                      absl::Span<const LeafBatch> leaves);
+
+  // A Write to a device's rows, enqueued. Leaves are [n, ...] or, with
+  // `batch_rank` 2, [lanes, time, ...], without gaps between rows.
+  //
+  // Host memory is copied to pinned memory before this returns, in parts of at
+  // most kMaxPartBytes, which go on on a stream of the table's. The kernel that
+  // places the rows reads small parts from there. Leaves on the device have
+  // their values at this point of the thread's CurrentStream, which places them
+  // then; they are held until that is done.
+  //
+  // Waits only where the pinned memory is all in use. PrepareWrite has been
+  // called for these leaves.
+  absl::Status EnqueueWrite(absl::Span<const Slot> slots,
+                            absl::Span<const BatchLeaf> leaves, int batch_rank)
+      ABSL_LOCKS_EXCLUDED(stream_mutex_);
+  // The memory that EnqueueWrite of `count` rows needs, and the error of a
+  // write that failed meanwhile.
+  absl::Status PrepareWrite(int64_t count, absl::Span<const BatchLeaf> leaves)
+      ABSL_LOCKS_EXCLUDED(stream_mutex_);
+
+  // Blocks the host until no write is under way; their error.
+  absl::Status AwaitWrites() const ABSL_LOCKS_EXCLUDED(stream_mutex_);
 
   // Rows of leaf `leaf` as a new tensor [n, ...] in host memory.
   absl::StatusOr<Tensor> ReadToHost(absl::Span<const Slot> slots,
@@ -98,23 +126,9 @@ class RowTable {
   absl::StatusOr<TensorDict> View(SlotRange range) const;
 
  private:
-  RowTable(RowLayout layout, std::shared_ptr<Buffer> buffer, Stream stream,
-           std::unique_ptr<NextRows> next)
-      : layout_(std::move(layout)),
-        num_stored_(static_cast<size_t>(std::count_if(
-            layout_.fields().begin(), layout_.fields().end(),
-            [](const RowField& field) { return field.width > 0; }))),
-        buffer_(std::move(buffer)),
-        lent_(Buffer::Lend(buffer_)),
-        stream_(std::move(stream)),
-        next_(std::move(next)) {}
+  RowTable(RowLayout layout, std::shared_ptr<Buffer> buffer,
+           std::unique_ptr<DeviceOrder> order, std::unique_ptr<NextRows> next);
 
-  // A read that is enqueued and was not there when it was last looked at.
-  struct PendingRead {
-    std::shared_ptr<const Event> end;
-    std::vector<int64_t> rows;
-    bool is_sorted = false;  // Ascending; at the first write that meets it.
-  };
   // A row copy as a backend takes it.
   struct RowCopy {
     absl::Span<const RowColumn> columns;
@@ -126,27 +140,27 @@ class RowTable {
   RowCopy MakeCopy(absl::Span<const Slot> slots,
                    absl::Span<const LeafBatch> leaves) const;
   template <bool kIsWrite>
-  absl::Status Copy(absl::Span<const Slot> slots,
-                    absl::Span<const LeafBatch> leaves) const;
-  template <bool kIsWrite>
   absl::Status Run(const RowCopy& copy, const Stream& stream) const;
-  void ForgetReadsThatEnded() const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(stream_mutex_);
-  // No read of these rows is left when this returns; gives the lock up while it
-  // waits.
-  void AwaitReads(absl::Span<const int64_t> rows) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(stream_mutex_);
+  // Rows [first, first + slots.size()) of the leaves.
+  absl::Status EnqueuePart(absl::Span<const Slot> slots,
+                           absl::Span<const BatchLeaf> leaves, int row_dim,
+                           int64_t first, const Stream& stream,
+                           std::vector<Tensor> held)
+      ABSL_LOCKS_EXCLUDED(stream_mutex_);
+  // Bytes of pinned memory for `count` rows of the leaves in host memory.
+  int64_t StagedBytes(absl::Span<const BatchLeaf> leaves, int64_t count) const;
+  // So many rows of the leaves are one part.
+  int64_t PartRows(absl::Span<const BatchLeaf> leaves, int64_t count) const;
 
   const RowLayout layout_;
   const size_t num_stored_;  // Fields that have bytes.
   const std::shared_ptr<Buffer> buffer_;
   const std::shared_ptr<Buffer> lent_;  // What views are of.
-  const Stream stream_;
   const std::unique_ptr<NextRows> next_;
-  // Serialises copies on a device, so that a failure of the stream is reported
-  // to the call that met it. The CPU's copies do not need it.
+  // A device's copies are enqueued one at a time, so that their order is one.
   mutable absl::Mutex stream_mutex_;
-  mutable std::vector<PendingRead> pending_ ABSL_GUARDED_BY(stream_mutex_);
+  const std::unique_ptr<DeviceOrder> order_ ABSL_PT_GUARDED_BY(stream_mutex_);
+  StagingRing staging_;  // Of EnqueueWrite.
 };
 
 }  // namespace rill::storage_internal

@@ -184,26 +184,40 @@ TEST(TieredStorageTest, WhatTheFastTierCannotTakeIsReadFromBelow) {
   FakeBackend* const fake = FakeBackend::Install({});
   const auto storage = Make(Below(20), 6, Device::Fake(0));
   RILL_ASSERT_OK(storage->Extend(RowsFrom(0, 3)));
-  fake->FailNext(FakeBackend::Operation::kScatterRows, 1,
-                 absl::InternalError("bus"));
+  fake->RunAll();
+  const auto fail_next_write = [fake] {
+    fake->FailNext(FakeBackend::Operation::kScatterRows, 1,
+                   absl::InternalError("bus"));
+  };
+  // At once.
+  fake->FailCall(2, absl::InternalError("bus"));
   RILL_ASSERT_OK(storage->Extend(RowsFrom(3, 4)));
+  EXPECT_TRUE(fake->Recover());
   EXPECT_EQ(storage->GetStats().failed_writes, 1);
   EXPECT_THAT(storage->GetStats().last_failure,
               StatusIs(absl::StatusCode::kInternal, HasSubstr("bus")));
   ExpectRows(*storage, {0, 6, 3, 1}, {0, 6, 3, 1}, 0);
+  // Later: the next write receives the error.
+  fail_next_write();
   RILL_ASSERT_OK(storage->Extend(RowsFrom(7, 2)));
-  ExpectRows(*storage, {0, 8, 7, 6}, {0, 8, 7, 6}, 2);
-  fake->FailNext(FakeBackend::Operation::kScatterRows, 1,
-                 absl::InternalError("bus"));
-  RILL_ASSERT_OK(storage->WriteAt({8}, RowsFrom(70, 1)));
+  ExpectRows(*storage, {0, 8, 7, 6}, {0, 8, 7, 6}, 0);
+  RILL_ASSERT_OK(storage->Extend(RowsFrom(9, 1)));
   EXPECT_EQ(storage->GetStats().failed_writes, 2);
-  ExpectRows(*storage, {8, 7}, {70, 7}, 0);
+  ExpectRows(*storage, {9, 8, 7}, {9, 8, 7}, 0);
+  RILL_ASSERT_OK(storage->Extend(RowsFrom(10, 2)));
+  ExpectRows(*storage, {10, 11, 7, 6}, {10, 11, 7, 6}, 2);
+  fail_next_write();
+  RILL_ASSERT_OK(storage->WriteAt({11}, RowsFrom(70, 1)));
+  ExpectRows(*storage, {11, 10}, {70, 10}, 0);
+  RILL_ASSERT_OK(storage->WriteAt({11}, RowsFrom(71, 1)));
+  EXPECT_EQ(storage->GetStats().failed_writes, 3);
+  ExpectRows(*storage, {11, 10}, {71, 10}, 0);
   // One that fails to read.
-  RILL_ASSERT_OK(storage->Extend(RowsFrom(9, 2)));
+  RILL_ASSERT_OK(storage->Extend(RowsFrom(12, 2)));
   fake->FailNext(FakeBackend::Operation::kGatherRows, 1,
                  absl::InternalError("bus"));
-  ExpectRows(*storage, {9, 10, 0}, {9, 10, 0}, 0);
-  ExpectRows(*storage, {9, 10, 0}, {9, 10, 0}, 2);
+  ExpectRows(*storage, {12, 13, 0}, {12, 13, 0}, 0);
+  ExpectRows(*storage, {12, 13, 0}, {12, 13, 0}, 2);
 }
 
 TEST(TieredStorageTest, AFastTierThatDoesNotFitIsNoneAndSaysWhy) {

@@ -34,6 +34,7 @@ LABELS = {
     "@rill//device/kernels:kernel": ["device/kernels/kernel.h"],
     "@rill//device/kernels:kernel_launch": ["device/kernels/kernel_launch.h"],
     "@rill//device/priorities:device_priorities": ["device/priorities/device_priorities.h"],
+    "@rill//device/staging:staging_ring": ["device/staging/staging_ring.h"],
     "@rill//device/testing:fake_backend": ["device/testing/fake_backend.h"],
     "@rill//device:backend": ["device/backend.h", "device/host_backend.h"],
     "@rill//device:buffer": ["device/buffer.h"],

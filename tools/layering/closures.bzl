@@ -17,6 +17,7 @@ _STATES = ["base/state", "tensordict/state"]
 _SAVES = ["formats", "formats/consolidated", "formats/json", "formats/memmap", "formats/zip"]
 
 _ROWS = [
+    "device/staging",
     "flow",
     "slots",
     "storage",
@@ -64,6 +65,7 @@ CLOSURES = {
     "//collectors:collectors": None,
     "//collectors:sync_collector": None,
     "//replay:replay_buffer": _SPECS + _STATES + _SAVES + [
+        "device/kernels",
         "flow",
         "replay",
         "replay/options",
@@ -80,11 +82,13 @@ CLOSURES = {
         "storage/sharing",
         "transforms",
         "transforms/rows",
+        "transforms/spare",
     ],
     "//replay:replay": None,
     "//examples/first_buffer:first_buffer": _SPECS + _STATES + _SAVES + _ROWS + [
         "collectors",
         "collectors/devices",
+        "device/kernels",
         "envs",
         "envs/classic_control",
         "envs/lanes",
@@ -103,5 +107,6 @@ CLOSURES = {
         "storage/live",
         "transforms",
         "transforms/rows",
+        "transforms/spare",
     ],
 }

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/current_stream.h"
+#include "rill/device/stream.h"
 #include "rill/tensordict/key.h"
 
 namespace rill::transforms_internal {
@@ -79,6 +81,24 @@ absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
   RILL_ASSIGN_OR_RETURN(const Tensor* leaf,
                         FindOnHost(caller, key, dtype, shape, dict));
   return leaf->Contiguous();
+}
+
+absl::StatusOr<Tensor> FetchLeaf(absl::string_view caller,
+                                 absl::string_view key, DType dtype,
+                                 const Shape& shape, const TensorDict& dict) {
+  RILL_ASSIGN_OR_RETURN(Tensor leaf, GetLeaf(caller, key, dict));
+  if (leaf.is_host()) return ReadLeaf(caller, key, dtype, shape, dict);
+  RILL_RETURN_IF_ERROR(CheckLeaf(caller, key, leaf, dtype, shape));
+  RILL_ASSIGN_OR_RETURN(const Stream stream, CurrentStream(leaf.device()));
+  // A strided one is made contiguous by other streams.
+  if (!leaf.is_contiguous()) {
+    RILL_RETURN_IF_ERROR(stream.Synchronize());
+    RILL_ASSIGN_OR_RETURN(leaf, leaf.Contiguous());
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor copy, Tensor::Empty(dtype, shape));
+  RILL_RETURN_IF_ERROR(copy.CopyFromAsync(leaf, stream));
+  RILL_RETURN_IF_ERROR(stream.Synchronize());
+  return copy;
 }
 
 absl::StatusOr<Tensor> GetLeaf(absl::string_view caller, absl::string_view key,
@@ -161,6 +181,16 @@ absl::Status OnDevice(absl::string_view caller, absl::string_view key,
                             ", want host memory; put ToDevice behind this "
                             "transform, or DeviceCast to "
                             "cpu before it");
+}
+
+absl::Status CheckLiesOn(absl::string_view caller, absl::string_view key,
+                         const Tensor& leaf, Device device) {
+  const Device found = leaf.is_host() ? Device::Cpu() : leaf.device();
+  if (found == device) return absl::OkStatus();
+  if (device.is_cpu()) return OnDevice(caller, key, found);
+  return FailedPrecondition(
+      caller, ": \"", key, "\" lies on ", found.ToString(), ", want ",
+      device.ToString(), " as the leaves before it; put ToDevice before this");
 }
 
 absl::Status CheckOnHost(absl::string_view caller, absl::string_view key,

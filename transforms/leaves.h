@@ -43,6 +43,12 @@ absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
 absl::StatusOr<Tensor> GetLeaf(absl::string_view caller, absl::string_view key,
                                const TensorDict& dict);
 
+// The same of any memory: a leaf on a device is copied behind the work of its
+// current stream, for which the host waits.
+absl::StatusOr<Tensor> FetchLeaf(absl::string_view caller,
+                                 absl::string_view key, DType dtype,
+                                 const Shape& shape, const TensorDict& dict);
+
 // To be changed in place: for batches whose tensors the caller passed in. A
 // copy where the leaf may not be written.
 absl::StatusOr<Tensor> UpdateLeaf(absl::string_view caller,
@@ -77,6 +83,11 @@ absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
 // FAILED_PRECONDITION: "key" lies on `device`, want host memory; what to do.
 absl::Status OnDevice(absl::string_view caller, absl::string_view key,
                       Device device);
+
+// The same of a leaf that does not lie on `device`, where the leaves before it
+// do.
+absl::Status CheckLiesOn(absl::string_view caller, absl::string_view key,
+                         const Tensor& leaf, Device device);
 
 // OnDevice where the leaves of `spec` lie on one.
 absl::Status CheckOnHost(absl::string_view caller, absl::string_view key,

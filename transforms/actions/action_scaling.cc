@@ -14,6 +14,7 @@
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/actions/action_specs.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/device_rows.h"
 #include "rill/transforms/rows/row_steps.h"
 
 namespace rill {
@@ -74,6 +75,13 @@ class Unscale final : public RowMap {
       Map<double>(shape.num_elements(), count, from, to);
     }
     return absl::OkStatus();
+  }
+
+  bool maps_on_device() const override { return true; }
+  absl::Status MapOnDevice(DeviceRows* rows) const override {
+    RILL_RETURN_IF_ERROR(rows->ScaleInDouble(numbers_.scale, numbers_.loc));
+    if (!spec_.has_value() || bounds_.low.empty()) return absl::OkStatus();
+    return rows->Clip(bounds_.low, bounds_.high);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
+#include "rill/transforms/rows/device_rows.h"
 #include "rill/transforms/rows/row_map.h"
 #include "rill/transforms/rows/row_steps.h"
 
@@ -50,6 +51,16 @@ class CenterCropMap final : public RowMap {
                                    .width = width_},
                                   dtype, shape, count, from, to);
     return absl::OkStatus();
+  }
+
+  bool maps_on_device() const override { return true; }
+  absl::Status MapOnDevice(DeviceRows* rows) const override {
+    const Shape shape = rows->shape();
+    const int rank = shape.rank();
+    const int64_t top = FirstOf(shape[rank - 2], height_);
+    const int64_t left = FirstOf(shape[rank - 1], width_);
+    RILL_RETURN_IF_ERROR(rows->Slice(rank - 2, top, top + height_));
+    return rows->Slice(rank - 1, left, left + width_);
   }
 
  private:

@@ -8,10 +8,15 @@
 
 #include "absl/status/status.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
+#include "rill/device/stream.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/transforms/images/image_kernels.h"
+#include "rill/transforms/images/pixel_kernels.h"
+#include "rill/transforms/rows/device_rows.h"
 #include "rill/transforms/rows/row_map.h"
 #include "rill/transforms/rows/row_steps.h"
 
@@ -104,6 +109,31 @@ class GrayScaleMap final : public RowMap {
       }
     });
     return absl::OkStatus();
+  }
+
+  bool maps_on_device() const override { return true; }
+  absl::Status MapOnDevice(DeviceRows* rows) const override {
+    const Shape shape = rows->shape();
+    const int rank = shape.rank();
+    const int64_t pixels = shape[rank - 2] * shape[rank - 1];
+    const int64_t images =
+        rows->count() * shape.Prefix(rank - 3).num_elements();
+    return rows->Launch(
+        rows->dtype(), shape.WithSize(rank - 3, 1),
+        [&](const std::byte* from, std::byte* to, const Stream& stream) {
+          absl::Status status;
+          WithPixel(rows->dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            status = LaunchKernel(
+                transforms_internal::GrayKernel<T>{
+                    .from = reinterpret_cast<const T*>(from),
+                    .to = reinterpret_cast<T*>(to),
+                    .images = images,
+                    .pixels = pixels},
+                GridFor(images * pixels), stream);
+          });
+          return status;
+        });
   }
 };
 

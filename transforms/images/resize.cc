@@ -4,25 +4,35 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
+#include "rill/device/stream.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/transforms/images/axis_weights.h"
 #include "rill/transforms/images/image_kernels.h"
+#include "rill/transforms/images/pixel_kernels.h"
+#include "rill/transforms/rows/device_rows.h"
+#include "rill/transforms/rows/element_kernels.h"
 #include "rill/transforms/rows/row_map.h"
 #include "rill/transforms/rows/row_steps.h"
 
 namespace rill {
 namespace {
 
+using transforms_internal::AxisView;
 using transforms_internal::AxisWeights;
+using transforms_internal::NearestPixel;
 
 constexpr int64_t kMaxSide = 65536;
 
@@ -55,16 +65,19 @@ class ResizeMap : public RowMap {
           leaf, absl::StrCat("[..., height, width], both > 0, of ", pixels()));
     }
     RILL_RETURN_IF_ERROR(transforms_internal::CheckChannelsFirst(leaf));
-    const Shape shape =
-        leaf.shape.Prefix(rank - 2).Concat({to_.height, to_.width});
+    const Shape shape = ResultOf(leaf.shape);
     if (KeepsBounds(leaf)) {
       return LeafSpec::Bounded(leaf.dtype, shape, leaf.low, leaf.high);
     }
     return LeafSpec::Unbounded(leaf.dtype, shape);
   }
+  bool maps_on_device() const override { return true; }
 
  protected:
   const Sides& to() const { return to_; }
+  Shape ResultOf(const Shape& shape) const {
+    return shape.Prefix(shape.rank() - 2).Concat({to_.height, to_.width});
+  }
   virtual bool Takes(DType dtype) const = 0;
   virtual absl::string_view pixels() const = 0;
   // For leaves that it takes.
@@ -110,6 +123,32 @@ class BilinearMap final : public ResizeMap {
     if (idle_.size() == kMostIdle) idle_.erase(idle_.begin());
     idle_.push_back(std::move(resizer));
     return absl::OkStatus();
+  }
+
+  absl::Status MapOnDevice(DeviceRows* rows) const override {
+    const Shape shape = rows->shape();
+    const int64_t images =
+        rows->count() * shape.Prefix(shape.rank() - 2).num_elements();
+    const Weights& weights = WeightsFor(SidesOf(shape));
+    RILL_ASSIGN_OR_RETURN(const AxisView down, CopyAxis(weights.rows, rows));
+    RILL_ASSIGN_OR_RETURN(const AxisView across,
+                          CopyAxis(weights.columns, rows));
+    return rows->Launch(
+        rows->dtype(), ResultOf(shape),
+        [&](const std::byte* from, std::byte* to, const Stream& stream) {
+          const auto launch = [&](auto zero) {
+            using T = decltype(zero);
+            const transforms_internal::LinearKernel<T> kernel = {
+                .from = reinterpret_cast<const T*>(from),
+                .to = reinterpret_cast<T*>(to),
+                .images = images,
+                .rows = down,
+                .columns = across};
+            return LaunchKernel(kernel, GridFor(kernel.elements()), stream);
+          };
+          return rows->dtype() == DType::kUInt8 ? launch(uint8_t())
+                                                : launch(float());
+        });
   }
 
  protected:
@@ -168,44 +207,59 @@ class BilinearMap final : public ResizeMap {
     return made;
   }
 
+  // Those of images on a device, which stay where they are.
+  struct Weights {
+    Sides from;
+    AxisWeights rows;
+    AxisWeights columns;
+  };
+  const Weights& WeightsFor(const Sides& from) const {
+    const absl::MutexLock lock(&mutex_);
+    for (const Weights& weights : weights_) {
+      if (weights.from == from) return weights;
+    }
+    weights_.push_back({from,
+                        transforms_internal::LinearWeights(
+                            from.height, to().height, antialias_),
+                        transforms_internal::LinearWeights(
+                            from.width, to().width, antialias_)});
+    return weights_.back();
+  }
+  static absl::StatusOr<AxisView> CopyAxis(const AxisWeights& axis,
+                                           DeviceRows* rows) {
+    AxisView view = axis.view();
+    RILL_ASSIGN_OR_RETURN(view.first,
+                          rows->Copy(absl::MakeConstSpan(axis.first)));
+    RILL_ASSIGN_OR_RETURN(view.count,
+                          rows->Copy(absl::MakeConstSpan(axis.count)));
+    RILL_ASSIGN_OR_RETURN(view.weights,
+                          rows->Copy(absl::MakeConstSpan(axis.weights)));
+    return view;
+  }
+
   const bool antialias_;
   mutable absl::Mutex mutex_;
+  mutable std::deque<Weights> weights_ ABSL_GUARDED_BY(mutex_);
   // The one that was used last comes last.
   mutable std::vector<std::unique_ptr<Resizer>> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
 // --- Nearest -----------------------------------------------------------------
 
-// The pixel that new pixel `i` is; in float32, as torch computes it.
-class NearestPixel {
- public:
-  NearestPixel(int64_t from, int64_t to)
-      : last_(from - 1),
-        scale_(static_cast<float>(from) / static_cast<float>(to)) {}
-
-  // The product may round up to the size of the image; min catches that.
-  int64_t operator()(int64_t i) const {
-    return std::min(static_cast<int64_t>(static_cast<float>(i) * scale_),
-                    last_);
-  }
-
- private:
-  const int64_t last_;
-  const float scale_;
-};
-
 // The width of an element is a constant, so that memcpy is one load and one
 // store.
 template <int64_t kSize>
 void ResizeToNearest(int64_t images, const Sides& from, const Sides& to,
                      const std::byte* in, std::byte* out) {
-  const NearestPixel row(from.height, to.height);
-  const NearestPixel column(from.width, to.width);
+  const float down = transforms_internal::NearestScale(from.height, to.height);
+  const float across = transforms_internal::NearestScale(from.width, to.width);
   for (int64_t i = 0; i < images; ++i, in += from.height * from.width * kSize) {
     for (int64_t y = 0; y < to.height; ++y, out += to.width * kSize) {
-      const std::byte* const line = in + row(y) * from.width * kSize;
+      const std::byte* const line =
+          in + NearestPixel(y, from.height, down) * from.width * kSize;
       for (int64_t x = 0; x < to.width; ++x) {
-        std::memcpy(out + x * kSize, line + column(x) * kSize, kSize);
+        std::memcpy(out + x * kSize,
+                    line + NearestPixel(x, from.width, across) * kSize, kSize);
       }
     }
   }
@@ -224,6 +278,38 @@ class NearestMap final : public ResizeMap {
       ResizeToNearest<sizeof(element)>(images, sides, this->to(), from, to);
     });
     return absl::OkStatus();
+  }
+
+  absl::Status MapOnDevice(DeviceRows* rows) const override {
+    const Shape shape = rows->shape();
+    const int64_t images =
+        rows->count() * shape.Prefix(shape.rank() - 2).num_elements();
+    const Sides sides = SidesOf(shape);
+    return rows->Launch(
+        rows->dtype(), ResultOf(shape),
+        [&](const std::byte* from, std::byte* to, const Stream& stream) {
+          const auto launch = [&]<typename T>(T) {
+            const transforms_internal::NearestKernel<T> kernel = {
+                .from = reinterpret_cast<const T*>(from),
+                .to = reinterpret_cast<T*>(to),
+                .images = images,
+                .sides = {sides.height, sides.width, this->to().height,
+                          this->to().width}};
+            return LaunchKernel(kernel, GridFor(kernel.elements()), stream);
+          };
+          switch (DTypeSize(rows->dtype())) {
+            case 1:
+              return launch(uint8_t());
+            case 2:
+              return launch(uint16_t());
+            case 4:
+              return launch(uint32_t());
+            case 8:
+              return launch(uint64_t());
+            default:
+              return launch(transforms_internal::SixteenBytes());
+          }
+        });
   }
 
  protected:

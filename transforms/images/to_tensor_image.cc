@@ -16,6 +16,7 @@
 #include "rill/tensors/element.h"
 #include "rill/tensors/shape.h"
 #include "rill/transforms/images/image_kernels.h"
+#include "rill/transforms/rows/device_rows.h"
 #include "rill/transforms/rows/row_kernels.h"
 #include "rill/transforms/rows/row_map.h"
 #include "rill/transforms/rows/row_steps.h"
@@ -90,6 +91,22 @@ class TensorImageMap final : public RowMap {
                to + i * DTypeSize(dtype_));
     }
     return absl::OkStatus();
+  }
+
+  bool maps_on_device() const override { return true; }
+  absl::Status MapOnDevice(DeviceRows* rows) const override {
+    const Shape shape = rows->shape();
+    const DType from = rows->dtype();
+    if (IsTransposed(shape)) {
+      RILL_RETURN_IF_ERROR(rows->Add(channels_first_));
+    }
+    if (IsDivided(from)) {
+      RILL_RETURN_IF_ERROR(rows->Cast(WideOf(from)));
+      RILL_RETURN_IF_ERROR(rows->Divide255());
+    }
+    RILL_RETURN_IF_ERROR(rows->Cast(dtype_));
+    if (!unsqueeze_ || shape.rank() != 3) return absl::OkStatus();
+    return rows->Reshape(Shape({1}).Concat(rows->shape()));
   }
 
  private:
@@ -188,6 +205,7 @@ class TensorImageMap final : public RowMap {
   const bool unsqueeze_;
   const DType dtype_;
   const bool shape_tolerant_;
+  const RowStep channels_first_ = {.kind = RowStep::Kind::kChannelsFirst};
 };
 
 }  // namespace

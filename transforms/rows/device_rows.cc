@@ -76,7 +76,15 @@ absl::Status DeviceRows::SetNumbers(absl::Span<const double> numbers,
   if (numbers.size() == 1) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(*each, Copy(numbers));
   *many = static_cast<int64_t>(numbers.size());
-  has_numbers_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status DeviceRows::AddStep(ElementStep step, absl::Span<const double> a,
+                                 absl::Span<const double> b) {
+  RILL_RETURN_IF_ERROR(SetNumbers(a, &step.each_a, &step.many_a, &step.a));
+  RILL_RETURN_IF_ERROR(SetNumbers(b, &step.each_b, &step.many_b, &step.b));
+  RILL_RETURN_IF_ERROR(AddStep(step));
+  has_numbers_ = has_numbers_ || a.size() > 1 || b.size() > 1;
   return absl::OkStatus();
 }
 
@@ -90,10 +98,7 @@ absl::Status DeviceRows::Add(const RowStep& step) {
     case From::kShiftThenDivide:
       to.kind = step.kind == From::kScaleThenShift ? To::kScaleThenShift
                                                    : To::kShiftThenDivide;
-      RILL_RETURN_IF_ERROR(
-          SetNumbers(step.scale, &to.each_a, &to.many_a, &to.a));
-      RILL_RETURN_IF_ERROR(SetNumbers(step.loc, &to.each_b, &to.many_b, &to.b));
-      return AddStep(to);
+      return AddStep(to, step.scale, step.loc);
     case From::kCast:
       return Cast(step.dtype);
     case From::kClip:
@@ -122,6 +127,16 @@ absl::Status DeviceRows::Add(const RowStep& step) {
       return Slice(rank - 1, step.left, step.left + step.width);
   }
   return Internal("DeviceRows::Add: kind: got an unknown one");
+}
+
+absl::Status DeviceRows::ScaleInDouble(absl::Span<const double> scale,
+                                       absl::Span<const double> loc) {
+  return AddStep({.kind = ElementStep::Kind::kScaleInDouble}, scale, loc);
+}
+
+absl::Status DeviceRows::Clip(absl::Span<const double> low,
+                              absl::Span<const double> high) {
+  return AddStep({.kind = ElementStep::Kind::kClip}, low, high);
 }
 
 absl::Status DeviceRows::Divide255() {

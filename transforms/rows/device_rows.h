@@ -50,6 +50,12 @@ class DeviceRows {
 
   // The step, which stays where it is as long as the transform.
   absl::Status Add(const RowStep& step);
+  // x * scale + loc in double, rounded once; to [low, high]. One number for all
+  // elements, or one for each of a row. The numbers stay as a step does.
+  absl::Status ScaleInDouble(absl::Span<const double> scale,
+                             absl::Span<const double> loc);
+  absl::Status Clip(absl::Span<const double> low,
+                    absl::Span<const double> high);
   // x / 255 of float32 or float64.
   absl::Status Divide255();
   absl::Status Cast(DType dtype);
@@ -70,7 +76,8 @@ class DeviceRows {
                                      const Stream& stream)>
           launch);
   // Numbers for such a kernel (DeviceWork::Call::Copy).
-  absl::StatusOr<const double*> Copy(absl::Span<const double> numbers) {
+  template <typename T>
+  absl::StatusOr<const T*> Copy(absl::Span<const T> numbers) {
     return call_->Copy(numbers);
   }
 
@@ -84,6 +91,9 @@ class DeviceRows {
 
   // `step` of elements as they are now, but for its types.
   absl::Status AddStep(ElementStep step);
+  // The same with numbers `a` and `b`.
+  absl::Status AddStep(ElementStep step, absl::Span<const double> a,
+                       absl::Span<const double> b);
   // Numbers of a step as a copy on the device, or as one.
   absl::Status SetNumbers(absl::Span<const double> numbers, const double** each,
                           int64_t* many, double* one);

@@ -35,6 +35,7 @@ struct ElementStep {
     kCast,             // To `to`, as CastElements does.
     kScaleThenShift,   // x * a + b; float32 rounds once.
     kShiftThenDivide,  // (x - b) / a; float32 in double, then rounded.
+    kScaleInDouble,    // x * a + b in double, then rounded.
     kDivide255,        // x / 255
     kClip,             // To [a, b], integers to [least, most]; NaN stays.
     kSign,             // -1, 0 or 1; NaN and zeros stay.
@@ -239,6 +240,8 @@ constexpr T StepOfFloat(const ElementStep& step, T x, int64_t i) {
       return static_cast<T>(
           (static_cast<double>(x) - static_cast<double>(second)) /
           static_cast<double>(first));
+    case ElementStep::Kind::kScaleInDouble:
+      return static_cast<T>(static_cast<double>(x) * a + b);
     case ElementStep::Kind::kDivide255:
       return x / 255;
     case ElementStep::Kind::kClip:
@@ -268,6 +271,10 @@ constexpr ElementValue StepOfElement(const ElementStep& step,
   }
   return made;
 }
+
+struct SixteenBytes {
+  uint64_t half[2];
+};
 
 // One copy: as many elements on both sides, in an order of their own each.
 struct ElementCopy {
@@ -334,10 +341,6 @@ struct ElementCopyKernel {
   }
 
  private:
-  struct Sixteen {
-    uint64_t half[2];
-  };
-
   template <typename T>
   static constexpr void Move(const ElementCopy& copy, int64_t from,
                              int64_t to) {
@@ -372,7 +375,7 @@ struct ElementCopyKernel {
       case 8:
         return Move<uint64_t>(copy, from, to);
       default:
-        return Move<Sixteen>(copy, from, to);
+        return Move<SixteenBytes>(copy, from, to);
     }
   }
 

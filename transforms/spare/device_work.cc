@@ -33,28 +33,26 @@ absl::StatusOr<Tensor> DeviceWork::Call::Take(DType dtype, const Shape& shape) {
   return tensor;
 }
 
-absl::StatusOr<const double*> DeviceWork::Call::Copy(
-    absl::Span<const double> numbers) {
+absl::StatusOr<Tensor> DeviceWork::Call::CopyBytes(const void* bytes,
+                                                   int64_t count) {
   const Device device = stream_->device();
   absl::MutexLock lock(&work_->mutex_);
   for (const Numbers& made : work_->numbers_) {
-    if (made.key != numbers.data() || made.tensor.device() != device) continue;
+    if (made.key != bytes || made.tensor.device() != device) continue;
     Keep(made.tensor);
-    return made.tensor.data<double>();
+    return made.tensor;
   }
-  const auto count = static_cast<int64_t>(numbers.size());
   RILL_ASSIGN_OR_RETURN(
       Tensor made,
-      Tensor::Empty(DType::kFloat64, {count},
+      Tensor::Empty(DType::kUInt8, {count},
                     {.device = device, .memory_kind = MemoryKind::kDevice}));
   // In a stream of its own, which waits for no other work.
   RILL_ASSIGN_OR_RETURN(const Stream stream, Stream::Create(device));
-  RILL_RETURN_IF_ERROR(
-      CopyAsync(made.raw_data(), numbers.data(), made.size_bytes(), stream));
+  RILL_RETURN_IF_ERROR(CopyAsync(made.raw_data(), bytes, count, stream));
   RILL_RETURN_IF_ERROR(stream.Synchronize());
-  work_->numbers_.push_back({numbers.data(), made});
+  work_->numbers_.push_back({bytes, made});
   Keep(made);
-  return made.data<double>();
+  return made;
 }
 
 absl::Status DeviceWork::Call::End() {

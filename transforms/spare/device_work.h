@@ -40,7 +40,7 @@ class DeviceWork {
 
  private:
   struct Numbers {
-    const double* key;
+    const void* key;
     Tensor tensor;
   };
   struct InFlight {
@@ -72,13 +72,21 @@ class DeviceWork::Call {
   absl::StatusOr<Tensor> Take(DType dtype, const Shape& shape);
   // A copy on the device of numbers that stay where they are, unchanged, as
   // long as the DeviceWork lives.
-  absl::StatusOr<const double*> Copy(absl::Span<const double> numbers);
+  template <typename T>
+  absl::StatusOr<const T*> Copy(absl::Span<const T> numbers) {
+    absl::StatusOr<Tensor> copy = CopyBytes(
+        numbers.data(), static_cast<int64_t>(numbers.size() * sizeof(T)));
+    if (!copy.ok()) return copy.status();
+    return copy->template data<T>();
+  }
   // The tensor lives until the stream has done the work of this call.
   void Keep(Tensor tensor) { kept_.push_back(std::move(tensor)); }
   // Last, behind the work.
   absl::Status End();
 
  private:
+  absl::StatusOr<Tensor> CopyBytes(const void* bytes, int64_t count);
+
   DeviceWork* const work_;
   std::optional<Stream> stream_;
   std::vector<Tensor> kept_;

@@ -15,8 +15,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/tensordict/key.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/element_copies.h"
 #include "rill/transforms/structure/key_paths.h"
 
 namespace rill {
@@ -24,9 +26,13 @@ namespace {
 
 using transforms_internal::AddLeaf;
 using transforms_internal::AddWritten;
-using transforms_internal::FindSpec;
+using transforms_internal::CheckLiesOn;
+using transforms_internal::CheckOnHost;
+using transforms_internal::DeviceWork;
+using transforms_internal::ElementCopies;
+using transforms_internal::GetLeaf;
+using transforms_internal::GetSpec;
 using transforms_internal::Misfit;
-using transforms_internal::ReadLeaf;
 
 // As many are joined without an allocation: lists up to this size are on the
 // stack.
@@ -103,7 +109,7 @@ absl::Status JoinRows::JoinInSpec(absl::string_view caller,
   for (const std::string& in_key : keys_.in_keys) {
     const std::string key = absl::StrCat(prefix, in_key);
     RILL_ASSIGN_OR_RETURN(specs.emplace_back(),
-                          FindSpec(caller, key, plan->spec));
+                          GetSpec(caller, key, plan->spec));
     AddLeaf(key, specs.back(), LeafUse::kRead, plan);
   }
   RILL_ASSIGN_OR_RETURN(const LeafSpec joined, JoinedSpec(caller, specs));
@@ -139,6 +145,31 @@ void JoinRows::Join(Leaves leaves, int64_t first, int64_t rows) const {
 
 // --- Batches -----------------------------------------------------------------
 
+absl::StatusOr<Tensor> JoinRows::JoinOnDevice(absl::Span<const Tensor> leaves,
+                                              const LeafSpec& joined,
+                                              const Shape& shape) const {
+  DeviceWork::Call call(&device_work_);
+  RILL_RETURN_IF_ERROR(call.Begin(leaves[0].device())) << "in " << name();
+  RILL_ASSIGN_OR_RETURN(Tensor out, call.Take(joined.dtype, shape));
+  ElementCopies copies(&call.stream());
+  const bool is_new_dim = shape.rank() > leaves[0].rank();
+  const int batch_rank = shape.rank() - joined.shape.rank();
+  const int at = batch_rank + DimOf(leaves[0].rank() - batch_rank);
+  int64_t begin = 0;
+  for (const Tensor& leaf : leaves) {
+    const int64_t end = begin + (is_new_dim ? 1 : leaf.shape()[at]);
+    RILL_ASSIGN_OR_RETURN(const Tensor place, is_new_dim
+                                                  ? out.Select(at, begin)
+                                                  : out.Slice(at, begin, end));
+    RILL_RETURN_IF_ERROR(copies.Add(leaf, place));
+    call.Keep(leaf);
+    begin = end;
+  }
+  RILL_RETURN_IF_ERROR(copies.Launch()) << "in " << name();
+  RILL_RETURN_IF_ERROR(call.End());
+  return out;
+}
+
 absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   const int batch_rank = batch->batch_shape().rank();
   const int64_t rows = batch->batch_shape().num_elements();
@@ -152,9 +183,15 @@ absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
                       .rows = rows,
                       .shape = shape});
   };
+  Device device = Device::Cpu();
   for (const std::string& key : keys_.in_keys) {
-    RILL_ASSIGN_OR_RETURN(tensors.emplace_back(),
-                          ReadLeaf(name(), key, *batch));
+    RILL_ASSIGN_OR_RETURN(tensors.emplace_back(), GetLeaf(name(), key, *batch));
+    Tensor& leaf = tensors.back();
+    if (tensors.size() == 1) device = leaf.device();
+    RILL_RETURN_IF_ERROR(CheckLiesOn(name(), key, leaf, device));
+    if (leaf.is_host()) {
+      RILL_ASSIGN_OR_RETURN(leaf, leaf.Contiguous());
+    }
     specs.push_back(LeafSpec::Unbounded(
         tensors.back().dtype(), tensors.back().shape().Suffix(batch_rank)));
     add(tensors.back(), specs.back().shape);
@@ -162,9 +199,14 @@ absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   RILL_ASSIGN_OR_RETURN(const LeafSpec joined, JoinedSpec(name(), specs));
   RILL_ASSIGN_OR_RETURN(const Shape shape,
                         joined.FullShape(batch->batch_shape()));
-  RILL_ASSIGN_OR_RETURN(Tensor out, spare_.Take(joined.dtype, shape));
-  add(out, joined.shape);
-  Join(leaves, 0, rows);
+  Tensor out;
+  if (device.is_cpu()) {
+    RILL_ASSIGN_OR_RETURN(out, spare_.Take(joined.dtype, shape));
+    add(out, joined.shape);
+    Join(leaves, 0, rows);
+  } else {
+    RILL_ASSIGN_OR_RETURN(out, JoinOnDevice(tensors, joined, shape));
+  }
   const absl::Span<const std::string> dropped =
       keys_.del_keys ? keys_.in_keys : absl::Span<const std::string>();
   const auto drop_empty = [&]() -> absl::Status {
@@ -209,6 +251,7 @@ absl::StatusOr<TensorDictSpec> JoinRows::ForwardSpec(
 
 absl::StatusOr<StepPlan> JoinRows::PlanSteps(const TensorDictSpec& step) const {
   const std::string caller = absl::StrCat(name(), "::PlanSteps");
+  RILL_RETURN_IF_ERROR(CheckOnHost(caller, keys_.in_keys[0], step));
   // "next/" is added by the transform. Flags, rewards and the action may be
   // joined, but steps cannot lose them.
   for (const std::string& key : keys_.in_keys) {

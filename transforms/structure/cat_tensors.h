@@ -15,6 +15,7 @@
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
 
@@ -58,7 +59,8 @@ class JoinRows : public BatchTransform, public StepTransform {
     bool del_keys = true;
   };
 
-  explicit JoinRows(Keys keys) : keys_(std::move(keys)), spare_(2) {}
+  explicit JoinRows(Keys keys)
+      : keys_(std::move(keys)), spare_(2), device_work_(2) {}
   static absl::Status CheckKeys(absl::string_view caller, const Keys& keys);
   const Keys& keys() const { return keys_; }
 
@@ -76,8 +78,13 @@ class JoinRows : public BatchTransform, public StepTransform {
   // The last of the leaves is the joined one.
   void Join(Leaves leaves, int64_t first, int64_t rows) const;
 
+  absl::StatusOr<Tensor> JoinOnDevice(absl::Span<const Tensor> leaves,
+                                      const LeafSpec& joined,
+                                      const Shape& shape) const;
+
   const Keys keys_;
   mutable transforms_internal::SpareTensors spare_;
+  mutable transforms_internal::DeviceWork device_work_;
 };
 
 // Leaves one behind the other along a dimension of their rows. They are taken

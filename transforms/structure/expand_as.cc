@@ -9,6 +9,8 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/device_rows.h"
+#include "rill/transforms/rows/element_copies.h"
 #include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/structure/strided_rows.h"
 
@@ -18,8 +20,11 @@ namespace {
 using transforms_internal::AddLeaf;
 using transforms_internal::AddWritten;
 using transforms_internal::CopyStridedRows;
+using transforms_internal::DeviceWork;
+using transforms_internal::ElementCopies;
 using transforms_internal::FindSpec;
-using transforms_internal::ReadLeaf;
+using transforms_internal::GetLeaf;
+using transforms_internal::GetSpec;
 using transforms_internal::StridedRows;
 
 // The rows of `from`, aligned to the left in `to`, repeated along dimensions of
@@ -87,11 +92,28 @@ absl::StatusOr<LeafSpec> ExpandAs::Expanded(absl::string_view caller,
                      : LeafSpec::Unbounded(leaf.dtype, ref);
 }
 
+absl::StatusOr<Tensor> ExpandAs::ExpandOnDevice(const Tensor& leaf,
+                                                int batch_rank,
+                                                const Shape& row) const {
+  DeviceWork::Call call(&device_work_);
+  RILL_RETURN_IF_ERROR(call.Begin(leaf.device())) << "in ExpandAs";
+  ElementCopies copies(&call.stream());
+  DeviceRows rows(leaf, batch_rank, &call, &copies);
+  Shape aligned = rows.shape();
+  while (aligned.rank() < row.rank()) aligned = aligned.Concat({1});
+  RILL_RETURN_IF_ERROR(rows.Reshape(aligned));
+  RILL_RETURN_IF_ERROR(rows.Expand(row));
+  RILL_ASSIGN_OR_RETURN(Tensor to, rows.Finish(/*is_in_place=*/false,
+                                               /*shares=*/false));
+  RILL_RETURN_IF_ERROR(copies.Launch()) << "in ExpandAs";
+  RILL_RETURN_IF_ERROR(call.End());
+  return to;
+}
+
 absl::Status ExpandAs::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   RILL_RETURN_IF_ERROR(
       transforms_internal::CheckMaySet(name(), options_.out_key, *batch));
-  RILL_ASSIGN_OR_RETURN(const Tensor from,
-                        ReadLeaf(name(), options_.in_key, *batch));
+  RILL_ASSIGN_OR_RETURN(Tensor from, GetLeaf(name(), options_.in_key, *batch));
   // The reference gives its shape alone; it may lie on a device.
   absl::StatusOr<Tensor> ref = batch->Get(options_.ref_key);
   RILL_RETURN_IF_ERROR(ref.status()) << "in ExpandAs";
@@ -102,10 +124,16 @@ absl::Status ExpandAs::Forward(TensorDict* batch, TensorDict* /*state*/) const {
                                  ref->shape().Suffix(batch_rank)));
   RILL_ASSIGN_OR_RETURN(const Shape shape,
                         after.FullShape(batch->batch_shape()));
-  RILL_ASSIGN_OR_RETURN(Tensor to, spare_.Take(after.dtype, shape));
-  CopyStridedRows(Repeated(after.dtype, row, after.shape),
-                  batch->batch_shape().num_elements(), from.raw_data(),
-                  to.raw_data());
+  Tensor to;
+  if (from.is_host()) {
+    RILL_ASSIGN_OR_RETURN(from, from.Contiguous());
+    RILL_ASSIGN_OR_RETURN(to, spare_.Take(after.dtype, shape));
+    CopyStridedRows(Repeated(after.dtype, row, after.shape),
+                    batch->batch_shape().num_elements(), from.raw_data(),
+                    to.raw_data());
+  } else {
+    RILL_ASSIGN_OR_RETURN(to, ExpandOnDevice(from, batch_rank, after.shape));
+  }
   RILL_RETURN_IF_ERROR(batch->Set(options_.out_key, std::move(to)))
       << "in ExpandAs";
   return absl::OkStatus();
@@ -115,9 +143,9 @@ absl::StatusOr<TensorDictSpec> ExpandAs::ForwardSpec(
     const TensorDictSpec& spec) const {
   constexpr absl::string_view kCaller = "ExpandAs::ForwardSpec";
   RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
-                        FindSpec(kCaller, options_.in_key, spec));
+                        GetSpec(kCaller, options_.in_key, spec));
   RILL_ASSIGN_OR_RETURN(const LeafSpec ref,
-                        FindSpec(kCaller, options_.ref_key, spec));
+                        GetSpec(kCaller, options_.ref_key, spec));
   RILL_ASSIGN_OR_RETURN(LeafSpec after, Expanded(kCaller, leaf, ref.shape));
   TensorDictSpec result = spec;
   RILL_RETURN_IF_ERROR(result.Set(options_.out_key, std::move(after)))

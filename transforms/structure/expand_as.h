@@ -13,7 +13,10 @@
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
 
@@ -64,13 +67,18 @@ class ExpandAs final : public BatchTransform, public StepTransform {
 
  private:
   explicit ExpandAs(Options options)
-      : options_(std::move(options)), spare_(2) {}
+      : options_(std::move(options)), spare_(2), device_work_(2) {}
   absl::StatusOr<LeafSpec> Expanded(absl::string_view caller,
                                     const LeafSpec& leaf,
                                     const Shape& ref) const;
 
+  // The leaf's rows, repeated to `row`.
+  absl::StatusOr<Tensor> ExpandOnDevice(const Tensor& leaf, int batch_rank,
+                                        const Shape& row) const;
+
   const Options options_;
   mutable transforms_internal::SpareTensors spare_;
+  mutable transforms_internal::DeviceWork device_work_;
 };
 
 }  // namespace rill

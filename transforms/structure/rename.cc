@@ -7,6 +7,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/transforms/rows/device_rows.h"
 #include "rill/transforms/structure/key_paths.h"
 
 namespace rill {
@@ -22,6 +23,10 @@ using transforms_internal::KeptPart;
 class SameRows final : public RowMap {
  public:
   bool is_in_place() const override { return true; }
+  bool maps_on_device() const override { return true; }
+  absl::Status MapOnDevice(DeviceRows* /*rows*/) const override {
+    return absl::OkStatus();
+  }
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
     return leaf;
   }
@@ -64,17 +69,17 @@ absl::Status RenameInSpec(absl::string_view caller, const std::string& from,
   return absl::OkStatus();
 }
 
-// Nothing but leaves in host memory and dictionaries of them, with no more
-// labels than a dictionary that the key of a leaf makes.
-bool HasOnlyLeaves(const TensorDict& dict, const Shape& batch_shape) {
-  bool has_only = !dict.empty() && dict.batch_shape() == batch_shape &&
-                  !dict.device().has_value() && dict.dim_names().empty();
+// Nothing but leaves and dictionaries of them, with no more labels than a
+// dictionary that the key of a leaf makes in `batch`.
+bool HasOnlyLeaves(const TensorDict& dict, const TensorDict& batch) {
+  bool has_only =
+      !dict.empty() && dict.batch_shape() == batch.batch_shape() &&
+      (!dict.device().has_value() || dict.device() == batch.device()) &&
+      dict.dim_names().empty();
   dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
-    has_only =
-        has_only && (kind == EntryKind::kTensor
-                         ? dict.Find(key)->is_host()
-                         : kind == EntryKind::kDict &&
-                               HasOnlyLeaves(*dict.FindDict(key), batch_shape));
+    has_only = has_only && (kind == EntryKind::kTensor ||
+                            (kind == EntryKind::kDict &&
+                             HasOnlyLeaves(*dict.FindDict(key), batch)));
   });
   return has_only;
 }
@@ -156,14 +161,13 @@ absl::Status Rename::RenameOne(absl::string_view from, const std::string& to,
     RILL_RETURN_IF_ERROR(batch->Rename(from, to));
     return transforms_internal::DropEmptyAround(from, batch);
   }
-  if (const Tensor* const leaf = batch->Find(from);
-      is_own && leaf != nullptr && leaf->is_host()) {
+  if (is_own && batch->Find(from) != nullptr) {
     return MapLeaf(*rows().map, from, to, batch);
   }
   // Leaf by leaf, where no copy replaces what is still to be copied.
   if (const TensorDict* const dict = batch->FindDict(from);
       is_own && dict != nullptr && !IsAtOrBelow(from, to) &&
-      !IsAtOrBelow(to, from) && HasOnlyLeaves(*dict, batch->batch_shape())) {
+      !IsAtOrBelow(to, from) && HasOnlyLeaves(*dict, *batch)) {
     if (batch->Contains(to)) {
       RILL_RETURN_IF_ERROR(batch->Delete(to));
     }

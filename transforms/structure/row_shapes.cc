@@ -5,15 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/device.h"
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/rows/device_rows.h"
 #include "rill/transforms/rows/row_steps.h"
 #include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/structure/strided_rows.h"
@@ -122,6 +121,17 @@ class PermuteMap final : public RowMap {
     return absl::OkStatus();
   }
 
+  bool maps_on_device() const override { return true; }
+  absl::Status MapOnDevice(DeviceRows* rows) const override {
+    const int rank = rows->shape().rank();
+    absl::InlinedVector<int, Shape::kMaxRank> order;
+    for (int d = 0; d < rank - static_cast<int>(dims_.size()); ++d) {
+      order.push_back(d);
+    }
+    for (const int dim : dims_) order.push_back(rank + dim);
+    return rows->Permute(order);
+  }
+
  private:
   Shape Permuted(const Shape& shape) const {
     Shape result = shape;
@@ -136,7 +146,7 @@ class PermuteMap final : public RowMap {
 };
 
 // A leaf as `map` shapes it: a view where strides allow it. Invalid, once it is
-// checked, where MapLeaf is to copy it to another key.
+// checked, where MapLeaf is to copy it to another key, or it lies on a device.
 absl::StatusOr<Tensor> Reshaped(absl::string_view caller, const RowMap& map,
                                 absl::string_view in, absl::string_view out,
                                 const TensorDict& batch) {
@@ -156,7 +166,7 @@ absl::StatusOr<Tensor> Reshaped(absl::string_view caller, const RowMap& map,
   const absl::StatusOr<Shape> shape = after->FullShape(batch.batch_shape());
   RILL_RETURN_IF_ERROR(shape.status()) << "in " << caller << ": " << in;
   const Tensor* const found = batch.Find(in);
-  if (in != out && found != nullptr && found->is_host()) return Tensor();
+  if (found != nullptr && (in != out || !found->is_host())) return Tensor();
   return leaf->Reshape(*shape);
 }
 
@@ -189,27 +199,7 @@ class ReshapeRows final : public RowwiseTransform {
                       batch);
   }
 
-  // Views work on any device.
-  absl::StatusOr<TensorDictSpec> ForwardSpec(
-      const TensorDictSpec& spec) const override {
-    return WithDevice(
-        RowwiseTransform::ForwardSpec(*WithDevice(spec, std::nullopt)),
-        spec.device());
-  }
-  absl::StatusOr<TensorDictSpec> InverseSpec(
-      const TensorDictSpec& spec) const override {
-    return WithDevice(
-        RowwiseTransform::InverseSpec(*WithDevice(spec, std::nullopt)),
-        spec.device());
-  }
-
  private:
-  static absl::StatusOr<TensorDictSpec> WithDevice(
-      absl::StatusOr<TensorDictSpec> spec, std::optional<Device> device) {
-    if (spec.ok()) spec->set_device(device);
-    return spec;
-  }
-
   // Leaves of two keys do not share bytes, as later transforms work in place:
   // the new key gets a copy.
   absl::Status ReshapeAll(const RowMap& map,

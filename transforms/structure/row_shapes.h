@@ -23,8 +23,7 @@ namespace rill {
 //   a row has no such dimension.
 // Thread-safety: immutable.
 // Cost: FlattenObservation, Squeeze and Unsqueeze make views of contiguous
-//   leaves of any device; Permute copies leaves of the host. Beside an
-//   environment each is a copy.
+//   leaves; Permute copies them. Beside an environment each is a copy.
 
 // The dimensions first_dim to last_dim of a row become one. TorchRL's
 // FlattenObservation.

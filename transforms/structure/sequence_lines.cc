@@ -63,8 +63,8 @@ class SequenceLinesTransform final : public BatchTransform {
   absl::Status CheckSteps(const TensorDict& batch) const {
     RILL_ASSIGN_OR_RETURN(
         const Tensor steps,
-        transforms_internal::ReadLeaf(kForward, kStep, DType::kInt64,
-                                      batch.batch_shape(), batch));
+        transforms_internal::FetchLeaf(kForward, kStep, DType::kInt64,
+                                       batch.batch_shape(), batch));
     for (int64_t row = 0; row < steps.num_elements(); ++row) {
       if (steps.data<int64_t>()[row] != row % length_) {
         return NotWhole(length_, row);
@@ -78,13 +78,13 @@ class SequenceLinesTransform final : public BatchTransform {
     if (batch.Find(kDone) == nullptr) return absl::OkStatus();
     RILL_ASSIGN_OR_RETURN(
         const Tensor done,
-        transforms_internal::ReadLeaf(kForward, kDone, DType::kBool,
-                                      batch.batch_shape().Concat({1}), batch));
+        transforms_internal::FetchLeaf(kForward, kDone, DType::kBool,
+                                       batch.batch_shape().Concat({1}), batch));
     Tensor mask;
     if (batch.Find(kMask) != nullptr) {
       RILL_ASSIGN_OR_RETURN(
-          mask, transforms_internal::ReadLeaf(kForward, kMask, DType::kBool,
-                                              batch.batch_shape(), batch));
+          mask, transforms_internal::FetchLeaf(kForward, kMask, DType::kBool,
+                                               batch.batch_shape(), batch));
     }
     for (int64_t row = 0; row + 1 < done.num_elements(); ++row) {
       const bool pads_behind = mask.is_valid() && !mask.data<bool>()[row + 1];

@@ -6,6 +6,11 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
+#include "rill/device/stream.h"
+#include "rill/transforms/rows/device_rows.h"
+#include "rill/transforms/values/hash_kernel.h"
 #include "rill/transforms/values/sip_hash.h"
 
 namespace rill {
@@ -31,6 +36,25 @@ class HashMap final : public RowMap {
       std::memcpy(to, &hash, sizeof(hash));
     }
     return absl::OkStatus();
+  }
+
+  bool maps_on_device() const override { return true; }
+  absl::Status MapOnDevice(DeviceRows* rows) const override {
+    const int64_t count = rows->count();
+    const int64_t width =
+        rows->shape().num_elements() * DTypeSize(rows->dtype());
+    return rows->Launch(
+        dtype_, {dtype_ == DType::kUInt8 ? 8 : 1},
+        [&](const std::byte* from, std::byte* to, const Stream& stream) {
+          return LaunchKernel(
+              transforms_internal::HashKernel{
+                  .from = reinterpret_cast<const uint8_t*>(from),
+                  .to = reinterpret_cast<uint64_t*>(to),
+                  .rows = count,
+                  .width = width,
+                  .key0 = seed_},
+              GridFor(count), stream);
+        });
   }
 
  private:

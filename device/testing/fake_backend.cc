@@ -47,7 +47,15 @@ absl::Status FakeBackend::CheckIndex(int index) const {
 absl::Status FakeBackend::Enter() {
   if (call_failure_.ok()) return absl::OkStatus();
   const int64_t left = --calls_to_failure_;
-  return left == 0 || (is_lost_ && left < 0) ? call_failure_ : absl::OkStatus();
+  if (left > 0 || (left < 0 && !is_lost_)) return absl::OkStatus();
+  if (left == 0 && is_lost_) {
+    for (const std::shared_ptr<Queue>& queue : queues_) {
+      queue->Fail(call_failure_);
+    }
+    for (uint32_t step = 0; RunAny(Rng(0), step); ++step) {
+    }
+  }
+  return call_failure_;
 }
 
 absl::Status FakeBackend::Reach(Operation operation) {

@@ -109,11 +109,11 @@ class FakeBackend final : public Backend {
   int64_t Count(Operation operation) const;
 
   // The `nth` call from now on that can fail, of any operation of Backend or
-  // Launch, fails at once with `status`, and has no effect. With `is_lost` so
-  // do all calls behind it: the device is gone. Until the next FailCall or
-  // Recover.
+  // Launch, fails at once with `status`. It has no effect, but a wait that
+  // fails has waited. With `is_lost` all calls behind it fail too and queued
+  // work is dropped: the device is gone.
   void FailCall(int64_t nth, absl::Status status, bool is_lost = false);
-  // Takes a FailCall back. False: no call has failed.
+  // Takes FailCall and FailNext back. False: no call has failed.
   bool Recover();
 
   // The calls from now on, and those since then.

@@ -31,22 +31,24 @@ absl::Status FakeBackend::Wait(int index, StreamHandle stream,
 
 absl::Status FakeBackend::SynchronizeStream(int index, StreamHandle stream) {
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(Enter());
+  const absl::Status entered = Enter();
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   Note({.kind = Call::Kind::kSynchronizeStream, .stream = stream.value});
   queue->RunAll();
   DropFinishedQueues();
+  RILL_RETURN_IF_ERROR(entered);
   return queue->TakeStatus();
 }
 
 absl::Status FakeBackend::SynchronizeEvent(int index, EventHandle event) {
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(Enter());
+  const absl::Status entered = Enter();
   RILL_ASSIGN_OR_RETURN(Event* const found, FindEvent(index, event));
   Note({.kind = Call::Kind::kSynchronizeEvent});
-  if (found->last == nullptr) return absl::OkStatus();
+  if (found->last == nullptr) return entered;
   Queue::RunUntil(*found->last);
   DropFinishedQueues();
+  RILL_RETURN_IF_ERROR(entered);
   return found->last->status;
 }
 
@@ -145,6 +147,7 @@ bool FakeBackend::Recover() {
   absl::MutexLock lock(&mutex_);
   const bool has_failed = !call_failure_.ok() && calls_to_failure_ <= 0;
   call_failure_ = absl::OkStatus();
+  for (Tally& tally : tallies_) tally.faults.clear();
   return has_failed;
 }
 

@@ -66,6 +66,8 @@ class FakeQueue : public std::enable_shared_from_this<FakeQueue> {
   // An operation that has not run touches a byte of the range.
   bool Uses(const FakeRange& range) const;
 
+  // The work so far, and until the next TakeStatus, is dropped.
+  void Fail(const absl::Status& status) { status_ = status; }
   absl::Status TakeStatus() { return std::exchange(status_, absl::Status()); }
 
  private:

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -12,7 +15,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/tensordict/dim_names.h"
 #include "rill/tensors/dtype.h"
 
@@ -67,6 +72,44 @@ void ForEachValue(const Tensor& tensor, const BatchRows& rows, Fn fn) {
       fn(i++, value);
     }
   }
+}
+
+// Copies to host memory what a device's batch tells, with one wait: the values
+// at this point of the thread's CurrentStream.
+absl::Status Fetch(const EventLeaves& leaves, const BatchLeaves& batch,
+                   std::vector<std::pair<size_t, Tensor>>* fetched) {
+  std::vector<size_t> wanted = leaves.ends;
+  for (const auto& leaf :
+       {leaves.trajectory, leaves.priority, leaves.policy_version}) {
+    if (leaf.has_value()) wanted.push_back(*leaf);
+  }
+  std::optional<Stream> stream;
+  const auto fetch = [&](size_t leaf) -> absl::Status {
+    const BatchLeaf* const found = batch.Find(leaf);
+    if (found == nullptr || found->given->is_host()) return absl::OkStatus();
+    const Tensor& from = *found->given;
+    if (!stream.has_value()) {
+      RILL_ASSIGN_OR_RETURN(stream, CurrentStream(from.device()));
+    }
+    if (!from.is_contiguous()) {
+      // Copied piece by piece, on another stream.
+      RILL_RETURN_IF_ERROR(stream->Synchronize());
+      RILL_ASSIGN_OR_RETURN(Tensor to, from.To(Device::Cpu()));
+      fetched->emplace_back(leaf, std::move(to));
+      return absl::OkStatus();
+    }
+    RILL_ASSIGN_OR_RETURN(Tensor to, Tensor::Empty(from.dtype(), from.shape()));
+    fetched->emplace_back(leaf, to);
+    return to.CopyFromAsync(from, *stream);
+  };
+  absl::Status status;
+  for (const size_t leaf : wanted) {
+    status.Update(fetch(leaf));
+    if (!status.ok()) break;
+  }
+  // After an error too: what was enqueued still writes to the copies.
+  if (stream.has_value()) status.Update(stream->Synchronize());
+  return status;
 }
 
 }  // namespace
@@ -170,11 +213,15 @@ absl::Status WriteEventBuilder::FromBatch(const EventLeaves& leaves,
                                           const BatchLeaves& batch,
                                           const BatchRows& rows) {
   // From `given`: `ready` may lie on a device.
+  std::vector<std::pair<size_t, Tensor>> fetched;
+  RILL_RETURN_IF_ERROR(Fetch(leaves, batch, &fetched));
   return Fill(leaves, rows, [&](size_t leaf) -> absl::StatusOr<Tensor> {
     const BatchLeaf* const found = batch.Find(leaf);
     if (found == nullptr) return Tensor();
     if (found->given->is_host()) return *found->given;
-    return found->given->To(Device::Cpu());
+    return std::find_if(fetched.begin(), fetched.end(),
+                        [leaf](const auto& one) { return one.first == leaf; })
+        ->second;
   });
 }
 

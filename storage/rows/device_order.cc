@@ -8,6 +8,18 @@
 #include "rill/base/status_macros.h"
 
 namespace rill::storage_internal {
+namespace {
+
+// The point was reached, with what its work came to. An event that cannot be
+// asked is waited for, so that nothing under way is taken for ended.
+absl::StatusOr<bool> HasEnded(const Event& event) {
+  const absl::StatusOr<bool> is_complete = event.IsComplete();
+  if (is_complete.ok()) return is_complete;
+  RILL_RETURN_IF_ERROR(event.Synchronize());
+  return true;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceOrder>> DeviceOrder::Create(
     Device device) {
@@ -113,7 +125,7 @@ absl::Status DeviceOrder::EndWrite(const Stream& stream,
 void DeviceOrder::ForgetReadsThatEnded() {
   size_t kept = 0;
   for (Copy& read : reads_) {
-    const absl::StatusOr<bool> has_ended = read.end.IsComplete();
+    const absl::StatusOr<bool> has_ended = HasEnded(read.end);
     if (has_ended.ok() && !*has_ended) {
       std::swap(reads_[kept++], read);
     } else {
@@ -131,7 +143,7 @@ void DeviceOrder::ForgetWritesThatEnded(bool await) {
     if (await) {
       status = write.end.Synchronize();
     } else {
-      const absl::StatusOr<bool> has_ended = write.end.IsComplete();
+      const absl::StatusOr<bool> has_ended = HasEnded(write.end);
       if (has_ended.ok() && !*has_ended) return;
       status = has_ended.status();
     }

@@ -214,7 +214,12 @@ absl::Status WriteEventBuilder::FromBatch(const EventLeaves& leaves,
                                           const BatchRows& rows) {
   // From `given`: `ready` may lie on a device.
   std::vector<std::pair<size_t, Tensor>> fetched;
-  RILL_RETURN_IF_ERROR(Fetch(leaves, batch, &fetched));
+  if (const auto all = batch.leaves();
+      std::any_of(all.begin(), all.end(), [](const BatchLeaf& leaf) {
+        return !leaf.given->is_host();
+      })) {
+    RILL_RETURN_IF_ERROR(Fetch(leaves, batch, &fetched));
+  }
   return Fill(leaves, rows, [&](size_t leaf) -> absl::StatusOr<Tensor> {
     const BatchLeaf* const found = batch.Find(leaf);
     if (found == nullptr) return Tensor();

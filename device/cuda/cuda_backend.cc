@@ -3,8 +3,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include "absl/base/no_destructor.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/cuda/block_pool.h"
 #include "rill/device/cuda/cuda_start.h"
 #include "rill/device/cuda/cuda_status.h"
 #include "rill/device/cuda/device_pool.h"
@@ -54,6 +56,26 @@ absl::Status OutOfMemory(int index, MemoryKind kind, int64_t bytes,
                                   " memory of cuda:", index, ": asked ", bytes,
                                   " bytes, of ", total, " bytes of the device ",
                                   free, " are free; ", status.message()));
+}
+
+// Page-locked memory takes milliseconds to get, and giving it back waits for
+// the device. It serves all devices. Never destroyed, as it may be freed by
+// destructors of static objects.
+BlockPool& Pinned() {
+  constexpr int64_t kMostUnusedBytes = int64_t{256} << 20;
+  static absl::NoDestructor<BlockPool> pool(
+      kMostUnusedBytes,
+      [](int64_t bytes) -> absl::StatusOr<void*> {
+        void* data = nullptr;
+        const cudaError_t error =
+            cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+        if (error == cudaSuccess) return data;
+        int index = 0;
+        cudaGetDevice(&index);
+        return OutOfMemory(index, MemoryKind::kPinned, bytes, error);
+      },
+      [](void* data) { cudaFreeHost(data); });
+  return *pool;
 }
 
 class CudaBackend final : public Backend {
@@ -185,14 +207,13 @@ absl::StatusOr<void*> CudaBackend::Allocate(int index, MemoryKind kind,
     RILL_ASSIGN_OR_RETURN(DevicePool* const pool, DevicePool::Of(index));
     error = pool->Allocate(bytes, &data);
   } else {
-    error = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+    return Pinned().Allocate(bytes);
   }
   if (error != cudaSuccess) return OutOfMemory(index, kind, bytes, error);
   return data;
 }
 
-void CudaBackend::Free(int index, MemoryKind kind, void* data,
-                       int64_t /*bytes*/) {
+void CudaBackend::Free(int index, MemoryKind kind, void* data, int64_t bytes) {
   ScopedDevice device;
   // A child of a fork must leave the parent's memory alone.
   if (!device.Enter(index).ok()) return;
@@ -202,7 +223,7 @@ void CudaBackend::Free(int index, MemoryKind kind, void* data,
       (*pool)->Free(data);
     }
   } else {
-    cudaFreeHost(data);
+    Pinned().Free(data, bytes);
   }
 }
 

@@ -22,10 +22,11 @@ namespace rill {
 //   call.
 // Memory: of a device it comes from a pool (device_pool.h), which keeps up to
 //   1/16 of the device's memory for the next allocation. Page-locked memory
-//   comes from the driver, and freeing it may wait for the device.
+//   comes from a pool as well (block_pool.h), which keeps up to 256 MiB.
 // Row copies: one kernel for up to 64 columns. Up to 512 rows travel with the
 //   launch; a longer list is copied to the device on the same stream.
-// Errors: see cuda_status.h. Out of memory names asked and free bytes.
+// Errors: see cuda_status.h. Out of memory names asked and free bytes. An error
+//   that loses the device is that of each later call for it, at once.
 // Thread-safety: thread-safe.
 std::unique_ptr<Backend> MakeCudaBackend();
 

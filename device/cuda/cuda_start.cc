@@ -54,6 +54,8 @@ absl::Status ScopedDevice::Enter(int index) {
     return InvalidArgument("CudaBackend: index: got ", index, ", want [0, ",
                            count, ")");
   }
+  RILL_RETURN_IF_ERROR(TheLostDevices().Check(index));
+  WorkOn(index);
   int before = 0;
   RILL_CUDA_RETURN_IF_ERROR("cudaGetDevice", cudaGetDevice(&before));
   if (before == index) return absl::OkStatus();

@@ -18,7 +18,8 @@ absl::StatusOr<int> StartCuda();
 // Thread-safety: thread-compatible.
 class ScopedDevice {
  public:
-  // Starts CUDA too. `index` in [0, devices) or INVALID_ARGUMENT.
+  // Starts CUDA too. `index` in [0, devices) or INVALID_ARGUMENT. Where the
+  // device is lost: the error that told so, without a call of the driver.
   absl::Status Enter(int index);
   ScopedDevice() = default;
   ~ScopedDevice();

@@ -4,6 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
@@ -53,9 +56,18 @@ TEST_F(CudaStartTest, ChildOfAForkAfterTheStartIsRefused) {
   GetBackend(Device::Cuda()).status().IgnoreError();
   const pid_t child = fork();
   if (child == 0) {
-    const absl::Status status = GetBackend(Device::Cuda()).status();
-    _exit(absl::IsFailedPrecondition(status) &&
-                  absl::StrContains(status.message(), "forked")
+    int value = 0;
+    const absl::Status refused[] = {
+        GetBackend(Device::Cuda()).status(),
+        Buffer::Allocate(8, Device::Cuda(), MemoryKind::kDevice).status(),
+        Buffer::Allocate(8, Device::Cuda(), MemoryKind::kPinned).status(),
+        Stream::Create(Device::Cuda()).status(),
+        CopyBlocking(&value, &value, 0, Device::Cuda())};
+    _exit(std::all_of(std::begin(refused), std::end(refused),
+                      [](const absl::Status& status) {
+                        return absl::IsFailedPrecondition(status) &&
+                               absl::StrContains(status.message(), "forked");
+                      })
               ? 0
               : 1);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/device/cuda/cuda_status.h"
 
+#include "absl/base/no_destructor.h"
 #include "absl/strings/str_cat.h"
 
 namespace rill::cuda_internal {
@@ -45,16 +46,53 @@ Meaning MeaningOf(cudaError_t error) {
   }
 }
 
+// The context of the device takes no more calls.
+bool LosesDevice(cudaError_t error) {
+  switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorContained:
+      return true;
+    default:
+      return false;
+  }
+}
+
+thread_local int works_on = -1;
+
 }  // namespace
+
+LostDevices& TheLostDevices() {
+  static absl::NoDestructor<LostDevices> devices;
+  return *devices;
+}
+
+void WorkOn(int index) { works_on = index; }
 
 absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
   // Otherwise somebody else's next check would find it.
   cudaGetLastError();
   const Meaning meaning = MeaningOf(error);
-  return absl::Status(
+  const absl::Status status(
       meaning.code,
       absl::StrCat("CudaBackend::", what, ": ", cudaGetErrorName(error), " (",
                    cudaGetErrorString(error), ")", meaning.what_to_do));
+  if (LosesDevice(error) && works_on >= 0) {
+    TheLostDevices().Add(works_on, status);
+  }
+  return status;
 }
 
 }  // namespace rill::cuda_internal

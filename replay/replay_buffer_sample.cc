@@ -55,8 +55,11 @@ absl::Status ReplayBuffer::State::SampleAndWait(int64_t items,
                         << "; the call's is taken (said once a buffer)";
     });
   }
-  return placed.copied == nullptr ? absl::OkStatus()
-                                  : placed.copied->Synchronize();
+  if (placed.copied == nullptr) return absl::OkStatus();
+  const absl::Status made = placed.copied->Synchronize();
+  // A stream that failed works again once it was waited for.
+  if (!made.ok()) parts->placement->AwaitAll();
+  return made;
 }
 
 absl::Status ReplayBuffer::State::UpdatePriorities(

@@ -221,29 +221,37 @@ absl::StatusOr<bool> DenseStorageImpl::ShowRows(absl::Span<const Slot> slots,
   return true;
 }
 
-absl::StatusOr<Event> DenseStorageImpl::EnqueueRead(
-    absl::Span<const Slot> slots, const Stream& stream, TensorDict* out) const {
-  if (device().is_cpu()) return Storage::EnqueueRead(slots, stream, out);
-  RILL_RETURN_IF_ERROR(CheckStream(stream));
-  const ReadRequest request = {.caller = "Storage::EnqueueRead", .out = out};
-  RILL_RETURN_IF_ERROR(CheckOut(request.caller, out));
+absl::Status DenseStorageImpl::Enqueue(absl::Span<const Slot> slots,
+                                       const Stream& stream,
+                                       const EnqueuedPlaces& to) const {
+  if (device().is_cpu()) return Storage::Enqueue(slots, stream, to);
+  const ReadRequest request = {.caller = to.out != nullptr
+                                             ? "Storage::EnqueueRead"
+                                             : "Storage::EnqueueReadInto",
+                               .out = to.out,
+                               .leaves = to.leaves,
+                               .places = to.places};
   // No window is ever open on a device: its stream orders the copies. The epoch
   // keeps a Load from freeing the table.
   const EpochWindows::Reading reading = windows_.Enter(slots);
   RILL_ASSIGN_OR_RETURN(const DenseRows* rows, FindLive(request.caller, slots));
-  if (rows == nullptr) {
-    *out = TensorDict({0});
-    return Event::Record(stream);
-  }
   ReadPlaces& places = ReadPlaces::OfThread();
   const ReadPlaces::Drop drop(&places);
-  RILL_RETURN_IF_ERROR(places.Find({rows->spec, rows->tree, rows->device},
-                                   static_cast<int64_t>(slots.size()),
-                                   request));
-  RILL_ASSIGN_OR_RETURN(
-      Event end, rows->table()->EnqueueRead(slots, places.leaves, stream));
+  if (rows == nullptr) {
+    places.FindNone();
+    if (to.end != nullptr) {
+      RILL_ASSIGN_OR_RETURN(*to.end, Event::Record(stream));
+    }
+  } else {
+    RILL_RETURN_IF_ERROR(places.Find({rows->spec, rows->tree, rows->device},
+                                     static_cast<int64_t>(slots.size()),
+                                     request));
+    RILL_ASSIGN_OR_RETURN(
+        Event end, rows->table()->EnqueueRead(slots, places.leaves, stream));
+    if (to.end != nullptr) *to.end = std::move(end);
+  }
   places.Finish(request);
-  return end;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<SlotLease> DenseStorageImpl::Lease(SlotRange range) const {

@@ -47,9 +47,6 @@ class DenseStorageImpl final : public RingStorage {
   StorageUsage MemoryUsage() const override;
   absl::StatusOr<bool> ShowRows(absl::Span<const Slot> slots, size_t leaf,
                                 ShowRowFn fn) const override;
-  absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,
-                                    const Stream& stream,
-                                    TensorDict* out) const override;
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;
   absl::Status Sync() override;
@@ -66,6 +63,8 @@ class DenseStorageImpl final : public RingStorage {
       const TensorDictSpec& spec, EventLeaves events) const override;
   absl::Status ReadRows(absl::Span<const Slot> slots,
                         const ReadRequest& request) const override;
+  absl::Status Enqueue(absl::Span<const Slot> slots, const Stream& stream,
+                       const EnqueuedPlaces& to) const override;
   bool MayBegin(bool is_append) const override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
   void Publish() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);

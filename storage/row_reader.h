@@ -107,12 +107,23 @@ class RowReader {
   // - An error of the copy is the event's.
   // Rows in host memory, and those of a TieredStorage, are there when this
   // returns. INVALID_ARGUMENT where the stream is of another device.
-  virtual absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,
-                                            const Stream& stream,
-                                            TensorDict* out) const {
-    RILL_RETURN_IF_ERROR(CheckStream(stream));
-    RILL_RETURN_IF_ERROR(Read(slots, out));
-    return Event::Record(stream);
+  absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,
+                                    const Stream& stream,
+                                    TensorDict* out) const {
+    RILL_RETURN_IF_ERROR(CheckOut("Storage::EnqueueRead", out));
+    RILL_RETURN_IF_ERROR(CheckStream("Storage::EnqueueRead", stream));
+    std::optional<Event> end;
+    RILL_RETURN_IF_ERROR(Enqueue(slots, stream, {.out = out, .end = &end}));
+    return *std::move(end);
+  }
+
+  // The same of a ReadInto; the end is the caller's to record.
+  absl::Status EnqueueReadInto(absl::Span<const Slot> slots,
+                               absl::Span<const size_t> leaves,
+                               absl::Span<const BoundLeaf> places,
+                               const Stream& stream) const {
+    RILL_RETURN_IF_ERROR(CheckStream("Storage::EnqueueReadInto", stream));
+    return Enqueue(slots, stream, {.leaves = leaves, .places = places});
   }
 
   // Rows in place. OUT_OF_RANGE as Read. Slots of one lane only.
@@ -129,6 +140,30 @@ class RowReader {
       std::optional<absl::Span<const std::string>> keys,
       TensorDict* out) const = 0;
 
+  // Where an enqueued read goes to: a batch, or leaves that are bound.
+  struct EnqueuedPlaces {
+    TensorDict* out = nullptr;  // Null: places are bound.
+    absl::Span<const size_t> leaves = {};
+    absl::Span<const BoundLeaf> places = {};
+    std::optional<Event>* end = nullptr;  // Gets the end, unless null.
+  };
+  // EnqueueRead and EnqueueReadInto. The stream is of the rows' device. With an
+  // error nothing is left in the stream.
+  virtual absl::Status Enqueue(absl::Span<const Slot> slots,
+                               const Stream& stream,
+                               const EnqueuedPlaces& to) const {
+    // Work before it on the stream may still use the places.
+    if (!device().is_cpu()) {
+      RILL_RETURN_IF_ERROR(stream.Synchronize());
+    }
+    RILL_RETURN_IF_ERROR(to.out != nullptr
+                             ? Read(slots, to.out)
+                             : ReadInto(slots, to.leaves, to.places));
+    if (to.end == nullptr) return absl::OkStatus();
+    RILL_ASSIGN_OR_RETURN(*to.end, Event::Record(stream));
+    return absl::OkStatus();
+  }
+
   // INVALID_ARGUMENT where there is no dictionary to read into.
   static absl::Status CheckOut(absl::string_view caller,
                                const TensorDict* out) {
@@ -136,9 +171,10 @@ class RowReader {
     return InvalidArgument(caller, ": out: got null, want a TensorDict");
   }
   // INVALID_ARGUMENT unless it is of the rows' device.
-  absl::Status CheckStream(const Stream& stream) const {
+  absl::Status CheckStream(absl::string_view caller,
+                           const Stream& stream) const {
     if (stream.device() == device()) return absl::OkStatus();
-    return InvalidArgument("Storage::EnqueueRead: stream: got one of ",
+    return InvalidArgument(caller, ": stream: got one of ",
                            stream.device().ToString(), ", want one of ",
                            device().ToString(), ", where the rows lie");
   }

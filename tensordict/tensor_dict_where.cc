@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/tensordict/non_tensor_entry.h"
@@ -31,7 +32,7 @@ namespace {
 using tensor_internal::LeafAllocator;
 
 // Copies in the order of a device's stream, waited for once: the given stream
-// if it is of that device, else the default one.
+// if it is of that device, else the current one.
 class CopyQueue {
  public:
   explicit CopyQueue(const Stream* given) : given_(given) {}
@@ -51,8 +52,8 @@ class CopyQueue {
       if (given_ != nullptr && given_->device() == device) {
         stream_ = given_;
       } else {
-        RILL_ASSIGN_OR_RETURN(default_, Stream::Default(device));
-        stream_ = &*default_;
+        RILL_ASSIGN_OR_RETURN(current_, CurrentStream(device));
+        stream_ = &*current_;
       }
     }
     // Both tensors are kept: the copy reads and writes their memory later.
@@ -80,7 +81,7 @@ class CopyQueue {
 
  private:
   const Stream* const given_;  // May be null.
-  std::optional<Stream> default_;
+  std::optional<Stream> current_;
   const Stream* stream_ = nullptr;  // One of them; null without copies.
   std::vector<Tensor> in_flight_;   // Kept alive until the stream got there.
 };

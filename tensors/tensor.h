@@ -34,7 +34,9 @@ class LeafAllocator;
 // Thread-safety: thread-compatible as a value; the bytes are the users' to
 //   synchronise.
 // Device/Stream: making views and reading the metadata never touches a device.
-//   data<T>() may be read by the CPU unless memory_kind() is kDevice.
+//   data<T>() may be read by the CPU unless memory_kind() is kDevice. Copies
+//   without a stream go on the device's current one (device/current_stream.h),
+//   and have happened on return.
 // Cost: copies and views are O(rank) without allocation.
 //
 // Example (TensorTest.Example runs it):

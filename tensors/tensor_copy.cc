@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/tensors/dtype.h"
@@ -45,6 +46,14 @@ bool Overlap(const Tensor& a, const Tensor& b) {
 
 bool SameLayout(const Tensor& a, const Tensor& b) {
   return a.raw_data() == b.raw_data() && a.strides_bytes() == b.strides_bytes();
+}
+
+// A copy of all bytes to or from `device`, behind what its current stream has.
+absl::Status CopyAndWait(const Tensor& from, Device device, std::byte* to) {
+  RILL_ASSIGN_OR_RETURN(const Stream stream, CurrentStream(device));
+  RILL_RETURN_IF_ERROR(
+      CopyAsync(to, from.raw_data(), from.size_bytes(), stream));
+  return stream.Synchronize();
 }
 
 }  // namespace
@@ -91,7 +100,7 @@ absl::Status Tensor::CopyWithinDevice(const Tensor& from) const {
                });
     return absl::OkStatus();
   }
-  RILL_ASSIGN_OR_RETURN(const Stream stream, Stream::Default(device()));
+  RILL_ASSIGN_OR_RETURN(const Stream stream, CurrentStream(device()));
   absl::Status status;
   ForEachRun(shape_, strides_bytes(), from.strides_bytes(), item,
              [&](int64_t to_offset, int64_t from_offset, int64_t bytes) {
@@ -119,10 +128,9 @@ absl::Status Tensor::CopyFrom(const Tensor& from) const {
   if (!device().is_cpu() && !from.device().is_cpu()) {
     // Between two devices the bytes go by way of the host.
     RILL_ASSIGN_OR_RETURN(const Tensor staged, from.To(Device::Cpu()));
-    return CopyBlocking(data_, staged.data_, size_bytes(), device());
+    return CopyAndWait(staged, device(), data_);
   }
-  return CopyBlocking(data_, from.data_, size_bytes(),
-                      is_host() ? from.device() : device());
+  return CopyAndWait(from, is_host() ? from.device() : device(), data_);
 }
 
 absl::Status Tensor::CopyFromAsync(const Tensor& from,

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/option_values.h"  // IWYU pragma: export
+#include "rill/device/uploads/stream_uploads.h"
 #include "rill/slots/plan_layout.h"
 #include "rill/slots/sample_plan.h"
 #include "rill/slots/slot.h"
@@ -38,8 +39,8 @@ class UnitTransform {
     // so that a batch may be made of parts of its plan.
     bool is_drawwise = false;
     // Rows of a draw are consecutive steps, and the end of a draw is marked, as
-    // transforms/timeline/timeline.h reads it. The batch's dimension is named "time"
-    // then, else "rows" (tensordict/dim_names.h).
+    // transforms/timeline/timeline.h reads it. The batch's dimension is named
+    // "time" then, else "rows" (tensordict/dim_names.h).
     bool marks_pieces = false;
   };
 
@@ -112,10 +113,20 @@ class UnitTransform {
   // with their layout, writable and contiguous; else they are made. So a caller
   // that hands in a batch of BatchSpec decides where everything lies. INTERNAL
   // where the plan is not one of the unit's; FAILED_PRECONDITION for leaves on
-  // a device. With an error the batch is to be dropped.
+  // a device, which Enqueue takes. With an error the batch is to be dropped.
   virtual absl::Status Apply(const SamplePlan& plan, const TensorDict& rows,
                              absl::Span<const TensorDict> context,
                              TensorDict* batch) const = 0;
+
+  // The same of leaves on a device: enqueued on uploads->stream(), the device's
+  // current one, and the host goes on. Everything that is handed in has its
+  // values there at that point, and lives until the batch of `uploads` has
+  // ended, which also keeps what this makes for itself. `rows` too may have
+  // more rows behind. Errors as Apply; FAILED_PRECONDITION of a unit that works
+  // in host memory alone.
+  virtual absl::Status Enqueue(const SamplePlan& plan, const TensorDict& rows,
+                               absl::Span<const TensorDict> context,
+                               StreamUploads* uploads, TensorDict* batch) const;
 
  protected:
   explicit UnitTransform(Traits traits) : traits_(std::move(traits)) {}

@@ -1,78 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where batches go to a device, each job gathers into page-locked memory that
 // it keeps. One stream copies, and the batch has the event of its copy. The
-// memory is written again once that event is complete. SampleInto waits for the
-// event, SamplePending hands it out.
+// memory is written again once that event is complete. Rows that lie on a
+// device are gathered and worked on in that stream, and the event is behind all
+// of it. SampleInto waits for the event, SamplePending hands it out.
 #include "rill/replay/sampling/placement.h"
 
+#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 
 namespace rill::replay_internal {
+namespace {
+
+// The device of the first leaf that lies on one; the CPU where none does.
+Device DeviceOf(const TensorDict& rows) {
+  Device device = Device::Cpu();
+  rows.ForEachLeaf([&device](absl::string_view, const Tensor& leaf) {
+    if (device.is_cpu()) device = leaf.device();
+  });
+  return device;
+}
+
+}  // namespace
 
 absl::Status Placement::Staging::Await() {
   const absl::Status status =
-      copied_ == nullptr ? absl::OkStatus() : copied_->Synchronize();
-  copied_ = nullptr;
+      end_ == nullptr ? absl::OkStatus() : end_->Synchronize();
+  end_ = nullptr;
   in_flight_.clear();
   return status;
 }
 
+Placement::Making::Making(const Placement& placement,
+                          const absl::Status* status)
+    : placement_(placement), status_(status) {
+  if (placement.stream_.has_value()) scope_.emplace(*placement.stream_);
+}
+
 absl::StatusOr<std::unique_ptr<Placement>> Placement::Create(
     const Options& options) {
-  std::optional<Stream> copies;
-  if (options.device.has_value() && !options.device->is_cpu() &&
-      options.storage_device.is_cpu()) {
-    RILL_ASSIGN_OR_RETURN(copies, Stream::Create(*options.device));
+  std::optional<Stream> stream;
+  if (!options.storage_device.is_cpu()) {
+    RILL_ASSIGN_OR_RETURN(stream, Stream::Create(options.storage_device));
+  } else if (options.device.has_value() && !options.device->is_cpu()) {
+    RILL_ASSIGN_OR_RETURN(stream, Stream::Create(*options.device));
   }
-  return std::unique_ptr<Placement>(new Placement(options, std::move(copies)));
+  return std::unique_ptr<Placement>(new Placement(options, std::move(stream)));
 }
 
 Tensor::Options Placement::gather_memory() const {
-  if (copy_stream_.has_value()) return {*options_.device, MemoryKind::kPinned};
+  if (copies()) return {*options_.device, MemoryKind::kPinned};
   if (options_.pin_memory) return {options_.pin_for, MemoryKind::kPinned};
   return {};
+}
+
+void Placement::AwaitAll() const {
+  if (!stream_.has_value()) return;
+  absl::MutexLock lock(&copy_mutex_);
+  stream_->Synchronize().IgnoreError();
 }
 
 absl::Status Placement::Gather(
     Staging* staging, GatheredBatch* batch,
     absl::FunctionRef<absl::Status(TensorDict* rows)> read) const {
-  if (!copy_stream_.has_value()) return read(&batch->rows);
+  if (!copies()) return read(&batch->rows);
   // A stream that failed works again once it was waited for.
-  if (!staging->Await().ok()) {
-    absl::MutexLock lock(&copy_mutex_);
-    copy_stream_->Synchronize().IgnoreError();
-  }
+  if (!staging->Await().ok()) AwaitAll();
   const absl::Status status = read(&staging->rows_);
   // Shares the memory, which the staging keeps when the batch has gone.
   batch->rows = staging->rows_;
   return status;
 }
 
+absl::StatusOr<PlacedBatch> Placement::WithEnd(TensorDict rows,
+                                               const Stream& stream,
+                                               Staging* staging) {
+  absl::StatusOr<Event> end = Event::Record(stream);
+  if (!end.ok()) {
+    // Nobody could tell when the memory is free.
+    stream.Synchronize().IgnoreError();
+    return end.status();
+  }
+  staging->end_ = std::make_shared<const Event>(*std::move(end));
+  return PlacedBatch{.rows = std::move(rows), .copied = staging->end_};
+}
+
 absl::StatusOr<PlacedBatch> Placement::Copy(const TensorDict& rows,
                                             Staging* staging) const {
-  PlacedBatch placed;
   // Copy and event are enqueued together, so no other job's copy comes between.
   absl::MutexLock lock(&copy_mutex_);
-  RILL_ASSIGN_OR_RETURN(placed.rows,
-                        rows.ToAsync(*copy_stream_, &staging->in_flight_));
-  absl::StatusOr<Event> event = Event::Record(*copy_stream_);
-  if (!event.ok()) {
-    // Nobody could tell when the memory is free.
-    copy_stream_->Synchronize().IgnoreError();
-    return event.status();
-  }
-  staging->copied_ = std::make_shared<const Event>(*std::move(event));
-  placed.copied = staging->copied_;
-  return placed;
+  RILL_ASSIGN_OR_RETURN(TensorDict moved,
+                        rows.ToAsync(*stream_, &staging->in_flight_));
+  return WithEnd(std::move(moved), *stream_, staging);
 }
 
 absl::StatusOr<PlacedBatch> Placement::Place(GatheredBatch batch,
                                              Staging* staging) const {
-  if (copy_stream_.has_value()) return Copy(batch.rows, staging);
+  if (copies()) return Copy(batch.rows, staging);
+  if (stream_.has_value()) {
+    if (!options_.device.has_value()) {
+      return WithEnd(std::move(batch.rows), *stream_, staging);
+    }
+    if (*options_.device == options_.storage_device) {
+      // Leaves that a transform has made elsewhere are copied.
+      if (!staging->in_flight_.empty() && !staging->Await().ok()) AwaitAll();
+      return Copy(batch.rows, staging);
+    }
+    RILL_RETURN_IF_ERROR(stream_->Synchronize());
+  }
   if (options_.device.has_value()) {
     RILL_ASSIGN_OR_RETURN(batch.rows, batch.rows.To(*options_.device));
   } else if (options_.pin_memory && !batch.rows.is_pinned()) {
     RILL_ASSIGN_OR_RETURN(batch.rows, batch.rows.Pin(options_.pin_for));
+  } else if (const Device device = DeviceOf(batch.rows); !device.is_cpu()) {
+    RILL_ASSIGN_OR_RETURN(const Stream stream, CurrentStream(device));
+    return WithEnd(std::move(batch.rows), stream, staging);
   }
   return PlacedBatch{.rows = std::move(batch.rows)};
 }

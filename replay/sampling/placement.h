@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/replay/sampling/sample_batches.h"
@@ -22,20 +23,24 @@ namespace rill::replay_internal {
 
 // Puts batches where a replay buffer's options want them: the memory that they
 // are gathered in, and the last step of a sample, behind all transforms. Owns
-// the stream of the copies to a device; nobody else knows it.
+// the stream of all work on a device, from the gather to the last copy.
 //
-// The four ways, by the options and the storage's device:
+// The ways, by the options and the storage's device:
 // - neither pin_memory nor device: the batch stays where it was gathered.
 // - pin_memory: gathered in pinned memory; leaves that a transform made are
 //   pinned.
-// - device, rows in host memory: gathered in pinned memory, then copied in a
-//   stream of its own (PlacedBatch::copied).
-// - device, rows on a device: moved there, and there when Place returns.
+// - device, rows in host memory: gathered in pinned memory, then copied in its
+//   stream (PlacedBatch::copied).
+// - rows on a device, and that or no other is wanted: all is enqueued in its
+//   stream, and the batch has the event of its end (PlacedBatch::copied).
+// - rows on a device, and another is wanted: moved there when Place returns.
+// - a batch that its transforms have moved to a device, where nothing is
+//   wanted: the event is of the device's default stream.
 //
 // Thread-safety: thread-safe; a Staging belongs to one thread at a time. Its
 //   lock is held while a copy and its event are enqueued, and no other is taken
 //   under it.
-// Cost: nothing where the batch lies there already; a copy allocates.
+// Cost: an event where the batch lies there already; a copy allocates.
 class Placement {
  public:
   struct Options {
@@ -46,8 +51,8 @@ class Placement {
   };
 
   // Host memory in which one batch after the other is gathered where batches
-  // are copied to a device, and what the last copy still reads. The destructor
-  // waits for that copy.
+  // are copied to a device, and what the last batch's work still uses. The
+  // destructor waits for that work.
   class Staging {
    public:
     Staging() = default;
@@ -55,13 +60,16 @@ class Placement {
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
 
+    // Of all work of the last batch on a device; null: there was none.
+    const std::shared_ptr<const Event>& end() const { return end_; }
+
    private:
     friend class Placement;
     // Nothing reads the memory any more when this returns.
     absl::Status Await();
 
     TensorDict rows_;
-    std::shared_ptr<const Event> copied_;
+    std::shared_ptr<const Event> end_;
     std::vector<Tensor> in_flight_;
   };
 
@@ -71,6 +79,26 @@ class Placement {
 
   // The place of all batches; none: they stay where they were gathered.
   std::optional<Device> device() const { return options_.device; }
+
+  // While it lives, a batch is made: the stream of the work is its thread's
+  // current one. Where `status` is an error at its end, all work was waited
+  // for: it may use memory of a batch that is dropped.
+  class Making {
+   public:
+    Making(const Placement& placement, const absl::Status* status);
+    ~Making() {
+      if (!status_->ok()) placement_.AwaitAll();
+    }
+    Making(const Making&) = delete;
+    Making& operator=(const Making&) = delete;
+
+   private:
+    const Placement& placement_;
+    const absl::Status* const status_;
+    std::optional<StreamScope> scope_;
+  };
+  // Waits for all work, and clears the stream's error.
+  void AwaitAll() const ABSL_LOCKS_EXCLUDED(copy_mutex_);
 
   // The memory of leaves that a gather makes of rows in host memory.
   Tensor::Options gather_memory() const;
@@ -88,18 +116,26 @@ class Placement {
       ABSL_LOCKS_EXCLUDED(copy_mutex_);
 
  private:
-  Placement(const Options& options, std::optional<Stream> copy_stream)
-      : options_(options), copy_stream_(std::move(copy_stream)) {}
+  Placement(const Options& options, std::optional<Stream> stream)
+      : options_(options), stream_(std::move(stream)) {}
 
+  // Rows in host memory are copied to a device in the end.
+  bool copies() const {
+    return stream_.has_value() && options_.storage_device.is_cpu();
+  }
   absl::StatusOr<PlacedBatch> Copy(const TensorDict& rows,
                                    Staging* staging) const
       ABSL_LOCKS_EXCLUDED(copy_mutex_);
+  // `rows` with the end of all work of `stream` so far.
+  static absl::StatusOr<PlacedBatch> WithEnd(TensorDict rows,
+                                             const Stream& stream,
+                                             Staging* staging);
 
   const Options options_;
   // Held while a copy and its event are enqueued, or the stream's error is
   // cleared.
   mutable absl::Mutex copy_mutex_;
-  const std::optional<Stream> copy_stream_;
+  const std::optional<Stream> stream_;
 };
 
 }  // namespace rill::replay_internal

@@ -26,10 +26,11 @@ int64_t ReplacedLeaves::HoldersIn(const Leaf& leaf, const Tensor& tensor,
   return holders;
 }
 
-void ReplacedLeaves::PutBack(TensorDict* batch) {
+void ReplacedLeaves::PutBack(TensorDict* batch, std::vector<Tensor>* dropped) {
   const int rank = batch->batch_shape().rank();
   for (Leaf& leaf : leaves_) {
     Tensor tensor = std::exchange(leaf.tensor, Tensor());
+    if (dropped != nullptr && tensor.is_valid()) dropped->push_back(tensor);
     // Put back only where nobody else holds the bytes and the rows are as many.
     // Whether it fits a leaf is checked by the read.
     if (!tensor.is_valid() || batch->is_locked() ||
@@ -37,7 +38,8 @@ void ReplacedLeaves::PutBack(TensorDict* batch) {
         !(tensor.shape().Prefix(rank) == batch->batch_shape()) ||
         !MayReuse(tensor, tensor.dtype(), tensor.shape(), {},
                   {.is_passed_in = true}) ||
-        tensor.buffer().use_count() != 1 + HoldersIn(leaf, tensor, *batch)) {
+        tensor.buffer().use_count() !=
+            (dropped == nullptr ? 1 : 2) + HoldersIn(leaf, tensor, *batch)) {
       continue;
     }
     const Tensor* const there = batch->Find(leaf.key);
@@ -46,7 +48,8 @@ void ReplacedLeaves::PutBack(TensorDict* batch) {
       continue;
     }
     // A dictionary under the key stays; then the read makes a tensor.
-    batch->Set(leaf.key, std::move(tensor)).IgnoreError();
+    const bool is_back = batch->Set(leaf.key, std::move(tensor)).ok();
+    if (is_back && dropped != nullptr) dropped->pop_back();
   }
 }
 

@@ -19,8 +19,9 @@ namespace rill::replay_internal {
 class ReplacedLeaves {
  public:
   // Before a batch is read: those that nobody else holds take the places of
-  // leaves of another dtype or shape.
-  void PutBack(TensorDict* batch);
+  // leaves of another dtype or shape. `dropped`, unless it is null, gets those
+  // that are given up, as work on a device may still use them.
+  void PutBack(TensorDict* batch, std::vector<Tensor>* dropped = nullptr);
   // Before its transforms, and after them.
   void BeginTransforms(const TensorDict& batch);
   void EndTransforms(const TensorDict& batch);

@@ -33,11 +33,12 @@ struct SampleQueue::Job {
   // All else belongs to the thread that makes the batch, then to its taker.
   DrawnBatch drawn;
   SampleReader reader;
-  Placement::Staging staging;
   PlacedBatch placed;  // Of a drawn batch: memory that may be used again.
   ReplacedLeaves replaced;
   Outcome outcome = Outcome::kMade;
   absl::Status status;
+  // Last, as it waits for work that may still use the memory above.
+  Placement::Staging staging;
 };
 
 SampleQueue::SampleQueue(const Options& options) : options_(options) {}
@@ -126,13 +127,24 @@ int64_t SampleQueue::NumToMake() const {
   return 2 * begun <= options_.prefetch ? drawn : 0;
 }
 
-// Whatever fails, the transforms are notified of the batch: others wait for it.
+// On a device everything is enqueued, and the next batch that is made in the
+// same memory comes behind it in the stream.
 void SampleQueue::Make(Job* job) const {
+  MakeRows(job);
+  job->reader.EndRead(job->staging.end());
+}
+
+// Whatever fails, the transforms are notified of the batch: others wait for it.
+void SampleQueue::MakeRows(Job* job) const {
   GatheredBatch gathered{.rows = std::move(job->placed.rows)};
   job->placed = {};
+  const bool on_device = !options_.storage->device().is_cpu();
+  // Behind `gathered`, so that its memory outlives the work of a failed batch.
+  const Placement::Making making(*options_.placement, &job->status);
   const std::shared_ptr<const GatherPlan> chain = options_.transforms->chain();
   job->reader.SetChain(chain);
-  job->replaced.PutBack(&gathered.rows);
+  job->replaced.PutBack(&gathered.rows,
+                        on_device ? job->reader.kept() : nullptr);
   job->status = options_.placement->Gather(
       &job->staging, &gathered, [&](TensorDict* rows) {
         return CatchExceptions(

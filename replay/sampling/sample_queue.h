@@ -136,6 +136,7 @@ class SampleQueue {
   absl::Status TakeOnce(int64_t items, PlacedBatch* out, Outcome* outcome)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Make(Job* job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void MakeRows(Job* job) const ABSL_LOCKS_EXCLUDED(mutex_);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;

@@ -19,6 +19,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
 #include "rill/replay/rows/sample_origins.h"
 #include "rill/specs/leaf_spec.h"
@@ -186,13 +187,13 @@ std::vector<BoundRows::Leaf> SampleReader::LeavesOf(
   for (absl::string_view key : {kIndexKey, kGenerationKey, kWeightKey}) {
     const bool is_weight = key == kWeightKey;
     if (is_weight && !options_.is_weighted) continue;
-    leaves.push_back({std::string(key),
-                      is_weight ? DType::kFloat32 : DType::kInt64,
-                      {},
-                      LeafUse::kWrite,
-                      ReuseRules{.memory = options_.memory,
-                                 .is_passed_in = true,
-                                 .keep_files = true}});
+    leaves.push_back(
+        {std::string(key),
+         is_weight ? DType::kFloat32 : DType::kInt64,
+         {},
+         LeafUse::kWrite,
+         ReuseRules{
+             .memory = memory_, .is_passed_in = true, .keep_files = true}});
   }
   return leaves;
 }
@@ -285,15 +286,16 @@ absl::Status SampleReader::Learn(const RowReader& storage) {
     }
     batch = fused_->spec();
   }
+  const Device device = storage.device();
+  memory_ = device.is_cpu() ? options_.memory
+                            : Tensor::Options{device, MemoryKind::kDevice};
   has_mask_ = batch.Find(kMaskKey) != nullptr;
   num_rows_leaves_ = is_ragged_ ? 0 : batch.leaves().size();
   std::vector<BoundRows::Leaf> leaves = LeavesOf(batch);
   batch_keys_.clear();
   for (const BoundRows::Leaf& leaf : leaves) batch_keys_.push_back(leaf.key);
-  const Device device = storage.device();
   const ReuseRules rules = {
-      .memory = device.is_cpu() ? options_.memory
-                                : Tensor::Options{device, MemoryKind::kDevice},
+      .memory = memory_,
       .is_passed_in = true,
       // Storages write rows at any distance; arithmetic wants flat leaves.
       .allow_strides = options_.unit == nullptr,
@@ -309,26 +311,41 @@ absl::Status SampleReader::Learn(const RowReader& storage) {
   rows_ = fused_ ? Gather() : GatherOf(keys, rows, batch);
   context_gathers_.clear();
   context_aparts_.clear();
+  const Tensor::Options apart_memory =
+      device.is_cpu() ? Tensor::Options() : memory_;
   for (const UnitTransform::Reads::List& list : reads_.context) {
     context_gathers_.push_back(GatherOf(list.batch, rows, batch));
     if (is_ragged_) continue;
-    Apart& apart = context_aparts_.emplace_back();
-    std::vector<BoundRows::Leaf> room;
-    for (const std::string& key : list.apart) {
-      apart.leaves.push_back(NumberOf(rows, key));
-      const LeafSpec& leaf = rows.leaves()[apart.leaves.back()].spec;
-      room.push_back({key, leaf.dtype, leaf.shape, LeafUse::kWrite});
+    RILL_ASSIGN_OR_RETURN(context_aparts_.emplace_back(),
+                          ApartOf(list.apart, rows, apart_memory));
+  }
+  if (!device.is_cpu()) {
+    RILL_ASSIGN_OR_RETURN(rows_apart_,
+                          ApartOf(reads_.rows.apart, rows, apart_memory));
+    if (uploads_ == nullptr) {
+      uploads_ = std::make_unique<StreamUploads>(device);
     }
-    RILL_ASSIGN_OR_RETURN(
-        apart.room,
-        BoundRows::Create(
-            "SampleReader::Read", std::move(room),
-            {.memory = device.is_cpu() ? Tensor::Options() : rules.memory}));
   }
   // Before the first write a storage may not know its rows; the next Read asks
   // again.
   is_learned_ = !rows.empty();
   return absl::OkStatus();
+}
+
+absl::StatusOr<SampleReader::Apart> SampleReader::ApartOf(
+    absl::Span<const std::string> keys, const TensorDictSpec& rows,
+    const Tensor::Options& memory) const {
+  Apart apart;
+  std::vector<BoundRows::Leaf> room;
+  for (const std::string& key : keys) {
+    apart.leaves.push_back(NumberOf(rows, key));
+    const LeafSpec& leaf = rows.leaves()[apart.leaves.back()].spec;
+    room.push_back({key, leaf.dtype, leaf.shape, LeafUse::kWrite});
+  }
+  RILL_ASSIGN_OR_RETURN(apart.room,
+                        BoundRows::Create("SampleReader::Read", std::move(room),
+                                          {.memory = memory}));
+  return apart;
 }
 
 absl::Span<const Slot> SampleReader::SlotsOf(const SamplePlan& plan) {
@@ -376,6 +393,32 @@ absl::Status SampleReader::BindBatch(int64_t n, TensorDict* out) {
   return absl::OkStatus();
 }
 
+absl::Status SampleReader::BindBatchAndKeep(int64_t n, TensorDict* out) {
+  before_.clear();
+  out->ForEachLeaf([this](absl::string_view, const Tensor& leaf) {
+    if (!leaf.device().is_cpu()) before_.push_back(leaf);
+  });
+  const absl::Status status = BindBatch(n, out);
+  for (const Tensor& leaf : before_) {
+    const bool is_bound =
+        status.ok() &&
+        absl::c_any_of(batch_.leaves(), [&leaf](const BoundLeaf& bound) {
+          return bound.data == leaf.raw_data();
+        });
+    if (!is_bound) uploads_->Keep(leaf.buffer());
+  }
+  before_.clear();
+  return status;
+}
+
+absl::Status SampleReader::ReadPlaces(
+    const RowReader& storage, absl::Span<const Slot> slots,
+    absl::Span<const size_t> leaves, absl::Span<const BoundLeaf> places) const {
+  return uploads_ == nullptr ? storage.ReadInto(slots, leaves, places)
+                             : storage.EnqueueReadInto(slots, leaves, places,
+                                                       uploads_->stream());
+}
+
 absl::Status SampleReader::ReadGather(const RowReader& storage,
                                       absl::Span<const Slot> slots,
                                       Gather* gather, TensorDict* out) {
@@ -385,9 +428,17 @@ absl::Status SampleReader::ReadGather(const RowReader& storage,
       gather->places.push_back(batch_[leaf]);
     }
     RILL_RETURN_IF_ERROR(
-        storage.ReadInto(slots, gather->leaves, gather->places));
+        ReadPlaces(storage, slots, gather->leaves, gather->places));
   }
   if (gather->keys.empty()) return absl::OkStatus();
+  if (uploads_ != nullptr) {
+    return FailedPrecondition(
+        "ReplayBuffer: arithmetic of the unit: got ", options_.unit->name(),
+        ", whose batch has \"", gather->keys.front(),
+        "\" of another dtype or shape than the rows on ",
+        storage.device().ToString(),
+        ", want it named in UnitTransform::Reads::List::apart");
+  }
   TensorDict part;
   RILL_RETURN_IF_ERROR(storage.ReadLeaves(slots, gather->keys, &part));
   for (const std::string& key : gather->keys) {
@@ -402,7 +453,17 @@ absl::Status SampleReader::ReadApart(const RowReader& storage,
                                      absl::Span<const Slot> slots, Apart* apart,
                                      TensorDict* out) {
   const auto n = static_cast<int64_t>(slots.size());
+  if (apart->leaves.empty() && uploads_ != nullptr) {
+    *out = TensorDict({n});
+    return absl::OkStatus();
+  }
   if (out->batch_shape().rank() != 1 || out->batch_shape()[0] < n) {
+    // Enqueued work may still use those.
+    if (uploads_ != nullptr) {
+      out->ForEachLeaf([this](absl::string_view, const Tensor& leaf) {
+        uploads_->Keep(leaf.buffer());
+      });
+    }
     *out = TensorDict({static_cast<int64_t>(std::bit_ceil(slots.size()))});
   }
   RILL_RETURN_IF_ERROR(apart->room.Bind(out));
@@ -410,7 +471,7 @@ absl::Status SampleReader::ReadApart(const RowReader& storage,
   apart->places.assign(apart->room.leaves().begin(),
                        apart->room.leaves().end());
   for (BoundLeaf& place : apart->places) place.rows = n;
-  return storage.ReadInto(slots, apart->leaves, apart->places);
+  return ReadPlaces(storage, slots, apart->leaves, apart->places);
 }
 
 absl::Status SampleReader::ReadForUnit(const RowReader& storage,
@@ -426,7 +487,10 @@ absl::Status SampleReader::ReadForUnit(const RowReader& storage,
   }
   context_.resize(plan.context.size());
   RILL_RETURN_IF_ERROR(ReadGather(storage, slots, &rows_, out));
-  RILL_RETURN_IF_ERROR(storage.ReadLeaves(slots, reads_.rows.apart, &apart_));
+  RILL_RETURN_IF_ERROR(
+      uploads_ == nullptr
+          ? storage.ReadLeaves(slots, reads_.rows.apart, &apart_)
+          : ReadApart(storage, slots, &rows_apart_, &apart_));
   for (size_t i = 0; i < plan.context.size(); ++i) {
     const std::vector<Slot>& rows = plan.context[i].rows;
     if (!reads_.context[i].batch.empty() && rows.size() != slots.size()) {
@@ -449,6 +513,12 @@ absl::Status SampleReader::Read(const RowReader& storage,
                                 const SamplePlan& plan, TensorDict* out) {
   RILL_RETURN_IF_ERROR(CheckPlan(plan));
   RILL_RETURN_IF_ERROR(Learn(storage));
+  if (uploads_ != nullptr) {
+    RILL_ASSIGN_OR_RETURN(const Stream stream, CurrentStream(storage.device()));
+    RILL_RETURN_IF_ERROR(uploads_->Begin(stream));
+    for (const Tensor& tensor : kept_) uploads_->Keep(tensor.buffer());
+    kept_.clear();
+  }
   const absl::Span<const Slot> slots = SlotsOf(plan);
   const int64_t n = static_cast<int64_t>(slots.size());
   if (is_ragged_ && options_.unit == nullptr) {
@@ -459,7 +529,8 @@ absl::Status SampleReader::Read(const RowReader& storage,
     return WriteOrigins(plan, slots, out);
   }
   if (is_ragged_) *out = TensorDict({n});
-  RILL_RETURN_IF_ERROR(BindBatch(n, out));
+  RILL_RETURN_IF_ERROR(uploads_ == nullptr ? BindBatch(n, out)
+                                           : BindBatchAndKeep(n, out));
   RILL_RETURN_IF_ERROR(fused_ ? ReadFused(storage, slots, plan)
                               : ReadRows(storage, slots, plan, out));
   RILL_RETURN_IF_ERROR(NameRows(out));
@@ -479,11 +550,14 @@ absl::Status SampleReader::ReadRows(const RowReader& storage,
                                     absl::Span<const Slot> slots,
                                     const SamplePlan& plan, TensorDict* out) {
   if (options_.unit == nullptr) {
-    return storage.ReadInto(slots, rows_.leaves,
-                            batch_.leaves().first(num_rows_leaves_));
+    return ReadPlaces(storage, slots, rows_.leaves,
+                      batch_.leaves().first(num_rows_leaves_));
   }
   RILL_RETURN_IF_ERROR(ReadForUnit(storage, slots, plan, out));
-  RILL_RETURN_IF_ERROR(options_.unit->Apply(plan, apart_, context_, out))
+  RILL_RETURN_IF_ERROR(
+      uploads_ == nullptr
+          ? options_.unit->Apply(plan, apart_, context_, out)
+          : options_.unit->Enqueue(plan, apart_, context_, uploads_.get(), out))
       << "ReplayBuffer: arithmetic of the unit of " << options_.sampler;
   return absl::OkStatus();
 }
@@ -524,38 +598,58 @@ absl::Status SampleReader::ReadFused(const RowReader& storage,
   return absl::OkStatus();
 }
 
+template <typename T>
+absl::StatusOr<T*> SampleReader::RoomFor(std::byte* to, int64_t count) {
+  T* const values = reinterpret_cast<T*>(to);
+  if (uploads_ == nullptr) return values;
+  return uploads_->Room(count, values);
+}
+
 absl::Status SampleReader::WriteOrigins(const SamplePlan& plan,
                                         absl::Span<const Slot> slots,
                                         TensorDict* out) {
-  const auto index = batch_[num_rows_leaves_].As<int64_t>();
-  const auto generations = batch_[num_rows_leaves_ + 1].As<int64_t>();
-  std::copy(slots.begin(), slots.end(), index.begin());
+  const int64_t n = static_cast<int64_t>(slots.size());
+  RILL_ASSIGN_OR_RETURN(int64_t* const index,
+                        RoomFor<int64_t>(batch_[num_rows_leaves_].data, n));
+  RILL_ASSIGN_OR_RETURN(int64_t* const generations,
+                        RoomFor<int64_t>(batch_[num_rows_leaves_ + 1].data, n));
+  std::copy(slots.begin(), slots.end(), index);
   if (plan.rows.empty()) {
-    std::transform(plan.draws.begin(), plan.draws.end(), generations.begin(),
+    std::transform(plan.draws.begin(), plan.draws.end(), generations,
                    [](const Draw& draw) { return draw.generation; });
   } else {
-    std::copy(plan.generations.begin(), plan.generations.end(),
-              generations.begin());
+    std::copy(plan.generations.begin(), plan.generations.end(), generations);
   }
-  const int64_t n = static_cast<int64_t>(slots.size());
   if (options_.is_weighted) {
-    const auto weights = batch_[num_rows_leaves_ + 2].As<float>();
+    RILL_ASSIGN_OR_RETURN(float* const weights,
+                          RoomFor<float>(batch_[num_rows_leaves_ + 2].data, n));
     for (int64_t i = 0; i < n; ++i) {
       // All rows of a pick have its weight.
       weights[i] = plan.draws[PickOf(plan, i)].weight;
     }
   }
-  if (plan.mask.empty()) return absl::OkStatus();
+  if (!plan.mask.empty()) {
+    RILL_RETURN_IF_ERROR(WriteMask(plan, out));
+  }
+  return uploads_ == nullptr ? absl::OkStatus() : uploads_->Send();
+}
+
+absl::Status SampleReader::WriteMask(const SamplePlan& plan, TensorDict* out) {
   if (has_mask_) {
     return InvalidArgument(
         "ReplayBuffer: rows: got a leaf \"", kMaskKey,
         "\", want none where the sampler pads: a sample has its "
         "own; rename it");
   }
-  RILL_ASSIGN_OR_RETURN(Tensor mask,
-                        Tensor::Empty(DType::kBool, {n}, options_.memory));
-  for (int64_t i = 0; i < n; ++i) mask.data<bool>()[i] = plan.mask[i] != 0;
-  return out->Set(kMaskKey, mask);
+  const auto n = static_cast<int64_t>(plan.mask.size());
+  // The batch before has given it up, or it has another one.
+  if (!mask_.is_valid() ||
+      !MayReuse(mask_, DType::kBool, {n}, {}, {.memory = memory_})) {
+    RILL_ASSIGN_OR_RETURN(mask_, Tensor::Empty(DType::kBool, {n}, memory_));
+  }
+  RILL_ASSIGN_OR_RETURN(bool* const mask, RoomFor<bool>(mask_.raw_data(), n));
+  for (int64_t i = 0; i < n; ++i) mask[i] = plan.mask[i] != 0;
+  return out->Set(kMaskKey, mask_);
 }
 
 }  // namespace rill::replay_internal

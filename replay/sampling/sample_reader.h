@@ -7,11 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rill/device/uploads/stream_uploads.h"
 #include "rill/replay/sampling/fused_gather.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
@@ -36,6 +38,10 @@ namespace rill::replay_internal {
 //   bytes. Stored leaves may have rows at any distance, those that are added
 //   are contiguous. With a transform, each leaf that it asks for is read once,
 //   and no other.
+// Device/Stream: of a storage on a device all leaves lie there. Read enqueues
+//   on the device's current stream, the same one each time, and the host goes
+//   on; what the work needs is the reader's until its end (EndRead). Lists that
+//   grow keep what they had until then.
 class SampleReader {
  public:
   struct Options {
@@ -54,9 +60,17 @@ class SampleReader {
   absl::StatusOr<TensorDictSpec> SampleSpec(const TensorDictSpec& rows) const;
 
   // OUT_OF_RANGE where a row was cleared since the plan. With an error `out` is
-  // unspecified.
+  // unspecified, and on a device the caller waits for the stream.
   absl::Status Read(const RowReader& storage, const SamplePlan& plan,
                     TensorDict* out);
+  // Tensors that work of an earlier batch may use, to be kept by the next Read
+  // of rows on a device until its end.
+  std::vector<Tensor>* kept() { return &kept_; }
+  // `end` is behind all work of the Read and of what reads the same tensors;
+  // null: that has ended. Nothing to do for rows in host memory.
+  void EndRead(std::shared_ptr<const Event> end) {
+    if (uploads_ != nullptr) uploads_->End(std::move(end));
+  }
 
   // From the next Read on the transforms of `chain` are done on the way; null:
   // none. For storages that CanFuse.
@@ -80,7 +94,7 @@ class SampleReader {
     // The leaves that a batch holds in another shape than the rows do.
     std::vector<std::string> keys;
   };
-  // The leaves of a list of context that the arithmetic reads apart.
+  // The leaves of a list of rows that the arithmetic reads apart.
   struct Apart {
     std::vector<size_t> leaves;  // Of the rows.
     BoundRows room;
@@ -88,6 +102,9 @@ class SampleReader {
   };
 
   absl::Status Learn(const RowReader& storage);
+  absl::StatusOr<Apart> ApartOf(absl::Span<const std::string> keys,
+                                const TensorDictSpec& rows,
+                                const Tensor::Options& memory) const;
   // Leaves of the rows, or of their unit, that the chain reads where they lie.
   absl::StatusOr<std::vector<FusedGather::Shown>> FindShown(
       const RowReader& storage, const TensorDictSpec& rows);
@@ -98,6 +115,12 @@ class SampleReader {
                   const TensorDictSpec& batch) const;
   // Brings `out` to the leaves of a sample of n rows, which are batch_ then.
   absl::Status BindBatch(int64_t n, TensorDict* out);
+  // On a device: the leaves that BindBatch drops are kept.
+  absl::Status BindBatchAndKeep(int64_t n, TensorDict* out);
+  absl::Status ReadPlaces(const RowReader& storage,
+                          absl::Span<const Slot> slots,
+                          absl::Span<const size_t> leaves,
+                          absl::Span<const BoundLeaf> places) const;
   absl::Status ReadGather(const RowReader& storage,
                           absl::Span<const Slot> slots, Gather* gather,
                           TensorDict* out);
@@ -117,6 +140,11 @@ class SampleReader {
   absl::Status NameRows(TensorDict* out) const;
   absl::Status WriteOrigins(const SamplePlan& plan,
                             absl::Span<const Slot> slots, TensorDict* out);
+  absl::Status WriteMask(const SamplePlan& plan, TensorDict* out);
+  // Memory of the host to write `count` values of a leaf to, which lie at `to`:
+  // there, or on their way there.
+  template <typename T>
+  absl::StatusOr<T*> RoomFor(std::byte* to, int64_t count);
 
   const Options options_;
   // All members down to fused_ are learnt with the rows.
@@ -133,6 +161,8 @@ class SampleReader {
   Gather rows_;
   std::vector<Gather> context_gathers_;
   std::vector<Apart> context_aparts_;  // None of ragged rows.
+  Apart rows_apart_;                   // Of rows on a device.
+  Tensor::Options memory_;             // Of all leaves there.
   std::shared_ptr<const GatherPlan> chain_;
   std::optional<FusedGather> fused_;  // Of chain_, if there is one.
   // With a unit: reads some draws, which the chain goes on from, but for leaves
@@ -147,6 +177,12 @@ class SampleReader {
   TensorDict apart_;
   std::vector<TensorDict> context_;
   std::vector<Slot> slots_;
+  std::vector<Tensor> kept_;
+  std::vector<Tensor> before_;  // Leaves of the batch that is bound.
+  Tensor mask_;                 // Of the batch before, to be written again.
+  // Of rows on a device; behind all that enqueued work uses, so that it is
+  // waited for before that goes.
+  std::unique_ptr<StreamUploads> uploads_;
 };
 
 }  // namespace rill::replay_internal

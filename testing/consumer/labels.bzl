@@ -36,6 +36,7 @@ LABELS = {
     "@rill//device/priorities:device_priorities": ["device/priorities/device_priorities.h"],
     "@rill//device/staging:staging_ring": ["device/staging/staging_ring.h"],
     "@rill//device/testing:fake_backend": ["device/testing/fake_backend.h"],
+    "@rill//device/uploads:stream_uploads": ["device/uploads/stream_uploads.h"],
     "@rill//device:backend": ["device/backend.h", "device/host_backend.h"],
     "@rill//device:buffer": ["device/buffer.h"],
     "@rill//device:current_stream": ["device/current_stream.h"],

@@ -2,8 +2,6 @@
 #include "rill/transforms/unit_transform.h"
 
 #include "rill/base/status_macros.h"
-#include "rill/device/device.h"
-#include "rill/device/stream.h"
 
 namespace rill {
 

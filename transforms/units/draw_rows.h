@@ -2,17 +2,14 @@
 #ifndef RILL_TRANSFORMS_UNITS_DRAW_ROWS_H_
 #define RILL_TRANSFORMS_UNITS_DRAW_ROWS_H_
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
-
-#include "rill/slots/sample_plan.h"
 
 namespace rill::transforms_internal {
 
 // The rows of one draw: consecutive steps of one trajectory, first those of the
 // batch, then those of the list PlanLayout::kStepsBehind. A position counts
-// them from the first row that does not pad.
+// them from the first row that does not pad. For host and devices
+// (device/kernels/kernel.h).
 struct DrawRows {
   int64_t draw = 0;
   // Rows [begin, end) of the batch; [first, last] of them do not pad.
@@ -24,82 +21,21 @@ struct DrawRows {
   int64_t behind = 0;
   int64_t num_behind = 0;
 
-  int64_t num_real() const { return last - first + 1; }
-  int64_t num_positions() const { return num_real() + num_behind; }
+  constexpr int64_t num_real() const { return last - first + 1; }
+  constexpr int64_t num_positions() const { return num_real() + num_behind; }
   // The position of the row that a row of the batch is, or repeats.
-  int64_t PositionOf(int64_t row) const {
-    return std::clamp(row, first, last) - first;
+  constexpr int64_t PositionOf(int64_t row) const {
+    return (row < first ? first : row > last ? last : row) - first;
   }
   // The elements of a position, where each row has `width`.
   template <typename T>
-  const T* At(int64_t position, const T* batch, const T* list,
-              int64_t width) const {
+  constexpr const T* At(int64_t position, const T* batch, const T* list,
+                        int64_t width) const {
     return position < num_real()
                ? batch + (first + position) * width
                : list + (behind + position - num_real()) * width;
   }
 };
-
-// Goes through the draws of a plan for which HasWholeDraws.
-class DrawWalk {
- public:
-  // `behind` may be null: no list.
-  DrawWalk(const SamplePlan& plan, const SamplePlan::Context* behind)
-      : plan_(plan), behind_(behind) {}
-
-  // False behind the last one.
-  bool Next(DrawRows* rows) {
-    if (draw_ == static_cast<int64_t>(plan_.draws.size())) return false;
-    rows->draw = draw_;
-    rows->begin = row_;
-    if (plan_.rows.empty()) {
-      ++row_;
-    } else {
-      Advance(plan_.segments, &row_);
-    }
-    rows->end = row_;
-    rows->first = rows->begin;
-    rows->last = rows->end - 1;
-    if (!plan_.mask.empty()) {
-      while (rows->first < rows->last && Pads(rows->first)) ++rows->first;
-      while (rows->first < rows->last && Pads(rows->last)) --rows->last;
-    }
-    rows->behind = behind_row_;
-    if (behind_ != nullptr) Advance(behind_->segments, &behind_row_);
-    rows->num_behind = behind_row_ - rows->behind;
-    ++draw_;
-    return true;
-  }
-
- private:
-  bool Pads(int64_t row) const {
-    return plan_.mask[static_cast<size_t>(row)] == 0;
-  }
-  template <typename Segments>
-  void Advance(const Segments& segments, int64_t* row) const {
-    const int64_t size = static_cast<int64_t>(segments.size());
-    while (*row < size && segments[static_cast<size_t>(*row)] == draw_) ++*row;
-  }
-
-  const SamplePlan& plan_;
-  const SamplePlan::Context* const behind_;
-  int64_t draw_ = 0;
-  int64_t row_ = 0;
-  int64_t behind_row_ = 0;
-};
-
-// Every draw has a row that does not pad, and none that pads between two such.
-inline bool HasWholeDraws(const SamplePlan& plan) {
-  DrawWalk walk(plan, nullptr);
-  for (DrawRows rows; walk.Next(&rows);) {
-    if (rows.begin == rows.end) return false;
-    if (plan.mask.empty()) continue;
-    for (int64_t row = rows.first; row <= rows.last; ++row) {
-      if (plan.mask[static_cast<size_t>(row)] == 0) return false;
-    }
-  }
-  return true;
-}
 
 }  // namespace rill::transforms_internal
 

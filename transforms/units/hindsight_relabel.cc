@@ -8,20 +8,49 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/backend.h"
+#include "rill/device/device.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/row_copy.h"
+#include "rill/device/stream.h"
+#include "rill/device/uploads/stream_uploads.h"
 #include "rill/slots/plan_layout.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/units/hindsight_kernels.h"
 #include "rill/transforms/units/unit_input.h"
+#include "rill/transforms/units/unit_work.h"
 
 namespace rill {
 namespace {
 
 using transforms_internal::CheckLeaf;
+using transforms_internal::HindsightDoneKernel;
 using transforms_internal::ReadLeaf;
+using transforms_internal::UnitWork;
 using transforms_internal::UpdateLeaf;
 
 constexpr absl::string_view kPlanReads = "HindsightRelabel::PlanReads";
 constexpr absl::string_view kBatchSpec = "HindsightRelabel::BatchSpec";
 constexpr absl::string_view kApply = "HindsightRelabel::Apply";
+constexpr absl::string_view kEnqueue = "HindsightRelabel::Enqueue";
+
+// Copies rows at[k] of `batch`, each once, and k of `rows`: to `rows`, or back.
+absl::Status MoveRows(const Tensor& batch, absl::Span<const int64_t> at,
+                      const Tensor& rows, bool back, const Stream& stream) {
+  const int64_t width = rows.size_bytes() / static_cast<int64_t>(at.size());
+  if (width == 0) return absl::OkStatus();
+  const RowColumn column = {.table = batch.raw_data(),
+                            .table_stride = width,
+                            .batch = rows.raw_data(),
+                            .batch_stride = width,
+                            .width = width};
+  const auto columns = absl::MakeConstSpan(&column, 1);
+  const int index = stream.device().index;
+  return back ? stream.backend()->ScatterRows(index, columns, at,
+                                              stream.handle())
+              : stream.backend()->GatherRows(index, columns, at,
+                                             stream.handle());
+}
 
 // Row k of `rows` becomes row at[k] of `batch`; rows have the same shape.
 void PutRows(const Tensor& rows, absl::Span<const int64_t> at,
@@ -154,7 +183,91 @@ class HindsightRelabelTransform final : public UnitTransform {
     return RaiseDone(relabelled, batch);
   }
 
+  // As Apply. The functions are called when the rows are enqueued.
+  absl::Status Enqueue(const SamplePlan& plan, const TensorDict& rows,
+                       absl::Span<const TensorDict> context,
+                       StreamUploads* uploads,
+                       TensorDict* batch) const override {
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckInput(
+        kEnqueue, plan, 1, rows, context, *batch, /*may_have_more_rows=*/true));
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckOneRowADraw(kEnqueue, plan));
+    RILL_RETURN_IF_ERROR(CheckRelabelled(plan));
+    const std::vector<int64_t>& relabelled = plan.context[0].segments;
+    if (relabelled.empty()) return absl::OkStatus();
+    const auto count = static_cast<int64_t>(relabelled.size());
+    const Stream& stream = uploads->stream();
+    UnitWork work(kEnqueue, uploads);
+    RILL_ASSIGN_OR_RETURN(const Tensor achieved,
+                          work.Read(options_.achieved_key, *batch));
+    RILL_ASSIGN_OR_RETURN(
+        Tensor goals,
+        work.Read(options_.achieved_key, achieved.dtype(),
+                  context[0].batch_shape().Concat(achieved.shape().Suffix(1)),
+                  context[0]));
+    RILL_ASSIGN_OR_RETURN(goals, goals.Slice(0, 0, count));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor own,
+        Tensor::Empty(achieved.dtype(), achieved.shape().WithSize(0, count),
+                      {stream.device(), MemoryKind::kDevice}));
+    uploads->Keep(own.buffer());
+    RILL_RETURN_IF_ERROR(
+        MoveRows(achieved, relabelled, own, /*back=*/false, stream));
+    for (const std::string& key : {options_.desired_key, next_desired_key_}) {
+      if (key != options_.desired_key && batch->Find(key) == nullptr) continue;
+      RILL_ASSIGN_OR_RETURN(
+          const Tensor desired,
+          work.Read(key, achieved.dtype(), achieved.shape(), *batch));
+      RILL_RETURN_IF_ERROR(
+          MoveRows(desired, relabelled, goals, /*back=*/true, stream));
+    }
+    const auto ask = [&](const Function& function, absl::string_view what,
+                         const std::string& key) -> absl::Status {
+      RILL_ASSIGN_OR_RETURN(const Tensor leaf, work.Read(key, *batch));
+      RILL_ASSIGN_OR_RETURN(const Tensor made,
+                            Answer(function, absl::StrCat(kEnqueue, ": ", what),
+                                   key, own, goals, leaf));
+      uploads->Keep(made.buffer());
+      return MoveRows(leaf, relabelled, made, /*back=*/true, stream);
+    };
+    RILL_RETURN_IF_ERROR(ask(options_.reward, "reward", options_.reward_key));
+    if (options_.terminated == nullptr) return absl::OkStatus();
+    RILL_RETURN_IF_ERROR(
+        ask(options_.terminated, "terminated", options_.terminated_key));
+    if (batch->Find(options_.done_key) == nullptr) return absl::OkStatus();
+    return EnqueueDone(relabelled, &work, *batch);
+  }
+
  private:
+  using Function = HindsightRelabel::Function;
+
+  absl::Status EnqueueDone(absl::Span<const int64_t> relabelled, UnitWork* work,
+                           const TensorDict& batch) const {
+    const auto count = static_cast<int64_t>(relabelled.size());
+    const Shape shape = batch.batch_shape().Concat({1});
+    RILL_ASSIGN_OR_RETURN(const auto places,
+                          work->uploads().Mirror<int64_t>(count));
+    std::copy(relabelled.begin(), relabelled.end(), places.host);
+    HindsightDoneKernel kernel = {.relabelled = places.device,
+                                  .count = count,
+                                  .num_rows = batch.batch_shape()[0]};
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor done,
+        work->Read(options_.done_key, DType::kBool, shape, batch));
+    kernel.done = done.data<uint8_t>();
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor terminated,
+        work->Read(options_.terminated_key, DType::kBool, shape, batch));
+    kernel.terminated = terminated.data<uint8_t>();
+    if (batch.Find(options_.truncated_key) != nullptr) {
+      RILL_ASSIGN_OR_RETURN(
+          const Tensor truncated,
+          work->Read(options_.truncated_key, DType::kBool, shape, batch));
+      kernel.truncated = truncated.data<uint8_t>();
+    }
+    work->Launch(kernel, GridFor(count));
+    return work->Run();
+  }
+
   absl::Status CheckRows(absl::string_view caller,
                          const TensorDictSpec& rows) const {
     RILL_ASSIGN_OR_RETURN(
@@ -199,26 +312,38 @@ class HindsightRelabelTransform final : public UnitTransform {
                     " draws, want at most one a draw, and no mask");
   }
 
-  // Asks one function for all relabelled rows and puts its answer into the
-  // leaf.
+  // What a function says of all relabelled rows, checked: it comes from the
+  // user. `leaf` is the batch's.
+  static absl::StatusOr<Tensor> Answer(const Function& function,
+                                       absl::string_view caller,
+                                       const std::string& key,
+                                       const Tensor& achieved,
+                                       const Tensor& goals,
+                                       const Tensor& leaf) {
+    absl::StatusOr<Tensor> answer = function(achieved, goals);
+    RILL_RETURN_IF_ERROR(answer.status()) << caller;
+    RILL_RETURN_IF_ERROR(
+        CheckLeaf(caller, key, *answer, leaf.dtype(),
+                  leaf.shape().WithSize(0, achieved.shape()[0])));
+    if (answer->device() == leaf.device() && answer->is_contiguous()) {
+      return answer;
+    }
+    return InvalidArgument(
+        caller, ": got ", answer->DebugString(),
+        ", want a contiguous tensor in ",
+        leaf.is_host() ? "host memory" : leaf.device().ToString());
+  }
+
+  // Asks one function and puts its answer into the leaf.
   static absl::Status Ask(const HindsightRelabel::Function& function,
                           absl::string_view what, const std::string& key,
                           const Tensor& achieved, const Tensor& goals,
                           absl::Span<const int64_t> relabelled,
                           TensorDict* batch) {
     RILL_ASSIGN_OR_RETURN(const Tensor leaf, UpdateLeaf(kApply, key, batch));
-    const std::string caller = absl::StrCat(kApply, ": ", what);
-    const absl::StatusOr<Tensor> answer = function(achieved, goals);
-    // The answer comes from the user: dtype, shape and place are checked.
-    RILL_RETURN_IF_ERROR(answer.status()) << caller;
-    const Tensor& made = *answer;
-    const Shape shape =
-        leaf.shape().WithSize(0, static_cast<int64_t>(relabelled.size()));
-    RILL_RETURN_IF_ERROR(CheckLeaf(caller, key, made, leaf.dtype(), shape));
-    if (!made.is_host() || !made.is_contiguous()) {
-      return InvalidArgument(caller, ": got ", made.DebugString(),
-                             ", want a contiguous tensor in host memory");
-    }
+    RILL_ASSIGN_OR_RETURN(const Tensor made,
+                          Answer(function, absl::StrCat(kApply, ": ", what),
+                                 key, achieved, goals, leaf));
     PutRows(made, relabelled, leaf);
     return absl::OkStatus();
   }

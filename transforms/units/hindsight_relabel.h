@@ -35,7 +35,9 @@ class HindsightRelabel {
  public:
   // Goals [M, ...] that rows achieved and desired to what is made of them: M
   // rows of the leaf's dtype and shape, contiguous. M > 0. Both are the
-  // caller's to read only.
+  // caller's to read only. Of a batch on a device all three lie there: work
+  // goes on the device's current stream (device/current_stream.h), need not
+  // have happened on return, and its own memory is the function's to keep.
   using Function = std::function<absl::StatusOr<Tensor>(const Tensor& achieved,
                                                         const Tensor& desired)>;
 

@@ -13,13 +13,17 @@
 #include "rill/tensors/shape.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/units/draw_rows.h"
+#include "rill/transforms/units/draw_walk.h"
+#include "rill/transforms/units/n_step_kernels.h"
 #include "rill/transforms/units/unit_input.h"
+#include "rill/transforms/units/unit_work.h"
 
 namespace rill {
 namespace {
 
 using transforms_internal::DrawRows;
 using transforms_internal::DrawWalk;
+using transforms_internal::NStepKernel;
 using transforms_internal::ReadLeaf;
 using transforms_internal::UpdateLeaf;
 using transforms_internal::WriteLeaf;
@@ -149,6 +153,16 @@ absl::Status NStepReturns::Apply(absl::string_view caller,
   return absl::OkStatus();
 }
 
+// A truncation alone does not end the sum: the unit has cut windows at the ends
+// of trajectories.
+const std::string* NStepReturns::StopKey(const TensorDict& behind) const {
+  for (const std::string* key :
+       {&options_.terminated_key, &options_.done_key}) {
+    if (behind.Find(*key) != nullptr) return key;
+  }
+  return nullptr;
+}
+
 // How many steps each window has, up to the first that is terminated; with the
 // discounts. Whether a flag is stored is read off `behind`, which has stored
 // leaves only: a batch that is used again holds those that marks have added
@@ -158,13 +172,10 @@ absl::StatusOr<absl::Span<const int64_t>> NStepReturns::CountSteps(
     const SamplePlan::Context& list, const TensorDict& behind,
     TensorDict* batch) const {
   const int64_t n = batch->batch_shape()[0];
-  // A truncation alone does not end the sum here: the unit has cut windows at
-  // the ends of trajectories.
-  const std::string* stop_key = &options_.terminated_key;
-  if (behind.Find(*stop_key) == nullptr) stop_key = &options_.done_key;
+  const std::string* const stop_key = StopKey(behind);
   Tensor own;
   Tensor others;
-  const bool can_stop = behind.Find(*stop_key) != nullptr;
+  const bool can_stop = stop_key != nullptr;
   if (can_stop) {
     RILL_ASSIGN_OR_RETURN(
         own, ReadLeaf(caller, *stop_key, DType::kBool, {n, 1}, *batch));
@@ -258,6 +269,87 @@ absl::Status NStepReturns::TakeFlags(
                             flags, others.data<uint8_t>(), 1);
     }
     FillPads(rows, flags, 1);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NStepReturns::Enqueue(absl::string_view caller,
+                                   const SamplePlan& plan,
+                                   const SamplePlan::Context& list,
+                                   const TensorDict& behind,
+                                   transforms_internal::UnitWork* work,
+                                   TensorDict* batch) const {
+  const int64_t n = batch->batch_shape()[0];
+  RILL_ASSIGN_OR_RETURN(const auto draws,
+                        work->uploads().Mirror<DrawRows>(
+                            static_cast<int64_t>(plan.draws.size())));
+  NStepKernel kernel = {.draws = draws.device,
+                        .num_draws = static_cast<int64_t>(plan.draws.size()),
+                        .num_rows = n,
+                        .num_behind = static_cast<int64_t>(list.rows.size()),
+                        .one_thread_a_draw = plan.rows.empty(),
+                        .num_steps = options_.num_steps,
+                        .gamma = options_.gamma};
+  DrawWalk walk(plan, &list);
+  for (DrawRows rows; walk.Next(&rows);) {
+    draws.host[rows.draw] = rows;
+    kernel.max_rows = std::max(kernel.max_rows, rows.num_real());
+  }
+  const auto read_behind = [&](absl::string_view key, const Tensor& own) {
+    return work->Read(key, own.dtype(),
+                      behind.batch_shape().Concat(own.shape().Suffix(1)),
+                      behind);
+  };
+  const auto read_flags = [&](absl::string_view key) {
+    return work->Read(key, DType::kBool, {n, 1}, *batch);
+  };
+  if (const std::string* const key = StopKey(behind); key != nullptr) {
+    RILL_ASSIGN_OR_RETURN(const Tensor own, read_flags(*key));
+    RILL_ASSIGN_OR_RETURN(const Tensor others, read_behind(*key, own));
+    kernel.stops = own.data<uint8_t>();
+    kernel.behind_stops = others.data<uint8_t>();
+  }
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor steps,
+      work->Write(options_.steps_key, DType::kInt64, {n, 1}, batch));
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor gammas,
+      work->Write(options_.gamma_key, DType::kFloat32, {n, 1}, batch));
+  kernel.counts = steps.data<int64_t>();
+  kernel.gammas = gammas.data<float>();
+  // Counts are needed by all, and read the flags before those change.
+  std::vector<NStepKernel::Leaf> leaves(1);
+  for (const std::string& key : options_.reward_keys) {
+    RILL_ASSIGN_OR_RETURN(const Tensor own, work->Read(key, *batch));
+    RILL_ASSIGN_OR_RETURN(const Tensor others, read_behind(key, own));
+    if (!transforms_internal::IsFloat32Or64(own.dtype())) {
+      return InvalidArgument(caller, ": \"", key, "\": got ",
+                             DTypeName(own.dtype()),
+                             ", want float32 or float64");
+    }
+    leaves.push_back({.kind = own.dtype() == DType::kFloat32
+                                  ? NStepKernel::Kind::kSumFloat
+                                  : NStepKernel::Kind::kSumDouble,
+                      .width = own.shape().Suffix(1).num_elements(),
+                      .own = own.raw_data(),
+                      .behind = others.raw_data()});
+  }
+  for (const std::string* key : Flags()) {
+    if (behind.Find(*key) == nullptr) continue;
+    RILL_ASSIGN_OR_RETURN(const Tensor own, read_flags(*key));
+    RILL_ASSIGN_OR_RETURN(const Tensor others, read_behind(*key, own));
+    leaves.push_back({.kind = NStepKernel::Kind::kFlags,
+                      .own = own.raw_data(),
+                      .behind = others.raw_data()});
+  }
+  for (size_t first = 0; n > 0 && first < leaves.size();
+       first += NStepKernel::kMaxLeaves) {
+    kernel.num_leaves = 0;
+    for (size_t i = first;
+         i < std::min(leaves.size(), first + NStepKernel::kMaxLeaves); ++i) {
+      kernel.leaves[kernel.num_leaves++] = leaves[i];
+    }
+    work->Launch(kernel, kernel.grid());
   }
   return absl::OkStatus();
 }

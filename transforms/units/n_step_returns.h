@@ -19,6 +19,10 @@
 
 namespace rill {
 
+namespace transforms_internal {
+class UnitWork;
+}  // namespace transforms_internal
+
 // A row becomes the n steps that begin with it. The reward is r_0 + gamma r_1 +
 // ... + gamma^(k-1) r_(k-1) over the k <= n steps of its window. All else below
 // "next", the flags too, is that of the last of them. For a value target, r +
@@ -77,6 +81,12 @@ class NStepReturns {
   absl::Status Apply(absl::string_view caller, const SamplePlan& plan,
                      const SamplePlan::Context& list, const TensorDict& behind,
                      TensorDict* batch) const;
+  // The same of leaves on a device.
+  absl::Status Enqueue(absl::string_view caller, const SamplePlan& plan,
+                       const SamplePlan::Context& list,
+                       const TensorDict& behind,
+                       transforms_internal::UnitWork* work,
+                       TensorDict* batch) const;
 
  private:
   explicit NStepReturns(const Options& options);
@@ -85,6 +95,8 @@ class NStepReturns {
     return {&options_.terminated_key, &options_.truncated_key,
             &options_.done_key};
   }
+  // The key of the flag that ends a window; null where none is stored.
+  const std::string* StopKey(const TensorDict& behind) const;
   absl::StatusOr<absl::Span<const int64_t>> CountSteps(
       absl::string_view caller, const SamplePlan& plan,
       const SamplePlan::Context& list, const TensorDict& behind,

@@ -19,12 +19,15 @@
 #include "absl/types/span.h"
 #include "rill/base/option_values.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/uploads/stream_uploads.h"
 #include "rill/slots/plan_layout.h"
 #include "rill/slots/sample_plan.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/units/draw_rows.h"
+#include "rill/transforms/units/draw_walk.h"
 #include "rill/transforms/units/unit_input.h"
+#include "rill/transforms/units/unit_work.h"
 
 namespace rill {
 namespace {
@@ -32,6 +35,7 @@ namespace {
 using transforms_internal::DrawRows;
 using transforms_internal::DrawWalk;
 using transforms_internal::IsNext;
+using transforms_internal::UnitWork;
 
 struct Parts {
   std::optional<NStepReturns> n_step;
@@ -115,7 +119,8 @@ class RowArithmeticTransform final : public UnitTransform {
         lists_(ListsOf(parts_)),
         plan_reads_(absl::StrCat(name(), "::PlanReads")),
         batch_spec_(absl::StrCat(name(), "::BatchSpec")),
-        apply_(absl::StrCat(name(), "::Apply")) {}
+        apply_(absl::StrCat(name(), "::Apply")),
+        enqueue_(absl::StrCat(name(), "::Enqueue")) {}
 
   std::vector<Joined> JoinedLeaves(const TensorDictSpec& rows) const override;
   absl::Status JoinedSlots(const SamplePlan& plan, const Joined& joined,
@@ -128,6 +133,10 @@ class RowArithmeticTransform final : public UnitTransform {
   absl::Status Apply(const SamplePlan& plan, const TensorDict& rows,
                      absl::Span<const TensorDict> context,
                      TensorDict* batch) const override;
+  absl::Status Enqueue(const SamplePlan& plan, const TensorDict& rows,
+                       absl::Span<const TensorDict> context,
+                       StreamUploads* uploads,
+                       TensorDict* batch) const override;
 
  private:
   // 1 where there are no windows: a window of one step is the row itself.
@@ -147,6 +156,16 @@ class RowArithmeticTransform final : public UnitTransform {
     return parts_.n_step.has_value() && parts_.n_step->IsSummed(key);
   }
 
+  // The lists that the parts look at.
+  struct Input {
+    StackFrames::Input frames;
+    const SamplePlan::Context* steps = nullptr;
+    const TensorDict* behind = nullptr;
+  };
+  Input InputOf(const SamplePlan& plan, const TensorDict& rows,
+                absl::Span<const TensorDict> context) const;
+  bool has_stacks() const { return parts_.frames.has_value() && makes_stacks_; }
+
   absl::Status CheckRows(absl::string_view caller,
                          const TensorDictSpec& rows) const;
   absl::Status CheckPlan(const SamplePlan& plan) const;
@@ -159,6 +178,7 @@ class RowArithmeticTransform final : public UnitTransform {
   const std::string plan_reads_;  // How messages begin.
   const std::string batch_spec_;
   const std::string apply_;
+  const std::string enqueue_;
 };
 
 std::vector<UnitTransform::Joined> RowArithmeticTransform::JoinedLeaves(
@@ -380,6 +400,30 @@ absl::Status RowArithmeticTransform::CheckPlan(const SamplePlan& plan) const {
       "padding between rows");
 }
 
+RowArithmeticTransform::Input RowArithmeticTransform::InputOf(
+    const SamplePlan& plan, const TensorDict& rows,
+    absl::Span<const TensorDict> context) const {
+  // Without windows the end of a window is the row itself: `ends` is `rows`.
+  Input input;
+  const TensorDict* ends = &rows;
+  if (parts_.n_step.has_value()) {
+    input.steps = &plan.context[static_cast<size_t>(lists_.steps_behind)];
+    input.behind = &context[static_cast<size_t>(lists_.steps_behind)];
+    ends = &context[static_cast<size_t>(lists_.window_ends)];
+  }
+  if (!has_stacks()) return input;
+  const size_t list = static_cast<size_t>(lists_.frames_before);
+  input.frames = {.plan = &plan,
+                  .frames = &plan.context[list],
+                  .steps = input.steps,
+                  .num_steps = num_steps(),
+                  .rows = &rows,
+                  .before = &context[list],
+                  .behind = input.behind,
+                  .ends = ends};
+  return input;
+}
+
 absl::Status RowArithmeticTransform::Apply(const SamplePlan& plan,
                                            const TensorDict& rows,
                                            absl::Span<const TensorDict> context,
@@ -387,43 +431,55 @@ absl::Status RowArithmeticTransform::Apply(const SamplePlan& plan,
   RILL_RETURN_IF_ERROR(transforms_internal::CheckInput(
       apply_, plan, static_cast<size_t>(lists_.count), rows, context, *batch));
   RILL_RETURN_IF_ERROR(CheckPlan(plan));
-  // Without windows the end of a window is the row itself: `ends` is `rows`.
-  const SamplePlan::Context* steps = nullptr;
-  const TensorDict* behind = nullptr;
-  const TensorDict* ends = &rows;
-  if (parts_.n_step.has_value()) {
-    steps = &plan.context[static_cast<size_t>(lists_.steps_behind)];
-    behind = &context[static_cast<size_t>(lists_.steps_behind)];
-    ends = &context[static_cast<size_t>(lists_.window_ends)];
-  }
+  const Input input = InputOf(plan, rows, context);
   // Stacks first: they read root frames from the batch, which no part has
   // changed yet.
-  if (parts_.frames.has_value() && makes_stacks_) {
-    const size_t list = static_cast<size_t>(lists_.frames_before);
-    RILL_RETURN_IF_ERROR(parts_.frames->Apply(apply_,
-                                              {.plan = &plan,
-                                               .frames = &plan.context[list],
-                                               .steps = steps,
-                                               .num_steps = num_steps(),
-                                               .rows = &rows,
-                                               .before = &context[list],
-                                               .behind = behind,
-                                               .ends = ends},
-                                              batch));
+  if (has_stacks()) {
+    RILL_RETURN_IF_ERROR(parts_.frames->Apply(apply_, input.frames, batch));
   }
   // Sums before marks of slices: marks go into the flags that sums have set.
   if (parts_.n_step.has_value()) {
     RILL_RETURN_IF_ERROR(
-        parts_.n_step->Apply(apply_, plan, *steps, *behind, batch));
+        parts_.n_step->Apply(apply_, plan, *input.steps, *input.behind, batch));
   }
   if (parts_.slice_marks.has_value()) {
     RILL_RETURN_IF_ERROR(
-        parts_.slice_marks->Apply(apply_, plan, rows, behind, batch));
+        parts_.slice_marks->Apply(apply_, plan, rows, input.behind, batch));
   }
   if (parts_.sequence_marks.has_value()) {
     RILL_RETURN_IF_ERROR(parts_.sequence_marks->Apply(apply_, plan, batch));
   }
   return absl::OkStatus();
+}
+
+// The order of the parts is Apply's.
+absl::Status RowArithmeticTransform::Enqueue(
+    const SamplePlan& plan, const TensorDict& rows,
+    absl::Span<const TensorDict> context, StreamUploads* uploads,
+    TensorDict* batch) const {
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckInput(
+      enqueue_, plan, static_cast<size_t>(lists_.count), rows, context, *batch,
+      /*may_have_more_rows=*/true));
+  RILL_RETURN_IF_ERROR(CheckPlan(plan));
+  const Input input = InputOf(plan, rows, context);
+  UnitWork work(enqueue_, uploads);
+  if (has_stacks()) {
+    RILL_RETURN_IF_ERROR(
+        parts_.frames->Enqueue(enqueue_, input.frames, &work, batch));
+  }
+  if (parts_.n_step.has_value()) {
+    RILL_RETURN_IF_ERROR(parts_.n_step->Enqueue(enqueue_, plan, *input.steps,
+                                                *input.behind, &work, batch));
+  }
+  if (parts_.slice_marks.has_value()) {
+    RILL_RETURN_IF_ERROR(
+        parts_.slice_marks->Enqueue(plan, rows, input.behind, &work, batch));
+  }
+  if (parts_.sequence_marks.has_value()) {
+    RILL_RETURN_IF_ERROR(
+        parts_.sequence_marks->Enqueue(enqueue_, plan, &work, batch));
+  }
+  return work.Run();
 }
 
 absl::Status Contradiction(absl::string_view what, absl::string_view got,

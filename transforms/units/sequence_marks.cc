@@ -7,7 +7,9 @@
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/units/draw_rows.h"
+#include "rill/transforms/units/draw_walk.h"
 #include "rill/transforms/units/unit_input.h"
+#include "rill/transforms/units/unit_work.h"
 
 namespace rill {
 namespace {
@@ -90,6 +92,39 @@ absl::Status SequenceMarks::Apply(absl::string_view caller,
   RILL_ASSIGN_OR_RETURN(
       const Tensor anchors,
       WriteLeaf(kAnchor, DType::kInt64, shape, {.is_passed_in = true}, batch));
+  return Fill(caller, plan,
+              {.ids = ids.data<int64_t>(),
+               .steps = steps.data<int64_t>(),
+               .learning = learning.data<bool>(),
+               .validity = validity.data<bool>(),
+               .anchors = anchors.data<int64_t>()});
+}
+
+absl::Status SequenceMarks::Enqueue(absl::string_view caller,
+                                    const SamplePlan& plan,
+                                    transforms_internal::UnitWork* work,
+                                    TensorDict* batch) const {
+  const Shape shape = batch->batch_shape();
+  const auto room = [&]<typename T>(absl::string_view key, DType dtype,
+                                    T** values) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf,
+                          work->Write(key, dtype, shape, batch));
+    RILL_ASSIGN_OR_RETURN(*values,
+                          work->uploads().Room(shape[0], leaf.data<T>()));
+    return absl::OkStatus();
+  };
+  Marks marks;
+  RILL_RETURN_IF_ERROR(room(kSequenceId, DType::kInt64, &marks.ids));
+  RILL_RETURN_IF_ERROR(room(kStep, DType::kInt64, &marks.steps));
+  RILL_RETURN_IF_ERROR(room(kLearning, DType::kBool, &marks.learning));
+  RILL_RETURN_IF_ERROR(room(kValidity, DType::kBool, &marks.validity));
+  RILL_RETURN_IF_ERROR(room(kAnchor, DType::kInt64, &marks.anchors));
+  return Fill(caller, plan, marks);
+}
+
+absl::Status SequenceMarks::Fill(absl::string_view caller,
+                                 const SamplePlan& plan,
+                                 const Marks& marks) const {
   DrawWalk walk(plan, nullptr);
   for (DrawRows rows; walk.Next(&rows);) {
     // The unit plans all rows of the burn-in, and at least one to learn from.
@@ -103,14 +138,13 @@ absl::Status SequenceMarks::Apply(absl::string_view caller,
     // sequence a row is of, validity_mask whether it is real.
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       const int64_t step = row - rows.begin;
-      ids.data<int64_t>()[row] = rows.draw;
-      steps.data<int64_t>()[row] = step;
-      learning.data<bool>()[row] =
+      marks.ids[row] = rows.draw;
+      marks.steps[row] = step;
+      marks.learning[row] =
           step >= options_.burn_in && step < options_.burn_in + options_.length;
-      validity.data<bool>()[row] =
+      marks.validity[row] =
           plan.mask.empty() || plan.mask[static_cast<size_t>(row)] != 0;
-      anchors.data<int64_t>()[row] =
-          plan.draws[static_cast<size_t>(rows.draw)].slot;
+      marks.anchors[row] = plan.draws[static_cast<size_t>(rows.draw)].slot;
     }
   }
   return absl::OkStatus();

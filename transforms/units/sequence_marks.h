@@ -15,6 +15,10 @@
 
 namespace rill {
 
+namespace transforms_internal {
+class UnitWork;
+}  // namespace transforms_internal
+
 // Marks each row of a batch of sequences. A sequence has burn_in rows before an
 // anchor, `length` rows to learn from that begin with it, and `bootstrap` rows
 // behind those. TorchRL's Sequence unit reports the same.
@@ -60,8 +64,24 @@ class SequenceMarks {
   absl::Status ExtendSpec(TensorDictSpec* batch) const;
   absl::Status Apply(absl::string_view caller, const SamplePlan& plan,
                      TensorDict* batch) const;
+  // The same on a device: the marks are numbers of the plan, which the host
+  // makes and sends.
+  absl::Status Enqueue(absl::string_view caller, const SamplePlan& plan,
+                       transforms_internal::UnitWork* work,
+                       TensorDict* batch) const;
 
  private:
+  // Where the marks of the rows go.
+  struct Marks {
+    int64_t* ids = nullptr;
+    int64_t* steps = nullptr;
+    bool* learning = nullptr;
+    bool* validity = nullptr;
+    int64_t* anchors = nullptr;
+  };
+  absl::Status Fill(absl::string_view caller, const SamplePlan& plan,
+                    const Marks& marks) const;
+
   explicit SequenceMarks(const Options& options) : options_(options) {}
 
   int64_t total() const {

@@ -1,46 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/units/slice_marks.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
 #include "rill/tensordict/key.h"
 #include "rill/transforms/fill_value.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/units/slice_marks_kernels.h"
 #include "rill/transforms/units/unit_input.h"
+#include "rill/transforms/units/unit_work.h"
 
 namespace rill {
 namespace {
 
 using transforms_internal::DrawOf;
 using transforms_internal::ReadLeaf;
+using transforms_internal::SliceMarksKernel;
 using transforms_internal::WriteLeaf;
 
 bool IsReal(const SamplePlan& plan, size_t row) {
   return plan.mask.empty() || plan.mask[row] != 0;
 }
 
-// The first real row of each draw becomes 1. Draws are consecutive, so one
+// The first real row of each draw gets the bits. Draws are consecutive, so one
 // number remembers which was marked last.
-void MarkFirstRows(const SamplePlan& plan, absl::Span<uint8_t> flags) {
+void MarkFirstRows(const SamplePlan& plan, absl::Span<uint8_t> flags,
+                   uint8_t bits = 1) {
   int64_t marked = -1;
   for (size_t row = 0; row < flags.size(); ++row) {
     const int64_t draw = DrawOf(plan, static_cast<int64_t>(row));
     if (!IsReal(plan, row) || draw == marked) continue;
-    flags[row] = 1;
+    flags[row] |= bits;
     marked = draw;
   }
 }
 
-// The last real row of each draw becomes 1: the same from the back.
-void MarkLastRows(const SamplePlan& plan, absl::Span<uint8_t> flags) {
+// So does the last real row of each draw: the same from the back.
+void MarkLastRows(const SamplePlan& plan, absl::Span<uint8_t> flags,
+                  uint8_t bits = 1) {
   int64_t marked = -1;
   for (size_t row = flags.size(); row-- > 0;) {
     const int64_t draw = DrawOf(plan, static_cast<int64_t>(row));
     if (!IsReal(plan, row) || draw == marked) continue;
-    flags[row] = 1;
+    flags[row] |= bits;
     marked = draw;
   }
 }
@@ -149,6 +156,46 @@ absl::Status SliceMarks::Apply(absl::string_view caller, const SamplePlan& plan,
   RILL_ASSIGN_OR_RETURN(const absl::Span<uint8_t> is_init,
                         take(options_.is_init_key, nullptr, nullptr));
   MarkFirstRows(plan, is_init);
+  return absl::OkStatus();
+}
+
+absl::Status SliceMarks::Enqueue(const SamplePlan& plan, const TensorDict& rows,
+                                 const TensorDict* windows,
+                                 transforms_internal::UnitWork* work,
+                                 TensorDict* batch) const {
+  const int64_t n = batch->batch_shape()[0];
+  if (n == 0) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const auto places, work->uploads().Mirror<uint8_t>(n));
+  const auto marks = absl::MakeSpan(places.host, static_cast<size_t>(n));
+  std::fill(marks.begin(), marks.end(), uint8_t{0});
+  MarkFirstRows(plan, marks, SliceMarksKernel::kFirst);
+  MarkLastRows(plan, marks, SliceMarksKernel::kLast);
+  SliceMarksKernel kernel = {.num_rows = n, .places = places.device};
+  const auto take = [&](const std::string& key,
+                        SliceMarksKernel::Flag* flag) -> absl::Status {
+    // As TakeFlag does. The kernel reads a flag before it writes that.
+    if (windows != nullptr && windows->Find(key) != nullptr) {
+      RILL_ASSIGN_OR_RETURN(const Tensor stored,
+                            work->Read(key, DType::kBool, {n, 1}, *batch));
+      flag->stored = stored.data<uint8_t>();
+    } else if (rows.Find(key) != nullptr) {
+      RILL_ASSIGN_OR_RETURN(
+          const Tensor stored,
+          work->Read(key, DType::kBool, rows.batch_shape().Concat({1}), rows));
+      flag->stored = stored.data<uint8_t>();
+    }
+    RILL_ASSIGN_OR_RETURN(const Tensor marked,
+                          work->Write(key, DType::kBool, {n, 1}, batch));
+    flag->marked = marked.data<uint8_t>();
+    return absl::OkStatus();
+  };
+  RILL_RETURN_IF_ERROR(take(options_.truncated_key, &kernel.truncated));
+  RILL_RETURN_IF_ERROR(take(options_.terminated_key, &kernel.terminated));
+  RILL_RETURN_IF_ERROR(take(options_.done_key, &kernel.done));
+  if (rows.Find(options_.is_init_key) != nullptr) {
+    RILL_RETURN_IF_ERROR(take(options_.is_init_key, &kernel.is_init));
+  }
+  work->Launch(kernel, GridFor(n));
   return absl::OkStatus();
 }
 

@@ -15,6 +15,10 @@
 
 namespace rill {
 
+namespace transforms_internal {
+class UnitWork;
+}  // namespace transforms_internal
+
 // Says in the flags where a batch of slices was cut. The last real row of each
 // slice is truncated and done, also where it is terminated; terminated is the
 // stored flag. The first real row of each slice is an initial one. So losses
@@ -59,6 +63,11 @@ class SliceMarks {
   absl::Status Apply(absl::string_view caller, const SamplePlan& plan,
                      const TensorDict& rows, const TensorDict* windows,
                      TensorDict* batch) const;
+  // The same of leaves on a device; `rows` may have more rows behind.
+  absl::Status Enqueue(const SamplePlan& plan, const TensorDict& rows,
+                       const TensorDict* windows,
+                       transforms_internal::UnitWork* work,
+                       TensorDict* batch) const;
 
  private:
   explicit SliceMarks(const Options& options) : options_(options) {}

@@ -12,7 +12,10 @@
 #include "rill/transforms/fill_value.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/units/draw_rows.h"
+#include "rill/transforms/units/draw_walk.h"
+#include "rill/transforms/units/stack_frames_kernels.h"
 #include "rill/transforms/units/unit_input.h"
+#include "rill/transforms/units/unit_work.h"
 
 namespace rill {
 namespace {
@@ -23,6 +26,7 @@ using transforms_internal::FindSpec;
 using transforms_internal::FramePieces;
 using transforms_internal::IsNext;
 using transforms_internal::ReadLeaf;
+using transforms_internal::StackFramesKernel;
 using transforms_internal::WriteLeaf;
 
 constexpr int64_t kMaxFrames = int64_t{1} << 20;
@@ -347,6 +351,101 @@ void StackFrames::Fill(const Input& input, const Frames& frames,
         to += n * (bytes - pieces.piece);
         put = 0;
       });
+}
+
+absl::Status StackFrames::Enqueue(absl::string_view caller, const Input& input,
+                                  transforms_internal::UnitWork* work,
+                                  TensorDict* batch) const {
+  for (size_t i = 0; i < options_.keys.size(); ++i) {
+    RILL_RETURN_IF_ERROR(EnqueueStack(caller, i, input, work, batch));
+  }
+  return absl::OkStatus();
+}
+
+// The lists are those of Stack. The host says of each frame where it comes
+// from, as Fill does.
+absl::Status StackFrames::EnqueueStack(absl::string_view caller, size_t i,
+                                       const Input& input,
+                                       transforms_internal::UnitWork* work,
+                                       TensorDict* batch) const {
+  const std::string& key = options_.keys[i];
+  const std::string& frame_key = frame_keys_[i];
+  const bool is_next = IsNext(key);
+  RILL_ASSIGN_OR_RETURN(const Tensor newest,
+                        work->Read(key, is_next ? *input.ends : *input.rows));
+  const Shape frame = newest.shape().Suffix(1);
+  const DType dtype = newest.dtype();
+  const auto read = [&](const TensorDict& dict) {
+    return work->Read(frame_key, dtype, dict.batch_shape().Concat(frame), dict);
+  };
+  Tensor lists[4];  // By FrameList.
+  RILL_ASSIGN_OR_RETURN(lists[0], read(*input.before));
+  RILL_ASSIGN_OR_RETURN(lists[1],
+                        read(IsStacked(frame_key) ? *input.rows : *batch));
+  if (is_next) {
+    lists[3] = newest;
+    if (input.steps != nullptr && options_.num_frames > 1) {
+      RILL_ASSIGN_OR_RETURN(lists[2], read(*input.behind));
+    }
+  }
+  const std::byte* value = nullptr;
+  if (options_.padding == Padding::kConstant && !input.frames->mask.empty()) {
+    RILL_ASSIGN_OR_RETURN(value, PadOf(caller, key, dtype));
+  }
+  RILL_ASSIGN_OR_RETURN(const Layout layout,
+                        LayoutOf(caller, key, dtype, frame));
+  const Shape batch_shape = batch->batch_shape();
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor stacks,
+      work->Write(key, dtype, batch_shape.Concat(layout.stack), batch));
+  const int64_t num_frames = batch_shape[0] * options_.num_frames;
+  if (num_frames == 0 || frame.num_elements() == 0) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const auto sources,
+                        work->uploads().Mirror<int64_t>(num_frames));
+  int64_t put = 0;
+  ForEachFrame(*input.plan, input.steps, input.num_steps, is_next,
+               [&](FrameList list, int64_t number) {
+                 const bool pads =
+                     list == FrameList::kBefore && value != nullptr &&
+                     input.frames->mask[static_cast<size_t>(number)] == 0;
+                 sources.host[put++] =
+                     pads ? StackFramesKernel<uint8_t>::kPad
+                          : StackFramesKernel<uint8_t>::kLists * number +
+                                static_cast<int64_t>(list);
+               });
+  // Words where all addresses are multiples of one.
+  auto all = static_cast<uint64_t>(layout.pieces.piece) |
+             reinterpret_cast<uint64_t>(stacks.raw_data());
+  for (const Tensor& list : lists) {
+    if (list.is_valid()) all |= reinterpret_cast<uint64_t>(list.raw_data());
+  }
+  const auto launch = [&]<typename T>(T /*word*/) {
+    StackFramesKernel<T> kernel = {
+        .sources = sources.device,
+        .num_frames = num_frames,
+        .stack = options_.num_frames,
+        .outer = layout.pieces.outer,
+        .piece = layout.pieces.piece / static_cast<int64_t>(sizeof(T)),
+        .stacks = reinterpret_cast<T*>(stacks.raw_data())};
+    for (size_t list = 0; list < 4; ++list) {
+      if (!lists[list].is_valid()) continue;
+      kernel.lists[list] = {
+          .frames = reinterpret_cast<const T*>(lists[list].raw_data()),
+          .count = lists[list].shape()[0]};
+    }
+    const auto size = static_cast<size_t>(DTypeSize(dtype));
+    for (size_t at = 0; value != nullptr && at < sizeof(kernel.pad);
+         at += size) {
+      std::memcpy(reinterpret_cast<std::byte*>(kernel.pad) + at, value, size);
+    }
+    work->Launch(kernel, kernel.grid());
+  };
+  if (all % sizeof(uint64_t) == 0) {
+    launch(uint64_t{0});
+  } else {
+    launch(uint8_t{0});
+  }
+  return absl::OkStatus();
 }
 
 // Frames lie one behind the other where a frame is one piece. A padding value

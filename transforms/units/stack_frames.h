@@ -25,6 +25,8 @@ namespace rill {
 
 namespace transforms_internal {
 
+class UnitWork;
+
 // A frame is `outer` pieces of `piece` bytes; a stack of n frames is the first
 // piece of each of its frames, then the second of each, ...
 struct FramePieces {
@@ -147,6 +149,10 @@ class StackFrames {
   };
   absl::Status Apply(absl::string_view caller, const Input& input,
                      TensorDict* batch) const;
+  // The same of leaves on a device; `rows` may have more rows behind.
+  absl::Status Enqueue(absl::string_view caller, const Input& input,
+                       transforms_internal::UnitWork* work,
+                       TensorDict* batch) const;
 
  private:
   struct Frames;
@@ -155,6 +161,10 @@ class StackFrames {
 
   absl::Status Stack(absl::string_view caller, size_t key, const Input& input,
                      TensorDict* batch) const;
+  absl::Status EnqueueStack(absl::string_view caller, size_t key,
+                            const Input& input,
+                            transforms_internal::UnitWork* work,
+                            TensorDict* batch) const;
   template <typename Fn>
   void ForEachFrame(const SamplePlan& plan, const SamplePlan::Context* steps,
                     int64_t num_steps, bool is_next, Fn fn) const;

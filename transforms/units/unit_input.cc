@@ -79,7 +79,7 @@ absl::Status CheckLists(absl::string_view caller, const SamplePlan& plan,
 absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
                         size_t num_lists, const TensorDict& rows,
                         absl::Span<const TensorDict> context,
-                        const TensorDict& batch) {
+                        const TensorDict& batch, bool may_have_more_rows) {
   RILL_RETURN_IF_ERROR(CheckLists(caller, plan, num_lists));
   if (context.size() != num_lists) {
     return Internal(caller, ": plan: got ", context.size(),
@@ -87,8 +87,8 @@ absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
   }
   RILL_RETURN_IF_ERROR(CheckShape(caller, "batch", NumRows(plan),
                                   /*may_have_more=*/false, batch));
-  RILL_RETURN_IF_ERROR(CheckShape(caller, "rows", NumRows(plan),
-                                  /*may_have_more=*/false, rows));
+  RILL_RETURN_IF_ERROR(
+      CheckShape(caller, "rows", NumRows(plan), may_have_more_rows, rows));
   for (size_t i = 0; i < num_lists; ++i) {
     RILL_RETURN_IF_ERROR(
         CheckShape(caller, absl::StrCat("context[", i, "]"),

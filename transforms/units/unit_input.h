@@ -27,16 +27,17 @@ inline int64_t DrawOf(const SamplePlan& plan, int64_t row) {
 }
 
 // INTERNAL unless there are `num_lists` lists of context, and all lists of the
-// plan are whole. A whole list has a segment a row, ascending, of the draws, and
-// a mask value a row or none.
+// plan are whole. A whole list has a segment a row, ascending, of the draws,
+// and a mask value a row or none.
 absl::Status CheckLists(absl::string_view caller, const SamplePlan& plan,
                         size_t num_lists);
 // The same, and the dictionaries have the rows of the lists; those of context
-// may have more behind.
+// may have more behind, and `rows` too where that is said.
 absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
                         size_t num_lists, const TensorDict& rows,
                         absl::Span<const TensorDict> context,
-                        const TensorDict& batch);
+                        const TensorDict& batch,
+                        bool may_have_more_rows = false);
 
 // INTERNAL unless every draw is one row of the batch.
 absl::Status CheckOneRowADraw(absl::string_view caller, const SamplePlan& plan);

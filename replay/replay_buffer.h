@@ -24,6 +24,7 @@
 #include "rill/storage/live/live_rows.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/batch_transform.h"
 
 namespace rill {
@@ -210,6 +211,15 @@ class ReplayBuffer : public Sink {
   // other. Stale rows are ignored.
   absl::Status UpdatePriorities(const TensorDict& batch,
                                 absl::Span<const float> priorities);
+
+  // The same of float32 values in a tensor, wherever it lies. A sampler with
+  // priorities on the values' device (PrioritizedOptions::device) takes them
+  // there, where they are contiguous and one a row. This is enqueued on the
+  // current stream (current_stream.h), and the host does not wait. Values are
+  // checked there (PrioritizedSelector::RefusedPriorities). Else it waits for
+  // the stream.
+  absl::Status UpdatePriorities(const TensorDict& batch,
+                                const Tensor& priorities);
 
   // The same, of rows as Extend has named them; one value a row.
   absl::Status UpdatePriorities(absl::Span<const Draw> rows,

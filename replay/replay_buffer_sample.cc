@@ -10,8 +10,10 @@
 #include "rill/base/status_macros.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/replay_buffer_state.h"
+#include "rill/replay/rows/device_priorities.h"
 #include "rill/replay/rows/sample_origins.h"
 #include "rill/replay/sampling/sample_batches.h"
+#include "rill/samplers/prioritized/priority_updater.h"
 
 namespace rill {
 
@@ -133,6 +135,26 @@ absl::Status ReplayBuffer::UpdatePriorities(
     }
   }
   return state_->UpdatePriorities(draws, priorities);
+}
+
+absl::Status ReplayBuffer::UpdatePriorities(const TensorDict& batch,
+                                            const Tensor& priorities) {
+  constexpr absl::string_view kCaller = "ReplayBuffer::UpdatePriorities";
+  PriorityUpdater* const updater =
+      state_->parts->sampler->traits().priority_updater.get();
+  RILL_ASSIGN_OR_RETURN(
+      const bool lie_together,
+      replay_internal::LieWithPriorities(kCaller, updater, batch, priorities));
+  if (lie_together) {
+    absl::ReaderMutexLock pause(&state_->pause_mutex);
+    return replay_internal::UpdateWhereTheyLie(kCaller, *updater, batch,
+                                               priorities);
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor on_host,
+                        replay_internal::PrioritiesOnHost(kCaller, priorities));
+  RILL_ASSIGN_OR_RETURN(const absl::Span<const float> values,
+                        on_host.Flat<float>());
+  return UpdatePriorities(batch, values);
 }
 
 absl::Status ReplayBuffer::UpdatePriorities(

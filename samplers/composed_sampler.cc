@@ -57,7 +57,8 @@ SamplerTraits TraitsOf(const Selector& selector, const SampleUnit& unit,
           .loads_moved_rows = true,
           .loads_changed_options = true,
           .layout = unit.rows->traits().layout,
-          .arithmetic = unit.arithmetic};
+          .arithmetic = unit.arithmetic,
+          .priority_updater = selector.traits().priority_updater};
 }
 
 // The table in composed_sampler.h.
@@ -111,8 +112,11 @@ class ComposedSampler final : public Sampler {
 
   absl::StatusOr<Selector::Request> Prepare(const Request& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  SavedState SaveAll() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadParts(const SavedState& state, const ChangedOptions& changed)
+  absl::StatusOr<SavedState> SaveAll() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadParts(const SavedState& state,
+                         const Generations& generations,
+                         const ChangedOptions& changed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LoadMoved(const SavedState& state, const MovedRows& moved,
                          const ChangedOptions& changed)
@@ -206,15 +210,19 @@ absl::StatusOr<Sampler::EpochRest> ComposedSampler::RestOfEpoch(
 
 // --- State -------------------------------------------------------------------
 
-SavedState ComposedSampler::SaveAll() const {
+absl::StatusOr<SavedState> ComposedSampler::SaveAll() const {
   SavedState state(name(), kStateVersion);
   rows_.Save(&state);
-  state.SetPart(kUnit, StateOf(*unit_));
-  state.SetPart(kSelector, StateOf(*selector_));
+  SavedState unit(unit_->name(), Unit::kStateVersion);
+  unit_->SaveState(&unit);
+  state.SetPart(kUnit, std::move(unit));
+  RILL_ASSIGN_OR_RETURN(SavedState selector, StateOf(*selector_));
+  state.SetPart(kSelector, std::move(selector));
   return state;
 }
 
 absl::Status ComposedSampler::LoadParts(const SavedState& state,
+                                        const Generations& generations,
                                         const ChangedOptions& changed) {
   RILL_ASSIGN_OR_RETURN(const SavedState* const unit,
                         state.Part(kUnit, unit_->name(), Unit::kStateVersion));
@@ -222,14 +230,15 @@ absl::Status ComposedSampler::LoadParts(const SavedState& state,
       const SavedState* const selector,
       state.Part(kSelector, selector_->name(), Selector::kStateVersion));
   RILL_RETURN_IF_ERROR(unit_->LoadState(*unit, changed.In(kUnit)));
-  return selector_->LoadState(*selector, {.changed = changed.In(kSelector)});
+  return selector_->LoadState(*selector, {.generations = &generations,
+                                          .changed = changed.In(kSelector)});
 }
 
 absl::StatusOr<std::string> ComposedSampler::SaveState() const {
   SavedState state;
   {
     SpinThenBlockLock lock(&mutex_);
-    state = SaveAll();
+    RILL_ASSIGN_OR_RETURN(state, SaveAll());
   }
   return state.Encode();
 }
@@ -252,9 +261,11 @@ absl::Status ComposedSampler::DoLoadState(absl::string_view bytes,
   // parts have been loaded.
   RILL_ASSIGN_OR_RETURN(Generations generations, rows_.Load(state));
   // A part that loaded before another one failed takes back what it was.
-  const SavedState before = SaveAll();
-  if (absl::Status status = LoadParts(state, changed); !status.ok()) {
-    LoadParts(before, {}).IgnoreError();  // It has just been saved.
+  RILL_ASSIGN_OR_RETURN(const SavedState before, SaveAll());
+  if (absl::Status status = LoadParts(state, generations, changed);
+      !status.ok()) {
+    // It has just been saved.
+    LoadParts(before, rows_.generations(), {}).IgnoreError();
     return status;
   }
   rows_.Restore(std::move(generations));

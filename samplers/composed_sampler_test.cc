@@ -141,8 +141,9 @@ class FirstSelector final : public Selector {
               std::vector<Draw>* draws) override {
     draws->assign(request.count, {.slot = anchors.At(0)});
   }
-  void SaveState(SavedState* state) const override {
+  absl::Status SaveState(SavedState* state) const override {
     state->Set("value", value_);
+    return absl::OkStatus();
   }
   absl::Status LoadState(const SavedState& state,
                          const LoadOptions& /*options*/) override {

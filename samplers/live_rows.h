@@ -32,6 +32,7 @@ class LiveRows : public WriteObserver {
   int64_t size() const { return live_.size(); }
   const Lanes& lanes() const { return live_.lanes(); }
   bool IsLive(Slot slot) const { return live_.Contains(slot); }
+  const Generations& generations() const { return generations_; }
   // The n-th live row with weight 1, n in [0, size()), lane after lane, oldest
   // first. A slot that is being written in place has its next generation: a
   // read waits for that write.

@@ -10,7 +10,8 @@
 
 namespace rill {
 
-class UnitTransform;  // transforms/unit_transform.h
+class PriorityUpdater;  // samplers/prioritized/priority_updater.h
+class UnitTransform;    // transforms/unit_transform.h
 
 // The facts about a sampler, fixed when it is made. Other parts and
 // checkpoints are compared with it.
@@ -37,6 +38,9 @@ struct SamplerTraits {
   // The arithmetic on the values of a plan's rows (samplers/sample_unit.h), for
   // a reader of them: a ReplayBuffer. Null: rows are the batch as they are.
   std::shared_ptr<const UnitTransform> arithmetic = nullptr;
+  // Takes priorities that lie on the device where the sampler's do. Null: they
+  // lie in host memory, or there are none.
+  std::shared_ptr<PriorityUpdater> priority_updater = nullptr;
 };
 
 }  // namespace rill

@@ -7,14 +7,17 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/state/saved_state.h"
+#include "rill/base/status_macros.h"
 #include "rill/samplers/anchors.h"
 #include "rill/samplers/changed_options.h"
 #include "rill/samplers/live_rows.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/selector_traits.h"  // IWYU pragma: export
+#include "rill/slots/generations.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
@@ -110,8 +113,11 @@ class Selector : public WriteObserver, public AnchorListener {
   virtual const Epochs* epochs() const { return nullptr; }
   virtual const UsedUp* used_up() const { return nullptr; }
 
-  // A part of the sampler's state; nothing of a selector that keeps none.
-  virtual void SaveState(SavedState* /*state*/) const {}
+  // A part of the sampler's state; nothing of a selector that keeps none. Fails
+  // where it lies on a device that does.
+  virtual absl::Status SaveState(SavedState* /*state*/) const {
+    return absl::OkStatus();
+  }
   static constexpr int64_t kStateVersion = 1;
 
   struct LoadOptions {
@@ -119,6 +125,8 @@ class Selector : public WriteObserver, public AnchorListener {
     // none where the traits do not take them.
     const MovedRows* moved = nullptr;
     const samplers_internal::LiveRows* rows = nullptr;
+    // The rows have these from here on, where they have not moved.
+    const Generations* generations = nullptr;
     samplers_internal::ChangedOptions changed = {};
   };
   // Follows the attaching and the unit's LoadState. With an error nothing has
@@ -145,11 +153,10 @@ class Selector : public WriteObserver, public AnchorListener {
 
 namespace samplers_internal {
 
-// A part's state as a part of its owner's. Part: Selector, Unit.
-template <typename Part>
-SavedState StateOf(const Part& part) {
-  SavedState state(part.name(), Part::kStateVersion);
-  part.SaveState(&state);
+// A selector's state as a part of its owner's.
+inline absl::StatusOr<SavedState> StateOf(const Selector& selector) {
+  SavedState state(selector.name(), Selector::kStateVersion);
+  RILL_RETURN_IF_ERROR(selector.SaveState(&state));
   return state;
 }
 

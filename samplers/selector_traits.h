@@ -2,11 +2,14 @@
 #ifndef RILL_SAMPLERS_SELECTOR_TRAITS_H_
 #define RILL_SAMPLERS_SELECTOR_TRAITS_H_
 
+#include <memory>
 #include <string>
 
 #include "rill/base/option_values.h"
 
 namespace rill {
+
+class PriorityUpdater;  // samplers/prioritized/priority_updater.h
 
 // The facts about a selector, fixed when it is made. A sampler checks it
 // against the unit, and makes its own traits of both (composed_sampler.h).
@@ -28,6 +31,8 @@ struct SelectorTraits {
   // Selector::LoadState takes rows that have moved. False: its state is not
   // loaded then, and starts as if the rows were new.
   bool loads_moved_rows = false;
+  // SamplerTraits::priority_updater.
+  std::shared_ptr<PriorityUpdater> priority_updater = nullptr;
 };
 
 }  // namespace rill

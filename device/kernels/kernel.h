@@ -22,8 +22,8 @@ namespace rill {
 //   // threads of a block have ended a phase before one of them begins the next.
 //   constexpr int64_t num_phases() const { return 1; }
 //   // One thread's part of a phase. A Thread is a KernelThread with
-//   // AtomicMax(int64_t* at, int64_t value), which sets *at to the larger, and
-//   // AtomicAdd(int64_t* at, int64_t value).
+//   // AtomicMax(int64_t* at, int64_t value), which sets *at to the larger. It
+//   // has AtomicAdd, with the same arguments, too.
 //   template <typename Thread>
 //   constexpr void Run(int64_t phase, const Thread& thread, Shared& shared,
 //                      Local& local) const;
@@ -37,8 +37,8 @@ namespace rill {
 // call, so that the host runs threads in turn, in any order (host_grid.h).
 //
 // Correct kernels: no two threads touch a byte, one of them to write but by one
-//   of the two, in one phase of a block, nor at all in two blocks. Then results
-//   depend on no order.
+//   of these, in one phase of a block. In two blocks no two threads do so at
+//   all. Then results depend on no order.
 // Numerics: devices compile without fused multiply-add, so that + - * / and
 //   sqrt round as the host does. exp, log and pow may differ in the last place.
 

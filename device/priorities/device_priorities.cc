@@ -19,7 +19,7 @@ using device_internal::PriorityLevelKernel;
 using device_internal::PriorityNumbers;
 using device_internal::PriorityUpdateKernel;
 
-// Of a write: nodes are claimed between barriers.
+// A write claims nodes between barriers.
 constexpr KernelGrid kOneBlock = {.blocks = 1, .threads = 1024};
 
 absl::StatusOr<std::shared_ptr<Buffer>> HostMemory(int64_t bytes,
@@ -182,6 +182,7 @@ absl::Status DevicePriorities::MakeLevels(bool turns_off) {
     RILL_RETURN_IF_ERROR(
         LaunchKernel(kernel, GridFor(kernel.num_nodes()), stream_));
   }
+  ++num_writes_;
   return absl::OkStatus();
 }
 

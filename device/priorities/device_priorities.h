@@ -24,8 +24,8 @@
 namespace rill {
 
 // Priorities of slots in the memory of a device, and draws in proportion to
-// them: what samplers/prioritized keeps on the host, with the same bits of
-// weights, sums, draws and importances.
+// them. Weights, sums, draws and importances have the bits of those that
+// samplers/prioritized makes on the host.
 //
 // A slot has a priority, a generation (which row it holds) and whether it may
 // be drawn. At first all have priority 0, no row, and may not. The weight of
@@ -37,8 +37,9 @@ namespace rill {
 // Errors: those of LaunchKernel (kernel_launch.h) and of the backend; the call
 //   has changed nothing. A device may also fail later: Draw and Read say so
 //   then, and from there on Check says whether changes were lost.
-// Thread-safety: thread-compatible.
-// Cost: one launch a call, O(count / 1024 * log8(size)), and Draw O(log8(size))
+// After an error of SetAlpha or TurnAllOff the call is made again before a
+// draw. Thread-safety: thread-compatible. Cost: one launch a call, O(count /
+// 1024 * log8(size)), and Draw O(log8(size))
 //   a thread. Apply has a copy of 24 bytes a change, Draw writes 12 bytes a
 //   draw to the host. 31 bytes a slot on the device, 0.4 MB of pinned memory.
 //
@@ -128,7 +129,7 @@ class DevicePriorities {
   };
   absl::StatusOr<Contents> Read();
 
-  // Of Update, as of the last Draw or Read.
+  // Bad priorities of updates, as of the last Draw or Read.
   struct Bad {
     int64_t count = 0;
     int64_t first_slot = 0;
@@ -165,7 +166,7 @@ class DevicePriorities {
   int64_t next_number_ = 1;
   int64_t num_writes_ = 0;  // That were enqueued.
   Bad bad_;
-  // What Update has to keep, and until when.
+  // Memory of updates, and until when it is kept.
   std::deque<std::pair<Event, std::shared_ptr<const void>>> owners_;
 };
 

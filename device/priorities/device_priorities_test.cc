@@ -68,7 +68,7 @@ Change Row(int64_t slot, float priority) {
           .sets = kAll | Change::kOn};
 }
 
-// What DevicePriorities promises, one slot at a time.
+// The promise of DevicePriorities, one slot at a time.
 struct Model {
   struct Entry {
     float priority = 0;

@@ -14,7 +14,7 @@ namespace rill::device_internal {
 
 // The kernels of DevicePriorities (device_priorities.h).
 
-// What becomes of a slot. Only what `sets` names changes.
+// A change of a slot, in what `sets` names.
 struct PriorityChange {
   enum : uint32_t {
     kPriority = 1,
@@ -195,6 +195,9 @@ struct PriorityLevelKernel {
       }
       const uint32_t word = tree.words[i];
       tree.SetLeaf(i, turns_off ? word & ~PriorityTree::kOn : word);
+    }
+    if (level + 1 == tree.num_levels() && thread.index() == 0) {
+      ++tree.numbers->writes;
     }
   }
   template <typename Visit>

@@ -55,7 +55,9 @@ class Spy final : public Selector {
                         const samplers_internal::LiveRows& rows) override {
     inner_->UpdatePriorities(draws, priorities, rows);
   }
-  void SaveState(SavedState* state) const override { inner_->SaveState(state); }
+  absl::Status SaveState(SavedState* state) const override {
+    return inner_->SaveState(state);
+  }
   absl::Status LoadState(const SavedState& state,
                          const LoadOptions& options) override {
     return inner_->LoadState(state, options);

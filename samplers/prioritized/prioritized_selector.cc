@@ -29,9 +29,11 @@
 #include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/changed_options.h"
+#include "rill/samplers/prioritized/device_selector.h"
 #include "rill/samplers/prioritized/power.h"
 #include "rill/samplers/prioritized/priority_state.h"
 #include "rill/samplers/prioritized/row_priorities.h"
+#include "rill/samplers/prioritized/selector_values.h"
 #include "rill/samplers/selectors/used_slots.h"
 #include "rill/samplers/sum_tree/sum_tree.h"
 
@@ -39,57 +41,23 @@ namespace rill {
 namespace {
 
 using samplers_internal::ChangedOptions;
+using samplers_internal::CheckExponent;
+using samplers_internal::CheckOptionRange;
 using samplers_internal::LiveRows;
 using samplers_internal::Power;
+using samplers_internal::PriorityValues;
 using samplers_internal::RowPriorities;
 using samplers_internal::SumTree;
 
 constexpr double kMaxEpsilon = 1e30;
-constexpr double kMaxDouble = std::numeric_limits<double>::max();
 // Slots of a flush: enough for vectors and for loads that overlap, and few
 // enough for the first cache.
 constexpr size_t kChunk = 256;
 
-absl::Status CheckInRange(absl::string_view call, absl::string_view what,
-                          double value, double max) {
-  if (value >= 0 && value <= max) return absl::OkStatus();
-  return InvalidArgument(
-      "PrioritizedSelector::", call, ": ", what, ": got ", value,
-      max < kMaxDouble ? absl::StrCat(", want a value in [0, ", max, "]")
-                       : ", want a finite value >= 0");
-}
-
-absl::string_view NameOf(NewRowPriority rule) {
-  switch (rule) {
-    case NewRowPriority::kGiven:
-      return "kGiven";
-    case NewRowPriority::kMaxEver:
-      return "kMaxEver";
-    case NewRowPriority::kMaxInBuffer:
-      return "kMaxInBuffer";
-    case NewRowPriority::kConstant:
-      return "kConstant";
-  }
-  return "";
-}
-
-SelectorTraits TraitsOf(const PrioritizedOptions& options) {
-  return {.name = "Prioritized",
-          .options = OptionValues()
-                         .Double("alpha", options.alpha)
-                         .Double("beta", options.beta)
-                         .Double("epsilon", options.epsilon)
-                         .Choice("new_rows", NameOf(options.new_rows))
-                         .Double("new_row_priority", options.new_row_priority)
-                         .Bool("stratified", options.stratified),
-          .is_weighted = true,
-          .loads_moved_rows = true};
-}
-
 class SelectorImpl final : public PrioritizedSelector {
  public:
   explicit SelectorImpl(const PrioritizedOptions& options)
-      : PrioritizedSelector(TraitsOf(options)),
+      : PrioritizedSelector(samplers_internal::PrioritizedTraits(options)),
         options_(options),
         alpha_(options.alpha),
         beta_(options.beta),
@@ -110,7 +78,7 @@ class SelectorImpl final : public PrioritizedSelector {
   std::vector<float> Priorities() const override;
   float DefaultPriority() const override;
 
-  void SaveState(SavedState* state) const override;
+  absl::Status SaveState(SavedState* state) const override;
   absl::Status LoadState(const SavedState& state,
                          const LoadOptions& options) override;
 
@@ -130,12 +98,7 @@ class SelectorImpl final : public PrioritizedSelector {
                : 0;
   }
   void Reset(const Lanes& lanes);
-  // The values of a state other than priorities.
-  struct Values {
-    double alpha, beta, max_ever;
-  };
-  static absl::StatusOr<Values> ReadValues(const SavedState& state);
-  void Take(const Values& values, const ChangedOptions& changed);
+  void Take(const PriorityValues& values, const ChangedOptions& changed);
   void Turn(absl::Span<const SlotRange> slots, bool on);
   // Takes the rows of the last append that retired some out of the tree.
   void Settle();
@@ -207,13 +170,13 @@ void SelectorImpl::ReweighAll() {
 }
 
 absl::Status SelectorImpl::SetAlpha(double alpha) {
-  RILL_RETURN_IF_ERROR(CheckInRange("SetAlpha", "alpha", alpha, kMaxDouble));
+  RILL_RETURN_IF_ERROR(CheckExponent("SetAlpha", "alpha", alpha));
   alpha_ = alpha;
   return absl::OkStatus();
 }
 
 absl::Status SelectorImpl::SetBeta(double beta) {
-  RILL_RETURN_IF_ERROR(CheckInRange("SetBeta", "beta", beta, kMaxDouble));
+  RILL_RETURN_IF_ERROR(CheckExponent("SetBeta", "beta", beta));
   beta_ = beta;
   return absl::OkStatus();
 }
@@ -227,9 +190,7 @@ absl::Status SelectorImpl::Prepare(const Request& /*request*/,
   Settle();
   if (alpha() != weighed_alpha_) ReweighAll();
   if (tree_.total() > 0) return absl::OkStatus();
-  return FailedPrecondition(
-      "sum of the priorities of ", anchors.size(),
-      " rows: got 0, want > 0; update one to a higher one");
+  return samplers_internal::NothingToDraw(anchors.size());
 }
 
 void SelectorImpl::Select(const Request& request, const Anchors& /*anchors*/,
@@ -380,15 +341,11 @@ void SelectorImpl::OnWrite(const WriteEvent& event) {
   const bool takes_given = options_.new_rows == NewRowPriority::kGiven;
   rows_.Update(event.written, [&](uint32_t word, Slot slot, int64_t i) {
     float priority = unknown;
-    if (!event.priorities.empty()) {
-      const double given = event.priorities[i];
-      if (std::isfinite(given) && given >= 0) {
-        // A double may lie above what float32 holds.
-        const auto known = static_cast<float>(
-            std::min<double>(given, std::numeric_limits<float>::max()));
-        max_ever_ = std::max(max_ever_.value_or(0.0f), known);
-        if (takes_given) priority = known;
-      }
+    const std::optional<float> given =
+        samplers_internal::GivenPriority(event, i);
+    if (given.has_value()) {
+      max_ever_ = std::max(max_ever_.value_or(0.0f), *given);
+      if (takes_given) priority = *given;
     }
     // Under the other rules the priority that a patch names counts for the
     // largest one only.
@@ -447,34 +404,17 @@ std::vector<float> SelectorImpl::Priorities() const {
 
 // --- State -------------------------------------------------------------------
 
-void SelectorImpl::SaveState(SavedState* state) const {
-  state->Set("alpha", alpha());
-  state->Set("beta", beta());
-  state->Set("largest", double{max_ever_.value_or(-1.0f)});
+absl::Status SelectorImpl::SaveState(SavedState* state) const {
+  PriorityValues{.alpha = alpha(), .beta = beta(), .largest = max_ever_}.Save(
+      state);
   samplers_internal::SavePriorities(rows_, used_, state);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<SelectorImpl::Values> SelectorImpl::ReadValues(
-    const SavedState& state) {
-  RILL_ASSIGN_OR_RETURN(const auto alpha, state.Get<double>("alpha"));
-  RILL_ASSIGN_OR_RETURN(const auto beta, state.Get<double>("beta"));
-  RILL_ASSIGN_OR_RETURN(const auto max_ever, state.Get<double>("largest"));
-  const bool is_good = std::isfinite(alpha) && alpha >= 0 &&
-                       std::isfinite(beta) && beta >= 0 &&
-                       (max_ever == -1 || max_ever >= 0) &&
-                       max_ever <= std::numeric_limits<float>::max();
-  if (!is_good) {
-    return state.Damaged(absl::StrCat("alpha, beta and largest priority: got ",
-                                      alpha, ", ", beta, " and ", max_ever,
-                                      ", want finite values >= 0"));
-  }
-  return Values{.alpha = alpha, .beta = beta, .max_ever = max_ever};
-}
-
-void SelectorImpl::Take(const Values& values, const ChangedOptions& changed) {
+void SelectorImpl::Take(const PriorityValues& values,
+                        const ChangedOptions& changed) {
   beta_ = changed.Has("beta") ? options_.beta : values.beta;
-  max_ever_.reset();
-  if (values.max_ever >= 0) max_ever_ = static_cast<float>(values.max_ever);
+  max_ever_ = values.largest;
   // The tree is not saved, as it is a function of the priorities and alpha.
   alpha_ = changed.Has("alpha") ? options_.alpha : values.alpha;
   ReweighAll();
@@ -482,7 +422,8 @@ void SelectorImpl::Take(const Values& values, const ChangedOptions& changed) {
 
 absl::Status SelectorImpl::LoadState(const SavedState& state,
                                      const LoadOptions& options) {
-  RILL_ASSIGN_OR_RETURN(const Values values, ReadValues(state));
+  RILL_ASSIGN_OR_RETURN(const PriorityValues values,
+                        PriorityValues::Read(state));
   if (options.moved == nullptr) {
     RILL_RETURN_IF_ERROR(
         samplers_internal::LoadPriorities(state, used_, &rows_));
@@ -500,15 +441,16 @@ absl::Status SelectorImpl::LoadState(const SavedState& state,
 
 absl::StatusOr<std::unique_ptr<PrioritizedSelector>>
 PrioritizedSelector::Create(const PrioritizedOptions& options) {
+  RILL_RETURN_IF_ERROR(CheckExponent("Create", "alpha", options.alpha));
+  RILL_RETURN_IF_ERROR(CheckExponent("Create", "beta", options.beta));
   RILL_RETURN_IF_ERROR(
-      CheckInRange("Create", "alpha", options.alpha, kMaxDouble));
-  RILL_RETURN_IF_ERROR(
-      CheckInRange("Create", "beta", options.beta, kMaxDouble));
-  RILL_RETURN_IF_ERROR(
-      CheckInRange("Create", "epsilon", options.epsilon, kMaxEpsilon));
-  RILL_RETURN_IF_ERROR(CheckInRange("Create", "new_row_priority",
-                                    options.new_row_priority,
-                                    std::numeric_limits<float>::max()));
+      CheckOptionRange("Create", "epsilon", options.epsilon, kMaxEpsilon));
+  RILL_RETURN_IF_ERROR(CheckOptionRange("Create", "new_row_priority",
+                                        options.new_row_priority,
+                                        std::numeric_limits<float>::max()));
+  if (!options.device.is_cpu()) {
+    return samplers_internal::MakeDeviceSelector(options);
+  }
   return std::make_unique<SelectorImpl>(options);
 }
 

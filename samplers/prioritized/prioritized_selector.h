@@ -2,12 +2,15 @@
 #ifndef RILL_SAMPLERS_PRIORITIZED_PRIORITIZED_SELECTOR_H_
 #define RILL_SAMPLERS_PRIORITIZED_PRIORITIZED_SELECTOR_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rill/device/device.h"
 #include "rill/samplers/selector.h"
+#include "rill/slots/slot.h"
 
 namespace rill {
 
@@ -25,6 +28,7 @@ enum class NewRowPriority {
   // largest row so hands its priority on, as TorchRL's
   // max_priority_within_buffer does; updates lower it. With several writes in
   // flight the rows that any of them overwrites count. 1 while there is none.
+  // Not on a device.
   kMaxInBuffer,
   // PrioritizedOptions::new_row_priority.
   kConstant,
@@ -39,6 +43,9 @@ struct PrioritizedOptions {
   // Draw i falls into the i-th of `count` equal shares of the sum, so that a
   // batch spreads over small and large priorities. Else draws are independent.
   bool stratified = false;
+  // The place of the priorities. A device that is not the CPU takes those that
+  // lie there without a host wait (PriorityUpdater), and has the same draws.
+  Device device = Device::Cpu();
 };
 
 // Draws anchors in proportion to v = (priority + epsilon) ^ alpha, with
@@ -57,10 +64,19 @@ struct PrioritizedOptions {
 //   stream's UniformDouble. Values v are limited to [2^-1000, 2^960], weights
 //   to what float32 holds above 0.
 //
+// Device/Stream: priorities on a device are changed in a stream of their own.
+//   Writes queue there, the next draw, update or save launches them, and writes
+//   too where 4,096 changes wait. A draw waits for its slots and weights, 12
+//   bytes each, which the kernel writes to the host. Saves wait too. The same
+//   history has the same draws and the same state as on the host. Where a
+//   device fails a plan says so, and a save too. Once changes were lost there
+//   both go on saying so, until the rows are cleared or attached anew.
+//
 // Thread-safety: thread-compatible, as Selector, but for what sets exponents.
 // Cost: O(log8(slots)) a draw, an update or a row written; O(anchors) in the
 //   Select that follows a change of alpha.
-//   Memory: 13.8 bytes a slot, only where rows were written.
+//   Memory: 13.8 bytes a slot, only where rows were written. On a device: 31
+//   bytes a slot there, and those of Generations.
 class PrioritizedSelector : public Selector {
  public:
   // INVALID_ARGUMENT where an option is out of its range.
@@ -78,10 +94,23 @@ class PrioritizedSelector : public Selector {
   // For saves of another system. Thread-compatible: nobody samples, updates or
   // writes meanwhile.
   virtual double epsilon() const = 0;
-  // The priority of each slot as it was last given, 0 where no row is.
+  // The priority of each slot as it was last given, 0 where no row is. Empty
+  // where a device fails.
   virtual std::vector<float> Priorities() const = 0;
   // The priority of a row that comes without one.
   virtual float DefaultPriority() const = 0;
+
+  // Priorities of PriorityUpdater that were negative or not finite since the
+  // rows were attached or cleared. Their rows have kept the ones before.
+  struct Refused {
+    int64_t count = 0;
+    Slot first_slot = 0;  // The first of them.
+    float first = 0;
+  };
+  // Waits for the device. Thread-safe.
+  virtual absl::StatusOr<Refused> RefusedPriorities() const {
+    return Refused();
+  }
 
  protected:
   using Selector::Selector;

@@ -105,11 +105,14 @@ class ConsumingSelector final : public Selector, private Selector::UsedUp {
   }
   const Selector::UsedUp* used_up() const override { return this; }
 
-  void SaveState(SavedState* state) const override {
+  absl::Status SaveState(SavedState* state) const override {
     state->Set("most", most_);
     state->SetPart("counts", samplers_internal::SaveSlotArray(counts_));
     state->SetPart("anchors", anchors_.all.Save());
-    state->SetPart("inner", samplers_internal::StateOf(*inner_));
+    RILL_ASSIGN_OR_RETURN(SavedState inner,
+                          samplers_internal::StateOf(*inner_));
+    state->SetPart("inner", std::move(inner));
+    return absl::OkStatus();
   }
 
   absl::Status LoadState(const SavedState& state,

@@ -112,13 +112,13 @@ TEST(ConsumingSelectorTest, CountsOfRowsThatAreNoAnchorsAreCheckedToo) {
   const Cursor cursor = {.written = 2};
   selector->OnAttach({.count = 1, .capacity = 4}, {&cursor, 1});
   const auto saved = [&selector] {
-    return samplers_internal::StateOf(*selector).Encode();
+    return samplers_internal::StateOf(*selector)->Encode();
   };
   const std::string before = saved();
   SavedState counts("SlotArray", 1);
   counts.Set("runs", std::vector<int64_t>{1, 1, 0});
   counts.Set("values", std::vector<int64_t>{-5});
-  SavedState state = samplers_internal::StateOf(*selector);
+  SavedState state = *samplers_internal::StateOf(*selector);
   state.SetPart("counts", counts);
   EXPECT_THAT(selector->LoadState(state, {}),
               StatusIs(absl::StatusCode::kDataLoss,

@@ -91,13 +91,16 @@ class MixtureSelector final : public Selector, private Selector::UsedUp {
     return uses_up_ ? this : nullptr;
   }
 
-  void SaveState(SavedState* state) const override {
+  absl::Status SaveState(SavedState* state) const override {
     std::vector<SavedState> parts;
     for (const MixturePart& part : parts_) {
-      parts.push_back(samplers_internal::StateOf(*part.selector));
+      RILL_ASSIGN_OR_RETURN(SavedState saved,
+                            samplers_internal::StateOf(*part.selector));
+      parts.push_back(std::move(saved));
     }
     state->Set("parts", std::move(parts));
     if (uses_up_) state->SetPart("used_up", used_up_.Save());  // For its order.
+    return absl::OkStatus();
   }
   absl::Status LoadState(const SavedState& state,
                          const LoadOptions& options) override {
@@ -112,7 +115,8 @@ class MixtureSelector final : public Selector, private Selector::UsedUp {
       RILL_RETURN_IF_ERROR(parts[i].CheckType(selector.name(), kStateVersion));
       RILL_RETURN_IF_ERROR(selector.LoadState(
           parts[i],
-          {.changed = options.changed.In(absl::StrCat("parts.", i))}));
+          {.generations = options.generations,
+           .changed = options.changed.In(absl::StrCat("parts.", i))}));
     }
     if (!uses_up_) return absl::OkStatus();
     used_up_.Clear();

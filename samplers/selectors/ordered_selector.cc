@@ -85,9 +85,10 @@ class OrderedSelector final : public Selector {
     }
   }
 
-  void SaveState(SavedState* state) const override {
+  absl::Status SaveState(SavedState* state) const override {
     state->Set("steps", steps_);
     state->SetPart("keys", samplers_internal::SaveSlotArray(keys_));
+    return absl::OkStatus();
   }
 
   absl::Status LoadState(const SavedState& state,

@@ -149,7 +149,7 @@ TEST(OrderedSelectorTest, AgesThatNoAppendMakesAreDamage) {
     const Cursor cursor = {.written = 4};
     selector->OnAttach({.count = 1, .capacity = 4}, {&cursor, 1});
     const auto saved = [&selector] {
-      return samplers_internal::StateOf(*selector).Encode();
+      return samplers_internal::StateOf(*selector)->Encode();
     };
     const std::string before = saved();
     const auto load = [&](double step) {

@@ -74,10 +74,11 @@ class StalenessSelector final : public Selector {
     }
   }
 
-  void SaveState(SavedState* state) const override {
+  absl::Status SaveState(SavedState* state) const override {
     state->Set("highest", highest_);
     state->SetPart("versions", samplers_internal::SaveSlotArray(versions_));
     state->SetPart("anchors", anchors_.Save());
+    return absl::OkStatus();
   }
 
   absl::Status LoadState(const SavedState& state,

@@ -63,13 +63,14 @@ class WithoutReplacementSelector final : public Selector,
     Take(request, anchors, draws);
   }
 
-  void SaveState(SavedState* state) const override {
+  absl::Status SaveState(SavedState* state) const override {
     state->Set("epoch", static_cast<int64_t>(epoch_));
     state->Set("place", place_);
     state->Set("slots", used_.size());
     // 0: there is no list; 1: it is ascending; 2: in an order of its own.
     state->Set("order", int64_t{!is_listed_ ? 0 : is_ordered_ ? 2 : 1});
     state->Set("list", list_);
+    return absl::OkStatus();
   }
 
   absl::Status LoadState(const SavedState& state,

@@ -24,9 +24,9 @@ LAWS = {
     "formats": ["base", "device", "specs", "tensordict", "tensors"],
     "flow": ["base", "device", "specs", "tensordict", "tensors"],
     # Row 3. storage does not know how rows are chosen, samplers not what rows
-    # hold, transforms not who calls them, envs no replay.
+    # hold (device: priorities lie there), transforms not who calls them, envs no replay.
     "storage": ["base", "device", "flow", "formats", "slots", "specs", "tensordict", "tensors"],
-    "samplers": ["base", "slots"],
+    "samplers": ["base", "device", "slots"],
     "transforms": ["base", "device", "formats", "slots", "specs", "tensordict", "tensors"],
     "envs": ["base", "device", "formats", "specs", "tensordict", "tensors", "transforms"],
     # Between them: arithmetic on batches, which transforms do not know of.

@@ -3,7 +3,9 @@
 #define RILL_DEVICE_DOC_EXAMPLES_CONTEXT_H_
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -13,7 +15,9 @@
 #include "rill/device/kernels/kernel.h"
 #include "rill/device/kernels/kernel_launch.h"
 #include "rill/device/priorities/device_priorities.h"
+#include "rill/device/staging/staging_ring.h"
 #include "rill/device/stream.h"
+#include "rill/device/uploads/stream_uploads.h"
 
 // Names that the examples of this package take for granted.
 namespace rill::doc_examples {
@@ -43,6 +47,9 @@ extern const int64_t* const slots;
 extern const int64_t* const generations;
 extern const float* const td_errors;
 extern const Stream stream;
+extern StagingRing ring;
+extern void* const to;
+extern const void* const from;
 
 }  // namespace rill::doc_examples
 

@@ -45,6 +45,7 @@ def rill_device_test(name, srcs, deps = [], tags = [], **kwargs):
         target_compatible_with = requires_cuda(),
         deps = [
             ":" + cases,
+            "//cuda",
             "//device/cuda:cuda_device_under_test",
         ],
         **kwargs

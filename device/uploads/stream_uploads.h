@@ -30,12 +30,12 @@ namespace rill {
 //   then no more.
 //
 // Example (StreamUploadsTest.Example runs it):
-//   StreamUploads uploads(device);
+//   StreamUploads uploads(Device::Fake());
 //   RILL_RETURN_IF_ERROR(uploads.Begin(stream));
 //   RILL_ASSIGN_OR_RETURN(auto places, uploads.Mirror<int64_t>(n));
 //   std::iota(places.host, places.host + n, 0);
 //   RILL_RETURN_IF_ERROR(uploads.Send());
-//   ...  // Launches kernels on the stream that read places.device.
+//   // Kernels that are launched on the stream now read places.device.
 //   RILL_ASSIGN_OR_RETURN(Event end, Event::Record(stream));
 //   uploads.End(std::make_shared<const Event>(std::move(end)));
 class StreamUploads {

@@ -66,9 +66,8 @@ class StreamUploadsTest : public ::testing::Test {
   std::unique_ptr<StreamUploads> uploads_;
 };
 
-absl::Status RunExample(Device device, const Stream& stream, int64_t n,
-                        const int64_t** data) {
-  StreamUploads uploads(device);
+absl::Status RunExample(const Stream& stream, int64_t n, const int64_t** data) {
+  StreamUploads uploads(Device::Fake());
   RILL_RETURN_IF_ERROR(uploads.Begin(stream));
   RILL_ASSIGN_OR_RETURN(auto places, uploads.Mirror<int64_t>(n));
   std::iota(places.host, places.host + n, 0);
@@ -81,7 +80,7 @@ absl::Status RunExample(Device device, const Stream& stream, int64_t n,
 
 TEST_F(StreamUploadsTest, Example) {
   const int64_t* data = nullptr;
-  RILL_EXPECT_OK(RunExample(Device::Fake(0), *stream_, 8, &data));
+  RILL_EXPECT_OK(RunExample(*stream_, 8, &data));
   EXPECT_NE(data, nullptr);
 }
 

@@ -51,8 +51,11 @@ struct Algorithm {
 };
 
 const NStepReturns::Options kThreeSteps = {.num_steps = 3, .gamma = 0.97};
-const StackFrames::Options kFourFrames = {.num_frames = 4,
-                                          .keys = {"pixels", "next/pixels"}};
+// Frames one behind the other, and frames that are torn into pieces.
+const StackFrames::Options kFourFrames = {
+    .num_frames = 4, .keys = {"pixels", "next/pixels"}, .dim = -3};
+const StackFrames::Options kTornFrames = {
+    .num_frames = 4, .keys = {"pixels", "next/pixels"}, .dim = -1};
 
 // -1 but where the goals are equal; on the host, wherever they lie.
 absl::StatusOr<Tensor> MinusOneUnlessEqual(const Tensor& achieved,
@@ -85,13 +88,16 @@ std::vector<Algorithm> Algorithms() {
   const auto uniform = [](absl::StatusOr<SampleUnit> unit) {
     return MakeUniformSamplerOver(*std::move(unit));
   };
+  const auto rainbow = [=](const StackFrames::Options& frames) {
+    return prioritized(
+        MakeTransitions({.n_step = kThreeSteps, .frames = frames}));
+  };
   return {
+      {.name = "DQN of torn frames",
+       .sampler = [=] { return rainbow(kTornFrames); },
+       .has_priorities = true},
       {.name = "DQN",
-       .sampler =
-           [=] {
-             return prioritized(MakeTransitions(
-                 {.n_step = kThreeSteps, .frames = kFourFrames}));
-           },
+       .sampler = [=] { return rainbow(kFourFrames); },
        .has_priorities = true},
       {.name = "R2D2",
        .sampler =
@@ -101,10 +107,18 @@ std::vector<Algorithm> Algorithms() {
                                                              .bootstrap = 1,
                                                              .period = 2},
                                                .n_step = kThreeSteps,
-                                               .frames = kFourFrames}));
+                                               .frames = kTornFrames}));
            },
        .batch_size = 54,
        .has_priorities = true},
+      {.name = "Sequences of whole frames",
+       .sampler =
+           [=] {
+             return uniform(
+                 MakeSequences({.sequences = {.length = 4, .burn_in = 1},
+                                .frames = kFourFrames}));
+           },
+       .batch_size = 20},
       {.name = "PPO",
        .sampler = [] { return MakeSamplerWithoutReplacement(); },
        .clears = true},

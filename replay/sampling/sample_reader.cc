@@ -254,8 +254,9 @@ absl::Status SampleReader::Learn(const RowReader& storage) {
     keys.push_back(leaf.key);
   }
   if (options_.unit != nullptr && !rows.empty()) {
-    RILL_ASSIGN_OR_RETURN(reads_, options_.unit->PlanReads(rows));
     RILL_ASSIGN_OR_RETURN(batch, options_.unit->BatchSpec(rows));
+    RILL_RETURN_IF_ERROR(LearnJoined(storage.device(), rows, batch));
+    RILL_ASSIGN_OR_RETURN(reads_, work_unit().PlanReads(rows));
     keys = reads_.rows.batch;
   }
   is_ragged_ = storage.traits().ragged_leaves;
@@ -393,24 +394,6 @@ absl::Status SampleReader::BindBatch(int64_t n, TensorDict* out) {
   return absl::OkStatus();
 }
 
-absl::Status SampleReader::BindBatchAndKeep(int64_t n, TensorDict* out) {
-  before_.clear();
-  out->ForEachLeaf([this](absl::string_view, const Tensor& leaf) {
-    if (!leaf.device().is_cpu()) before_.push_back(leaf);
-  });
-  const absl::Status status = BindBatch(n, out);
-  for (const Tensor& leaf : before_) {
-    const bool is_bound =
-        status.ok() &&
-        absl::c_any_of(batch_.leaves(), [&leaf](const BoundLeaf& bound) {
-          return bound.data == leaf.raw_data();
-        });
-    if (!is_bound) uploads_->Keep(leaf.buffer());
-  }
-  before_.clear();
-  return status;
-}
-
 absl::Status SampleReader::ReadPlaces(
     const RowReader& storage, absl::Span<const Slot> slots,
     absl::Span<const size_t> leaves, absl::Span<const BoundLeaf> places) const {
@@ -529,8 +512,15 @@ absl::Status SampleReader::Read(const RowReader& storage,
     return WriteOrigins(plan, slots, out);
   }
   if (is_ragged_) *out = TensorDict({n});
-  RILL_RETURN_IF_ERROR(uploads_ == nullptr ? BindBatch(n, out)
-                                           : BindBatchAndKeep(n, out));
+  if (uploads_ != nullptr) {
+    RILL_RETURN_IF_ERROR(BindBatchAndKeep(n, out));
+    // All values of the host go in one launch, the unit's among them.
+    RILL_RETURN_IF_ERROR(WriteOrigins(plan, slots, out));
+    RILL_RETURN_IF_ERROR(ReadRows(storage, slots, plan, out));
+    RILL_RETURN_IF_ERROR(uploads_->Send());
+    return NameRows(out);
+  }
+  RILL_RETURN_IF_ERROR(BindBatch(n, out));
   RILL_RETURN_IF_ERROR(fused_ ? ReadFused(storage, slots, plan)
                               : ReadRows(storage, slots, plan, out));
   RILL_RETURN_IF_ERROR(NameRows(out));
@@ -554,10 +544,13 @@ absl::Status SampleReader::ReadRows(const RowReader& storage,
                       batch_.leaves().first(num_rows_leaves_));
   }
   RILL_RETURN_IF_ERROR(ReadForUnit(storage, slots, plan, out));
+  if (uploads_ != nullptr) {
+    RILL_RETURN_IF_ERROR(ReadJoined(storage, plan));
+  }
   RILL_RETURN_IF_ERROR(
       uploads_ == nullptr
           ? options_.unit->Apply(plan, apart_, context_, out)
-          : options_.unit->Enqueue(plan, apart_, context_, uploads_.get(), out))
+          : work_unit().Enqueue(plan, apart_, context_, uploads_.get(), out))
       << "ReplayBuffer: arithmetic of the unit of " << options_.sampler;
   return absl::OkStatus();
 }
@@ -628,10 +621,7 @@ absl::Status SampleReader::WriteOrigins(const SamplePlan& plan,
       weights[i] = plan.draws[PickOf(plan, i)].weight;
     }
   }
-  if (!plan.mask.empty()) {
-    RILL_RETURN_IF_ERROR(WriteMask(plan, out));
-  }
-  return uploads_ == nullptr ? absl::OkStatus() : uploads_->Send();
+  return plan.mask.empty() ? absl::OkStatus() : WriteMask(plan, out);
 }
 
 absl::Status SampleReader::WriteMask(const SamplePlan& plan, TensorDict* out) {
@@ -645,6 +635,7 @@ absl::Status SampleReader::WriteMask(const SamplePlan& plan, TensorDict* out) {
   // The batch before has given it up, or it has another one.
   if (!mask_.is_valid() ||
       !MayReuse(mask_, DType::kBool, {n}, {}, {.memory = memory_})) {
+    if (uploads_ != nullptr && mask_.is_valid()) uploads_->Keep(mask_.buffer());
     RILL_ASSIGN_OR_RETURN(mask_, Tensor::Empty(DType::kBool, {n}, memory_));
   }
   RILL_ASSIGN_OR_RETURN(bool* const mask, RoomFor<bool>(mask_.raw_data(), n));

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rill/device/device.h"
 #include "rill/device/uploads/stream_uploads.h"
 #include "rill/replay/sampling/fused_gather.h"
 #include "rill/samplers/sampler.h"
@@ -101,7 +102,19 @@ class SampleReader {
     std::vector<BoundLeaf> places;  // Those, of the list that is being read.
   };
 
+  // A leaf that is made of stored rows, one behind the other.
+  struct JoinedGather {
+    size_t into = 0;            // Of the batch.
+    std::vector<size_t> parts;  // Leaves of the rows.
+  };
+
   absl::Status Learn(const RowReader& storage);
+  absl::Status LearnJoined(Device device, const TensorDictSpec& rows,
+                           const TensorDictSpec& batch);
+  // The arithmetic of a batch that is read at once.
+  const UnitTransform& work_unit() const {
+    return part_unit_ != nullptr ? *part_unit_ : *options_.unit;
+  }
   absl::StatusOr<Apart> ApartOf(absl::Span<const std::string> keys,
                                 const TensorDictSpec& rows,
                                 const Tensor::Options& memory) const;
@@ -129,6 +142,8 @@ class SampleReader {
   absl::Status ReadForUnit(const RowReader& storage,
                            absl::Span<const Slot> slots, const SamplePlan& plan,
                            TensorDict* out);
+  // On a device.
+  absl::Status ReadJoined(const RowReader& storage, const SamplePlan& plan);
   // The rows of the plan with what the unit makes of them, without origins.
   absl::Status ReadRows(const RowReader& storage, absl::Span<const Slot> slots,
                         const SamplePlan& plan, TensorDict* out);
@@ -165,12 +180,14 @@ class SampleReader {
   Tensor::Options memory_;             // Of all leaves there.
   std::shared_ptr<const GatherPlan> chain_;
   std::optional<FusedGather> fused_;  // Of chain_, if there is one.
-  // With a unit: reads some draws, which the chain goes on from, but for leaves
-  // of joined_.
+  // With a unit and a chain: reads some draws, which the chain goes on from,
+  // but for leaves of joined_.
   std::unique_ptr<SampleReader> part_;
   std::unique_ptr<UnitTransform> part_unit_;  // Null: options_.unit.
   std::vector<UnitTransform::Joined> joined_;
+  std::vector<JoinedGather> joined_gathers_;  // On a device, of joined_.
   std::vector<Slot> joined_slots_;
+  std::vector<Slot> part_slots_;
   int64_t part_bytes_ = 0;  // Of a row of a part.
   SamplePlan part_plan_;
   TensorDict part_rows_;

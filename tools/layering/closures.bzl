@@ -66,6 +66,7 @@ CLOSURES = {
     "//collectors:sync_collector": None,
     "//replay:replay_buffer": _SPECS + _STATES + _SAVES + [
         "device/kernels",
+        "device/uploads",
         "flow",
         "replay",
         "replay/options",
@@ -90,6 +91,7 @@ CLOSURES = {
         "collectors",
         "collectors/devices",
         "device/kernels",
+        "device/uploads",
         "envs",
         "envs/classic_control",
         "envs/lanes",

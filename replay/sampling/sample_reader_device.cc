@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a SampleReader does for rows on a device.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/replay/sampling/fused_gather.h"
+#include "rill/replay/sampling/sample_reader.h"
+#include "rill/slots/slot.h"
+#include "rill/specs/bound_rows.h"
+#include "rill/specs/spec.h"
+#include "rill/storage/row_reader.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
+#include "rill/transforms/unit_transform.h"
+
+namespace rill::replay_internal {
+
+// On a device leaves that are joined are gathered from where the rows lie, and
+// the unit's arithmetic leaves them out.
+absl::Status SampleReader::LearnJoined(Device device,
+                                       const TensorDictSpec& rows,
+                                       const TensorDictSpec& batch) {
+  joined_.clear();
+  joined_gathers_.clear();
+  part_unit_ = nullptr;
+  if (device.is_cpu()) return absl::OkStatus();
+  joined_ = options_.unit->JoinedLeaves(rows);
+  if (joined_.empty()) return absl::OkStatus();
+  part_unit_ = options_.unit->WithoutJoined();
+  for (const UnitTransform::Joined& joined : joined_) {
+    JoinedGather& gather = joined_gathers_.emplace_back();
+    gather.into = NumberOf(batch, joined.key);
+    for (const std::string& part : joined.parts) {
+      gather.parts.push_back(NumberOf(rows, part));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SampleReader::BindBatchAndKeep(int64_t n, TensorDict* out) {
+  before_.clear();
+  out->ForEachLeaf([this](absl::string_view, const Tensor& leaf) {
+    if (leaf.device().is_cpu() || leaf.buffer() == mask_.buffer()) return;
+    before_.push_back(leaf);
+  });
+  const absl::Status status = BindBatch(n, out);
+  for (const Tensor& leaf : before_) {
+    const bool is_bound =
+        status.ok() &&
+        absl::c_any_of(batch_.leaves(), [&leaf](const BoundLeaf& bound) {
+          return bound.data == leaf.raw_data();
+        });
+    if (!is_bound) uploads_->Keep(leaf.buffer());
+  }
+  before_.clear();
+  return status;
+}
+
+// All parts as if they were of the first one's leaf, then those of others.
+absl::Status SampleReader::ReadJoined(const RowReader& storage,
+                                      const SamplePlan& plan) {
+  for (size_t i = 0; i < joined_.size(); ++i) {
+    const JoinedGather& gather = joined_gathers_[i];
+    RILL_RETURN_IF_ERROR(
+        options_.unit->JoinedSlots(plan, joined_[i], &joined_slots_));
+    const size_t count = gather.parts.size();
+    BoundLeaf place = batch_[gather.into];
+    const int64_t stride = place.width;
+    place.width /= static_cast<int64_t>(count);
+    place.rows = static_cast<int64_t>(joined_slots_.size());
+    place.strides[0] = place.width;
+    place.strides[1] = 0;
+    RILL_RETURN_IF_ERROR(ReadPlaces(storage, joined_slots_,
+                                    absl::MakeConstSpan(gather.parts).first(1),
+                                    absl::MakeConstSpan(&place, 1)));
+    place.rows /= static_cast<int64_t>(count);
+    place.strides[0] = stride;
+    place.is_flat = count == 1;
+    for (size_t k = 1; k < count; ++k) {
+      place.data += place.width;
+      if (gather.parts[k] == gather.parts[0]) continue;
+      part_slots_.clear();
+      for (size_t at = k; at < joined_slots_.size(); at += count) {
+        part_slots_.push_back(joined_slots_[at]);
+      }
+      RILL_RETURN_IF_ERROR(ReadPlaces(
+          storage, part_slots_, absl::MakeConstSpan(gather.parts).subspan(k, 1),
+          absl::MakeConstSpan(&place, 1)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill::replay_internal

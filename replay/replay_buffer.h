@@ -62,6 +62,9 @@ class RunCheckpoint;
 //   any number of threads. Batches of N = 0 and N > 0 agree where nothing is
 //   written or updated between samples. Where another buffer writes to the same
 //   storage a batch may hold rows that are newer than its draw.
+// Device/Stream: rows of a storage on a device are gathered and worked on there,
+//   on a stream of the buffer's, and no call but Sample and SampleInto waits for
+//   it. The caller's work on tensors that go into SampleInto has ended.
 // Cost: SampleInto with no transforms, no device and a batch that fits
 //   allocates nothing where the sampler does not. With `prefetch` the tensors
 //   of `out` go to a batch to come: what shares them changes later.
@@ -192,16 +195,17 @@ class ReplayBuffer : public Sink {
   // until the storage has a spec.
   absl::StatusOr<TensorDictSpec> SampleSpec() const;
 
-  // A batch whose copy to Options::device may be under way.
+  // A batch whose work on a device may be under way: all of it where the rows
+  // lie there, else the copy to Options::device.
   struct PendingBatch {
     TensorDict batch;
     // Null: it is all there. Else wait for it before anything reads the batch:
     // Stream::WaitFor(*copied), or copied->Synchronize() on the host.
     std::shared_ptr<const Event> copied;
   };
-  // As Sample(), without waiting for the copy, which has a stream of its own.
-  // An error of the copy shows where it is waited for, and may be one of those
-  // that were queued behind it too.
+  // As Sample(), without waiting for that work, which has a stream of its own.
+  // The tensors stay alive until `copied`. An error of the work shows where it
+  // is waited for, and may be one of those that were queued behind it too.
   absl::StatusOr<PendingBatch> SamplePending();
 
   // New priorities for the rows of a sample (reads its `index` and

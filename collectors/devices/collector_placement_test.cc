@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -17,12 +18,17 @@
 #include "rill/base/status_macros.h"
 #include "rill/collectors/devices/testing/cart_pole_collector.h"
 #include "rill/collectors/sync_collector.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/device_under_test.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/envs/device/testing/async_policy.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
@@ -118,6 +124,49 @@ TEST_P(CollectorPlacementTest, BatchesEqualThoseOfHostMemory) {
                               copies[i].To(Device::Cpu()));
     RILL_ASSERT_OK(copy.CheckEqual(want[i])) << "batch " << i;
   }
+}
+
+// A write to a storage there returns before the device has read the batch,
+// which the collector fills anew on a stream of its own.
+TEST(CollectorPlacementStorageTest, ABatchThatIsReadIsNotWrittenOver) {
+  constexpr int64_t kBatches = 40;
+  RILL_ASSERT_OK_AND_ASSIGN(const std::vector<TensorDict> want,
+                            HostCartPoleBatches(kBatches));
+  if (DeviceUnderTest().type == Device::Type::kFake) {
+    FakeBackend::Install({});  // Work waits as long as it can.
+  }
+  AsyncPolicy policy;
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
+                            Stream::Create(DeviceUnderTest()));
+  SyncCollector::Options options = CartPoleCollectorOptions(&policy);
+  options.policy_device = options.storing_device = DeviceUnderTest();
+  options.stream = &stream;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto collector,
+      CollectCartPole(DeviceUnderTest(), std::move(options)));
+  const Shape shape = want[0].batch_shape();
+  const auto make = [&](Device device) {
+    return DenseStorage::Create({.capacity = kBatches * shape.num_elements(),
+                                 .lanes = shape[0],
+                                 .device = device});
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(const auto there, make(DeviceUnderTest()));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto host, make(Device::Cpu()));
+  std::vector<Slot> slots(host->lanes().num_slots());
+  std::iota(slots.begin(), slots.end(), 0);
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream writes,
+                            Stream::Create(DeviceUnderTest()));
+  const StreamScope scope(writes);
+  for (const TensorDict& batch : want) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict collected, collector->Next());
+    RILL_ASSERT_OK(there->Extend(collected));
+    RILL_ASSERT_OK(host->Extend(batch));
+  }
+  TensorDict got, expected;
+  RILL_ASSERT_OK(there->Read(slots, &got));
+  RILL_ASSERT_OK(host->Read(slots, &expected));
+  RILL_ASSERT_OK_AND_ASSIGN(got, got.To(Device::Cpu()));
+  RILL_EXPECT_OK(got.CheckEqual(expected));
 }
 
 std::string NameOf(

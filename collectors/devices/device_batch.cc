@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
+#include "rill/device/current_stream.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 
@@ -19,6 +20,7 @@ absl::StatusOr<std::unique_ptr<DeviceBatch>> DeviceBatch::Create(
                         Stream::Borrow(stream.device(), stream.handle()));
   auto made = absl::WrapUnique(new DeviceBatch(
       step.batch_shape()[0], options.time, std::move(borrowed)));
+  made->is_batch_there_ = options.storing_device == stream.device();
   // One leaf on the device is enough; BindSteps refuses others in host memory.
   bool steps_on_device = false;
   step.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
@@ -117,6 +119,16 @@ absl::Status DeviceBatch::Scatter(absl::Span<const RowColumn> columns) {
 }
 
 absl::Status DeviceBatch::Begin() {
+  if (is_batch_there_) {
+    // The batch of before may still be read on the current stream, as a
+    // write to a storage does.
+    RILL_ASSIGN_OR_RETURN(const Stream current,
+                          CurrentStream(stream_.device()));
+    if (current.handle().value != stream_.handle().value) {
+      RILL_ASSIGN_OR_RETURN(const Event reads, Event::Record(current));
+      RILL_RETURN_IF_ERROR(stream_.WaitFor(reads));
+    }
+  }
   if (written_read_ == nullptr) return absl::OkStatus();
   const absl::Status done = written_read_->Synchronize();
   written_read_ = nullptr;

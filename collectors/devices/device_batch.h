@@ -53,7 +53,8 @@ class DeviceBatch {
   const TensorDict& written() const { return written_; }
   bool records_on_device() const { return !step_columns_.empty(); }
 
-  // Once this returns no copy reads written() any more.
+  // Once this returns no copy reads written() any more. A batch() on the device
+  // is written behind the work so far on the thread's CurrentStream.
   absl::Status Begin();
   // The next two need records_on_device().
   absl::Status Record(int64_t t);
@@ -75,6 +76,7 @@ class DeviceBatch {
   const int64_t lanes_;
   const int64_t time_;
   const Stream stream_;
+  bool is_batch_there_ = false;
   TensorDict step_;
   TensorDict batch_;
   TensorDict written_;

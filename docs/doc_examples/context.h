@@ -13,7 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/transformed_env.h"
 #include "rill/envs/wrappers/frame_skip.h"
@@ -25,6 +27,7 @@
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
+#include "rill/storage/dense_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/actions/action_chunk.h"
@@ -86,6 +89,8 @@ extern const TensorDictSpec goal, spec;
 extern const Unary::Function LogOfRows;
 bool IsPositive(Terminate::Leaves step, int64_t lane);
 extern const std::shared_ptr<Storage> storage;
+extern ReplayBuffer* const buffer;
+extern const TensorDict batch;
 extern TransformedEnv &actor, &other_actor, &evaluation;
 
 }  // namespace rill::doc_examples

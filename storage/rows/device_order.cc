@@ -70,6 +70,21 @@ absl::Status DeviceOrder::BeginRead(const Stream& stream) {
                          : stream.WaitFor(writes_.back().end);
 }
 
+absl::StatusOr<Event> DeviceOrder::MarkRead() {
+  absl::StatusOr<Copy> read = MakeCopy(stream_, {});
+  if (!read.ok()) {
+    stream_.Synchronize().IgnoreError();
+    return read.status();
+  }
+  ++waited_reads_;
+  return std::move(read->end);
+}
+
+void DeviceOrder::EndWaitedRead(Event end) {
+  --waited_reads_;
+  spare_.push_back({std::move(end), {}, {}});
+}
+
 absl::StatusOr<Event> DeviceOrder::EndRead(const Stream& stream,
                                            absl::Span<const int64_t> rows) {
   ForgetReadsThatEnded();
@@ -90,6 +105,12 @@ absl::StatusOr<Event> DeviceOrder::EndRead(const Stream& stream,
 absl::Status DeviceOrder::BeginWrite(const Stream& stream,
                                      absl::Span<const int64_t> rows) {
   RILL_RETURN_IF_ERROR(BeginRead(stream));
+  if (waited_reads_ > 0 && stream.handle().value != stream_.handle().value) {
+    RILL_ASSIGN_OR_RETURN(Copy reads, MakeCopy(stream_, {}));
+    const absl::Status waits = stream.WaitFor(reads.end);
+    Recycle(std::move(reads));
+    RILL_RETURN_IF_ERROR(waits);
+  }
   ForgetReadsThatEnded();
   if (rows.empty() || reads_.empty()) return absl::OkStatus();
   const auto [low, high] = std::minmax_element(rows.begin(), rows.end());

@@ -44,6 +44,11 @@ class DeviceOrder {
 
   // `stream` waits for the writes so far. The read is enqueued there next.
   absl::Status BeginRead(const Stream& stream);
+  // The end of a read on stream(), for a caller who waits for it without the
+  // lock that guards this, and then gives it back with the lock. After an error
+  // the stream was waited for.
+  absl::StatusOr<Event> MarkRead();
+  void EndWaitedRead(Event end);
   // The end of that read, of `rows`. After an error the stream was waited for.
   absl::StatusOr<Event> EndRead(const Stream& stream,
                                 absl::Span<const int64_t> rows);
@@ -77,6 +82,7 @@ class DeviceOrder {
   void ForgetWritesThatEnded(bool await);
 
   const Stream stream_;
+  int64_t waited_reads_ = 0;  // On stream_, between MarkRead and its end.
   std::vector<Copy> reads_;
   std::deque<Copy> writes_;  // Each waits for those before it.
   std::vector<Copy> spare_;

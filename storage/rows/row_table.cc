@@ -273,12 +273,23 @@ absl::Status RowTable::Read(absl::Span<const Slot> slots,
     if (next_ != nullptr) next_->Read(slots, leaves);
     return absl::OkStatus();
   }
-  absl::MutexLock lock(&stream_mutex_);
+  absl::ReleasableMutexLock lock(&stream_mutex_);
   RILL_RETURN_IF_ERROR(order_->CheckNotLost(copy.rows));
   RILL_RETURN_IF_ERROR(order_->BeginRead(order_->stream()));
-  absl::Status status = Run</*kIsWrite=*/false>(copy, order_->stream());
-  // After an error too: what was enqueued still writes to the batch.
-  status.Update(order_->stream().Synchronize());
+  if (absl::Status status = Run</*kIsWrite=*/false>(copy, order_->stream());
+      !status.ok()) {
+    // Work that was enqueued still writes to the batch.
+    order_->stream().Synchronize().IgnoreError();
+    return status;
+  }
+  RILL_ASSIGN_OR_RETURN(Event end, order_->MarkRead());
+  // Others go on meanwhile: writers above all.
+  lock.Release();
+  const absl::Status status = end.Synchronize();
+  absl::MutexLock again(&stream_mutex_);
+  order_->EndWaitedRead(std::move(end));
+  // A stream that has failed works again once it was waited for.
+  if (!status.ok()) order_->stream().Synchronize().IgnoreError();
   // The writes before it have ended, and may be what has failed.
   absl::Status lost = order_->CheckNotLost(copy.rows);
   return lost.ok() ? status : lost;

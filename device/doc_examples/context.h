@@ -48,7 +48,6 @@ extern const int64_t* const generations;
 extern const float* const td_errors;
 extern const Stream stream;
 extern StagingRing ring;
-extern StagingRing& ring;
 extern void* const to;
 extern const void* const from;
 

@@ -16,8 +16,10 @@ absl::Status UpdatePriorities(ReplayBuffer& buffer, const TensorDict& batch,
                               const at::Tensor& td_errors) {
   return CallTorch(
       [&]() -> absl::Status {
-        const at::Tensor values =
-            td_errors.detach().abs().to(at::kFloat).flatten().contiguous();
+        const at::Tensor errors =
+            td_errors.detach().to(at::kFloat).flatten().contiguous();
+        at::Tensor values = at::empty_like(errors);
+        at::abs_out(values, errors);
         RILL_ASSIGN_OR_RETURN(const Tensor priorities, FromTorch(values));
         RILL_ASSIGN_OR_RETURN(const Stream stream,
                               CurrentTorchStream(priorities.device()));

@@ -41,7 +41,8 @@ struct Form {
   bool is_tiered = false;
   bool is_prioritized = false;
   int64_t prefetch = 0;
-  bool batches_there = false;  // Writes come from the device.
+  bool batches_there = false;     // Writes come from the device.
+  bool priorities_there = false;  // They lie on the device.
 };
 
 const Form kForms[] = {
@@ -49,6 +50,9 @@ const Form kForms[] = {
     {.name = "DenseFromDevice", .batches_there = true},
     {.name = "DensePrefetched", .prefetch = 2},
     {.name = "DensePrioritized", .is_prioritized = true},
+    {.name = "DensePrioritiesThere",
+     .is_prioritized = true,
+     .priorities_there = true},
     {.name = "Tiered", .is_tiered = true},
     {.name = "TieredPrioritizedPrefetched",
      .is_tiered = true,
@@ -94,8 +98,12 @@ class DeviceFaultsTest : public ::testing::TestWithParam<Form> {
       RILL_EXPECT_OK(dense);
       storage = *std::move(dense);
     }
-    auto sampler = GetParam().is_prioritized ? MakePrioritizedSampler()
-                                             : MakeUniformSampler();
+    auto sampler =
+        GetParam().is_prioritized
+            ? MakePrioritizedSampler({.device = GetParam().priorities_there
+                                                    ? Device::Fake(0)
+                                                    : Device::Cpu()})
+            : MakeUniformSampler();
     RILL_EXPECT_OK(sampler);
     auto buffer = ReplayBuffer::Create({.storage = std::move(storage),
                                         .sampler = *std::move(sampler),
@@ -234,6 +242,14 @@ TEST_P(DeviceFaultsTest, AWriteThatTheDeviceFails) {
 TEST_P(DeviceFaultsTest, ASampleThatTheDeviceFails) {
   SweepAll([](ReplayBuffer* buffer, const TensorDict&) {
     return buffer->Sample().status();
+  });
+}
+
+TEST_P(DeviceFaultsTest, AnUpdateOfPrioritiesThatTheDeviceFails) {
+  if (!GetParam().is_prioritized) return;
+  SweepAll([](ReplayBuffer* buffer, const TensorDict&) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(const TensorDict batch, buffer->Sample());
+    return buffer->UpdatePriorities(batch, std::vector<float>(4, 1.5f));
   });
 }
 

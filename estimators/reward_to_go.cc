@@ -18,12 +18,16 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/device_leaves.h"
 #include "rill/transforms/rows/group_ends.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/timeline/timeline.h"
 
 namespace rill {
 namespace {
+
+using transforms_internal::DeviceWork;
 
 // The common form of both.
 class RewardsToGo final : public BatchTransform {
@@ -77,21 +81,39 @@ class RewardsToGo final : public BatchTransform {
         transforms_internal::CheckTimeIsLast(parts_.name, *batch));
     const Shape shape = batch->batch_shape().Concat({1});
     RILL_ASSIGN_OR_RETURN(
-        const Tensor done,
-        transforms_internal::ReadStops(parts_.name, parts_.done_key, *batch));
+        const Tensor first,
+        transforms_internal::GetLeaf(parts_.name, parts_.in_keys[0], *batch));
+    // All lie where the first rewards do.
+    DeviceWork::Call work(&device_work_);
+    DeviceWork::Call* const call = first.is_host() ? nullptr : &work;
+    if (call != nullptr) {
+      RILL_RETURN_IF_ERROR(call->Begin(first.device())) << parts_.name;
+    }
+    RILL_ASSIGN_OR_RETURN(const Tensor done,
+                          transforms_internal::ReadStops(
+                              parts_.name, parts_.done_key, *batch, call));
     // All sums are made before one is set: an out key may be another in key.
     absl::InlinedVector<Tensor, 2> all;
     for (const std::string& key : parts_.in_keys) {
-      RILL_ASSIGN_OR_RETURN(const Tensor reward, transforms_internal::ReadLeaf(
-                                                     parts_.name, key, *batch));
+      RILL_ASSIGN_OR_RETURN(
+          const Tensor reward,
+          call == nullptr
+              ? transforms_internal::ReadLeaf(parts_.name, key, *batch)
+              : transforms_internal::ReadDeviceLeaf(parts_.name, key, *batch,
+                                                    call));
       RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
           parts_.name, key, reward, reward.dtype(), shape));
       RILL_RETURN_IF_ERROR(transforms_internal::CheckStopsAtGroupEnds(
           parts_.name, key, parts_.done_key, *batch));
       // A tensor of its own: the rewards may be read under another key, or by
       // the caller that made the batch.
+      Tensor& sums = all.emplace_back();
+      if (call != nullptr) {
+        RILL_ASSIGN_OR_RETURN(sums, call->Take(reward.dtype(), shape));
+      }
       RILL_RETURN_IF_ERROR(
-          RewardToGo(reward, done, parts_.gamma, &all.emplace_back()))
+          RewardToGo(reward, done, parts_.gamma, &sums,
+                     call == nullptr ? nullptr : &call->stream()))
           << parts_.name << ": \"" << key << "\"";
     }
     for (size_t i = 0; i < all.size(); ++i) {
@@ -101,7 +123,7 @@ class RewardsToGo final : public BatchTransform {
     for (size_t i = 0; i < all.size(); ++i) {
       RILL_RETURN_IF_ERROR(batch->Set(OutKey(i), std::move(all[i])));
     }
-    return absl::OkStatus();
+    return work.End();
   }
 
   absl::StatusOr<TensorDictSpec> SumSpec(absl::string_view call,
@@ -113,7 +135,7 @@ class RewardsToGo final : public BatchTransform {
     for (size_t i = 0; i < parts_.in_keys.size(); ++i) {
       const std::string& key = parts_.in_keys[i];
       RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
-                            transforms_internal::FindReward(caller, key, spec));
+                            transforms_internal::GetReward(caller, key, spec));
       RILL_RETURN_IF_ERROR(
           after.Set(OutKey(i), LeafSpec::Unbounded(leaf.dtype, {1})));
       RILL_RETURN_IF_ERROR(transforms_internal::CheckStopsAtGroupEnds(
@@ -123,6 +145,7 @@ class RewardsToGo final : public BatchTransform {
   }
 
   const Parts parts_;
+  mutable DeviceWork device_work_{8};
 };
 
 // NaN is refused too: no comparison with it holds.

@@ -2,7 +2,10 @@
 #include "rill/estimators/value_estimators.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -13,6 +16,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
+#include "rill/device/stream.h"
+#include "rill/estimators/standardize_kernel.h"
 #include "rill/estimators/value_estimates.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
@@ -22,51 +29,104 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/device_leaves.h"
 #include "rill/transforms/rows/group_ends.h"
+#include "rill/transforms/rows/pair_kernels.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/timeline/timeline.h"
 
 namespace rill {
 namespace {
 
-// TorchRL's least standard deviation.
-constexpr double kMinDeviation = 1e-4;
+using estimators_internal::StandardizeKernel;
+using transforms_internal::DeviceWork;
 
 // Numbers of a call beside those of EstimatorSteps.
 using More = absl::Span<const Tensor>;
-using Estimate =
-    std::function<absl::Status(const EstimatorSteps&, More, Advantages*)>;
+// With a stream on its device.
+using Estimate = std::function<absl::Status(const EstimatorSteps&, More,
+                                            Advantages*, const Stream*)>;
+
+// The sum of fn(value), added as StandardizeKernel does.
+template <typename T, typename Fn>
+double Sum(absl::Span<const T> values, const Fn& fn) {
+  constexpr size_t kThreads = StandardizeKernel<T>::kThreads;
+  std::array<double, kThreads> sums = {};
+  for (size_t first = 0; first < values.size(); first += kThreads) {
+    const size_t count = std::min(kThreads, values.size() - first);
+    for (size_t t = 0; t < count; ++t) sums[t] += fn(values[first + t]);
+  }
+  for (size_t half = kThreads / 2; half > 0; half /= 2) {
+    for (size_t t = 0; t < half; ++t) sums[t] += sums[t + half];
+  }
+  return sums[0];
+}
 
 template <typename T>
 void Standardize(const Tensor& tensor) {
-  T* const values = tensor.data<T>();
-  const int64_t count = tensor.num_elements();
-  // Two passes in double: a sum of squares less the squared mean would lose the
-  // digits of a small deviation beside a large mean.
-  double mean = 0;
-  for (int64_t i = 0; i < count; ++i) mean += static_cast<double>(values[i]);
-  mean /= static_cast<double>(count);
-  double squares = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const double x = static_cast<double>(values[i]) - mean;
-    squares += x * x;
-  }
+  const absl::Span<T> values = absl::MakeSpan(
+      tensor.data<T>(), static_cast<size_t>(tensor.num_elements()));
+  const auto count = static_cast<double>(values.size());
+  const auto sum = [&](const auto& fn) {
+    return Sum(absl::Span<const T>(values), fn);
+  };
+  const double mean = sum([](T x) { return static_cast<double>(x); }) / count;
+  const double squares = sum([mean](T value) {
+    const double x = static_cast<double>(value) - mean;
+    return x * x;
+  });
   // With count - 1, as torch.std has it.
-  const double deviation = std::max(
-      kMinDeviation, std::sqrt(squares / static_cast<double>(
-                                             std::max<int64_t>(count - 1, 1))));
-  for (int64_t i = 0; i < count; ++i) {
-    values[i] =
-        static_cast<T>((static_cast<double>(values[i]) - mean) / deviation);
+  const double deviation =
+      std::max(StandardizeKernel<T>::kMinDeviation,
+               std::sqrt(squares / std::max(count - 1, 1.0)));
+  for (T& value : values) {
+    value = static_cast<T>((static_cast<double>(value) - mean) / deviation);
   }
 }
 
 template <typename T>
-void Subtract(const Tensor& a, const Tensor& b, const Tensor& out) {
-  for (int64_t i = 0; i < out.num_elements(); ++i) {
-    // The target is rounded by then, as where TorchRL subtracts.
-    out.data<T>()[i] = a.data<T>()[i] - b.data<T>()[i];
+absl::Status StandardizeOn(const Stream& stream, const Tensor& tensor) {
+  return LaunchKernel(StandardizeKernel<T>{.values = tensor.data<T>(),
+                                           .count = tensor.num_elements()},
+                      {.blocks = 1, .threads = StandardizeKernel<T>::kThreads},
+                      stream);
+}
+
+absl::Status Standardize(const Tensor& tensor, const Stream* stream) {
+  // A mean of nothing would be NaN.
+  if (tensor.num_elements() == 0) return absl::OkStatus();
+  const bool is_float = tensor.dtype() == DType::kFloat32;
+  if (stream != nullptr) {
+    return is_float ? StandardizeOn<float>(*stream, tensor)
+                    : StandardizeOn<double>(*stream, tensor);
   }
+  if (is_float) {
+    Standardize<float>(tensor);
+  } else {
+    Standardize<double>(tensor);
+  }
+  return absl::OkStatus();
+}
+
+// out = a - b.
+template <typename T>
+absl::Status Subtract(const Tensor& a, const Tensor& b, const Tensor& out,
+                      const Stream* stream) {
+  // The target is rounded by then, as where TorchRL subtracts.
+  const transforms_internal::PairSumKernel<T> kernel = {
+      .a = a.data<T>(),
+      .sign = -1,
+      .b = b.data<T>(),
+      .out = out.data<T>(),
+      .count = out.num_elements()};
+  if (stream != nullptr) {
+    return LaunchKernel(kernel, GridFor(kernel.count), *stream);
+  }
+  for (int64_t i = 0; i < kernel.count; ++i) {
+    kernel.out[i] = kernel.a[i] - kernel.b[i];
+  }
+  return absl::OkStatus();
 }
 
 // The five estimators are one transform. They differ in their options, in the
@@ -108,7 +168,7 @@ class ValueEstimator final : public BatchTransform {
     none.terminated = none.done;
     Advantages made;
     RILL_RETURN_IF_ERROR(
-        parts.estimate(none, {none.reward, none.reward}, &made))
+        parts.estimate(none, {none.reward, none.reward}, &made, nullptr))
         << caller;
     return std::make_unique<ValueEstimator>(std::move(parts));
   }
@@ -132,13 +192,13 @@ class ValueEstimator final : public BatchTransform {
     const ValueKeys& keys = parts_.keys;
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec reward,
-        transforms_internal::FindReward(caller, keys.reward, spec));
+        transforms_internal::GetReward(caller, keys.reward, spec));
     std::vector<std::string> numbers = {keys.value, keys.next_value};
     numbers.insert(numbers.end(), parts_.more_keys.begin(),
                    parts_.more_keys.end());
     for (const std::string& key : numbers) {
       RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
-                            transforms_internal::FindSpec(caller, key, spec));
+                            transforms_internal::GetSpec(caller, key, spec));
       if (leaf.dtype == reward.dtype && leaf.shape == reward.shape) continue;
       return transforms_internal::Misfit(
           caller, key, leaf,
@@ -155,8 +215,8 @@ class ValueEstimator final : public BatchTransform {
                              keys.terminated,
                              "\" of terminated, want that of its group");
     }
-    RILL_RETURN_IF_ERROR(
-        transforms_internal::CheckIsFlag(caller, keys.terminated, spec));
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlagAnywhere(
+        caller, keys.terminated, spec));
     TensorDictSpec after = spec;
     for (const std::string& key : {keys.advantage, keys.value_target}) {
       RILL_RETURN_IF_ERROR(
@@ -179,22 +239,32 @@ class ValueEstimator final : public BatchTransform {
         caller, keys.reward, keys.done, *batch));
     const Shape shape = batch->batch_shape().Concat({1});
     EstimatorSteps steps;
-    RILL_ASSIGN_OR_RETURN(steps.reward, transforms_internal::ReadLeaf(
+    RILL_ASSIGN_OR_RETURN(steps.reward, transforms_internal::GetLeaf(
                                             caller, keys.reward, *batch));
     const DType dtype = steps.reward.dtype();
-    // The reward says the dtype; all other numbers have to follow it.
-    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
-        caller, keys.reward, steps.reward, dtype, shape));
+    // All lie where the reward does.
+    DeviceWork::Call work(&device_work_);
+    DeviceWork::Call* const call = steps.reward.is_host() ? nullptr : &work;
+    const Stream* stream = nullptr;
+    if (call != nullptr) {
+      RILL_RETURN_IF_ERROR(call->Begin(steps.reward.device())) << caller;
+      stream = &call->stream();
+    }
     const auto read = [&](const std::string& key, DType type) {
-      return transforms_internal::ReadLeaf(caller, key, type, shape, *batch);
+      return call == nullptr ? transforms_internal::ReadLeaf(caller, key, type,
+                                                             shape, *batch)
+                             : transforms_internal::ReadDeviceLeaf(
+                                   caller, key, type, shape, *batch, call);
     };
+    // The reward says the dtype; all other numbers have to follow it.
+    RILL_ASSIGN_OR_RETURN(steps.reward, read(keys.reward, dtype));
     RILL_ASSIGN_OR_RETURN(steps.value, read(keys.value, dtype));
     RILL_ASSIGN_OR_RETURN(steps.next_value, read(keys.next_value, dtype));
     RILL_ASSIGN_OR_RETURN(
         steps.done,
         parts_.recurs
-            ? transforms_internal::ReadStops(caller, keys.done, *batch)
-            : transforms_internal::ReadEnds(caller, keys.done, *batch));
+            ? transforms_internal::ReadStops(caller, keys.done, *batch, call)
+            : transforms_internal::ReadEnds(caller, keys.done, *batch, call));
     RILL_ASSIGN_OR_RETURN(steps.terminated,
                           read(keys.terminated, DType::kBool));
     std::vector<Tensor> more;
@@ -207,18 +277,23 @@ class ValueEstimator final : public BatchTransform {
     }
     // Written in place where the batch has them from an earlier call.
     const auto write = [&](const std::string& key) {
-      return transforms_internal::WriteLeaf(key, dtype, shape, {}, batch);
+      return call == nullptr
+                 ? transforms_internal::WriteLeaf(key, dtype, shape, {}, batch)
+                 : call->Take(dtype, shape);
     };
     Advantages made;
     RILL_ASSIGN_OR_RETURN(made.advantage, write(keys.advantage));
     RILL_ASSIGN_OR_RETURN(made.value_target, write(keys.value_target));
-    RILL_RETURN_IF_ERROR(parts_.estimate(steps, more, &made));
-    // A mean of nothing would be NaN.
-    if (parts_.standardizes && shape.num_elements() > 0) {
-      if (dtype == DType::kFloat32) {
-        Standardize<float>(made.advantage);
-      } else {
-        Standardize<double>(made.advantage);
+    RILL_RETURN_IF_ERROR(parts_.estimate(steps, more, &made, stream));
+    if (parts_.standardizes) {
+      RILL_RETURN_IF_ERROR(Standardize(made.advantage, stream)) << caller;
+    }
+    if (call != nullptr) {
+      RILL_RETURN_IF_ERROR(batch->Set(keys.advantage, made.advantage));
+      RILL_RETURN_IF_ERROR(batch->Set(keys.value_target, made.value_target));
+      RILL_RETURN_IF_ERROR(call->End());
+      if (tensordict_internal::checks_finite.load(std::memory_order_relaxed)) {
+        RILL_RETURN_IF_ERROR(stream->Synchronize());
       }
     }
     // All leaves: what an estimate is spoiled by has a key of its own.
@@ -231,29 +306,28 @@ class ValueEstimator final : public BatchTransform {
 
  private:
   const Parts parts_;
+  mutable DeviceWork device_work_{8};
 };
 
 // An estimate of returns as one of advantages.
 Estimate OfReturns(
-    std::function<absl::Status(const EstimatorSteps&, Tensor*)> returns) {
-  return
-      [returns = std::move(returns)](const EstimatorSteps& steps, More /*more*/,
-                                     Advantages* out) -> absl::Status {
-        RILL_RETURN_IF_ERROR(returns(steps, &out->value_target));
-        // The target is the return; the advantage is what it is above the
-        // value.
-        const Tensor& target = out->value_target;
-        if (!out->advantage.is_valid()) {
-          RILL_ASSIGN_OR_RETURN(out->advantage,
-                                Tensor::Empty(target.dtype(), target.shape()));
-        }
-        if (target.dtype() == DType::kFloat32) {
-          Subtract<float>(target, steps.value, out->advantage);
-        } else {
-          Subtract<double>(target, steps.value, out->advantage);
-        }
-        return absl::OkStatus();
-      };
+    std::function<absl::Status(const EstimatorSteps&, Tensor*, const Stream*)>
+        returns) {
+  return [returns = std::move(returns)](const EstimatorSteps& steps,
+                                        More /*more*/, Advantages* out,
+                                        const Stream* stream) -> absl::Status {
+    RILL_RETURN_IF_ERROR(returns(steps, &out->value_target, stream));
+    // The target is the return; the advantage is what it is above the
+    // value.
+    const Tensor& target = out->value_target;
+    if (!out->advantage.is_valid()) {
+      RILL_ASSIGN_OR_RETURN(out->advantage,
+                            Tensor::Empty(target.dtype(), target.shape()));
+    }
+    return target.dtype() == DType::kFloat32
+               ? Subtract<float>(target, steps.value, out->advantage, stream)
+               : Subtract<double>(target, steps.value, out->advantage, stream);
+  };
 }
 
 // An estimator whose only number is gamma.
@@ -266,8 +340,9 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> MakeDiscounted(
        .keys = options.keys,
        .recurs = recurs,
        .estimate = OfReturns([gamma = options.gamma, make](
-                                 const EstimatorSteps& steps, Tensor* returns) {
-         return make(steps, gamma, returns, nullptr);
+                                 const EstimatorSteps& steps, Tensor* returns,
+                                 const Stream* stream) {
+         return make(steps, gamma, returns, stream);
        })});
 }
 
@@ -286,8 +361,8 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> GAE::Create(
        .recurs = options.lmbda > 0,
        .estimate = [gamma = options.gamma, lmbda = options.lmbda](
                        const EstimatorSteps& steps, More /*more*/,
-                       Advantages* out) {
-         return GaeAdvantage(steps, gamma, lmbda, out);
+                       Advantages* out, const Stream* stream) {
+         return GaeAdvantage(steps, gamma, lmbda, out, stream);
        }});
 }
 
@@ -311,8 +386,9 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> TDLambdaEstimator::Create(
        .keys = options.keys,
        .recurs = options.lmbda > 0,
        .estimate = OfReturns([gamma = options.gamma, lmbda = options.lmbda](
-                                 const EstimatorSteps& steps, Tensor* returns) {
-         return TdLambdaReturn(steps, gamma, lmbda, returns);
+                                 const EstimatorSteps& steps, Tensor* returns,
+                                 const Stream* stream) {
+         return TdLambdaReturn(steps, gamma, lmbda, returns, stream);
        })});
 }
 
@@ -334,8 +410,8 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> VTrace::Create(
        .more_keys = {options.log_prob_key, options.sample_log_prob_key},
        .standardizes = options.average_adv,
        .estimate = [numbers](const EstimatorSteps& steps, More more,
-                             Advantages* out) {
-         return VTraceAdvantage(steps, more[0], more[1], numbers, out);
+                             Advantages* out, const Stream* stream) {
+         return VTraceAdvantage(steps, more[0], more[1], numbers, out, stream);
        }});
 }
 

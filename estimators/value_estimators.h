@@ -23,6 +23,9 @@ namespace rill {
 // Errors: INVALID_ARGUMENT or NOT_FOUND name the key. INVALID_ARGUMENT where the
 //   dimensions' names say that the last one is not time. TD0Estimator and a
 //   lmbda of 0 look at one step only, and take rows of any order.
+// Device/Stream: where the reward lies on a device all leaves do, and results are
+//   made there on its current stream, without a wait. They are the host's bit
+//   for bit, but that exp in VTrace may differ in the last place on CUDA.
 // Thread-safety: immutable, without a state.
 // Cost: O(steps); results are made anew where the batch has none to reuse.
 //

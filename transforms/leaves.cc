@@ -174,6 +174,21 @@ absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
   return absl::OkStatus();
 }
 
+Device DeviceOf(const TensorDict& batch) {
+  Device device = Device::Cpu();
+  batch.ForEachLeaf([&device](absl::string_view, const Tensor& leaf) {
+    if (device.is_cpu() && !leaf.is_host()) device = leaf.device();
+  });
+  return device;
+}
+
+absl::Status AwaitDevice(const TensorDict& batch) {
+  const Device device = DeviceOf(batch);
+  if (device.is_cpu()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const Stream stream, CurrentStream(device));
+  return stream.Synchronize();
+}
+
 absl::Status OnDevice(absl::string_view caller, absl::string_view key,
                       Device device) {
   return FailedPrecondition(caller, ": \"", key, "\" lies on ",
@@ -228,7 +243,14 @@ bool IsFloat32Or64(DType dtype) {
 absl::StatusOr<LeafSpec> FindFloat(absl::string_view caller,
                                    absl::string_view key,
                                    const TensorDictSpec& spec) {
-  RILL_ASSIGN_OR_RETURN(LeafSpec leaf, FindSpec(caller, key, spec));
+  RILL_RETURN_IF_ERROR(CheckOnHost(caller, key, spec));
+  return GetFloat(caller, key, spec);
+}
+
+absl::StatusOr<LeafSpec> GetFloat(absl::string_view caller,
+                                  absl::string_view key,
+                                  const TensorDictSpec& spec) {
+  RILL_ASSIGN_OR_RETURN(LeafSpec leaf, GetSpec(caller, key, spec));
   if (IsFloat32Or64(leaf.dtype)) return leaf;
   return Misfit(caller, key, leaf, "float32 or float64");
 }
@@ -236,14 +258,28 @@ absl::StatusOr<LeafSpec> FindFloat(absl::string_view caller,
 absl::StatusOr<LeafSpec> FindReward(absl::string_view caller,
                                     absl::string_view key,
                                     const TensorDictSpec& spec) {
-  RILL_ASSIGN_OR_RETURN(LeafSpec leaf, FindSpec(caller, key, spec));
+  RILL_RETURN_IF_ERROR(CheckOnHost(caller, key, spec));
+  return GetReward(caller, key, spec);
+}
+
+absl::StatusOr<LeafSpec> GetReward(absl::string_view caller,
+                                   absl::string_view key,
+                                   const TensorDictSpec& spec) {
+  RILL_ASSIGN_OR_RETURN(LeafSpec leaf, GetSpec(caller, key, spec));
   if (IsFloat32Or64(leaf.dtype) && leaf.shape == Shape({1})) return leaf;
   return Misfit(caller, key, leaf, "float32[1] or float64[1]");
 }
 
 absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
                          const TensorDictSpec& spec) {
-  RILL_ASSIGN_OR_RETURN(const LeafSpec flag, FindSpec(caller, key, spec));
+  RILL_RETURN_IF_ERROR(CheckOnHost(caller, key, spec));
+  return CheckIsFlagAnywhere(caller, key, spec);
+}
+
+absl::Status CheckIsFlagAnywhere(absl::string_view caller,
+                                 absl::string_view key,
+                                 const TensorDictSpec& spec) {
+  RILL_ASSIGN_OR_RETURN(const LeafSpec flag, GetSpec(caller, key, spec));
   if (flag.dtype == DType::kBool && flag.shape == Shape({1})) {
     return absl::OkStatus();
   }

@@ -80,6 +80,14 @@ absl::Status CheckSomeKeys(absl::string_view caller, absl::string_view option,
 absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
                            absl::Span<const std::string> keys);
 
+// Where the leaves of a batch lie: the device of the first that lies on one,
+// else the CPU. New leaves go there.
+Device DeviceOf(const TensorDict& batch);
+
+// Waits for the work of the current stream of that device: copies of leaves'
+// bytes go by other streams.
+absl::Status AwaitDevice(const TensorDict& batch);
+
 // FAILED_PRECONDITION: "key" lies on `device`, want host memory; what to do.
 absl::Status OnDevice(absl::string_view caller, absl::string_view key,
                       Device device);
@@ -108,15 +116,27 @@ absl::Status Misfit(absl::string_view caller, absl::string_view key,
 
 // FindSpec of a leaf that is to be summed: float32 or float64 (else
 // INVALID_ARGUMENT); FindReward: one such number a row, of shape [1].
+// GetFloat and GetReward take those of any device.
 bool IsFloat32Or64(DType dtype);
 absl::StatusOr<LeafSpec> FindFloat(absl::string_view caller,
                                    absl::string_view key,
                                    const TensorDictSpec& spec);
+absl::StatusOr<LeafSpec> GetFloat(absl::string_view caller,
+                                  absl::string_view key,
+                                  const TensorDictSpec& spec);
 absl::StatusOr<LeafSpec> FindReward(absl::string_view caller,
                                     absl::string_view key,
                                     const TensorDictSpec& spec);
+absl::StatusOr<LeafSpec> GetReward(absl::string_view caller,
+                                   absl::string_view key,
+                                   const TensorDictSpec& spec);
 
-// NOT_FOUND or INVALID_ARGUMENT unless there is such a leaf, bool[1].
+// NOT_FOUND or INVALID_ARGUMENT unless there is such a leaf, bool[1]; of any
+// device.
+absl::Status CheckIsFlagAnywhere(absl::string_view caller,
+                                 absl::string_view key,
+                                 const TensorDictSpec& spec);
+// The same on the host.
 absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
                          const TensorDictSpec& spec);
 

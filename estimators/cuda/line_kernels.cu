@@ -2,6 +2,7 @@
 #include "rill/estimators/line_kernels.h"
 
 #include "rill/device/cuda/cuda_kernel.h"
+#include "rill/estimators/standardize_kernel.h"
 
 namespace rill::estimators_internal {
 
@@ -26,5 +27,7 @@ RILL_CUDA_KERNEL(vtrace_f32, VTraceKernel<float>);
 RILL_CUDA_KERNEL(vtrace_f64, VTraceKernel<double>);
 RILL_CUDA_KERNEL(n_step_f32, NStepKernel<float>);
 RILL_CUDA_KERNEL(n_step_f64, NStepKernel<double>);
+RILL_CUDA_KERNEL(standardize_f32, StandardizeKernel<float>);
+RILL_CUDA_KERNEL(standardize_f64, StandardizeKernel<double>);
 
 }  // namespace rill::estimators_internal

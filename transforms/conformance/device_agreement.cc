@@ -26,7 +26,8 @@ absl::Status Run(const BatchTransform& transform, TransformCall call,
 }  // namespace
 
 void ExpectSameOnDevice(const BatchTransform& transform, TransformCall call,
-                        const TensorDict& batch, Device device) {
+                        const TensorDict& batch, Device device,
+                        double tolerance) {
   SCOPED_TRACE(transform.name());
   const bool is_forward = call == TransformCall::kForward;
   TensorDict want = *batch.Clone();
@@ -52,7 +53,11 @@ void ExpectSameOnDevice(const BatchTransform& transform, TransformCall call,
   EXPECT_EQ(after.device(), device);
   EXPECT_EQ(LayoutDifference(TensorDictSpec::Of(got), after), "");
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict back, got.To(Device::Cpu()));
-  RILL_EXPECT_OK(back.CheckEqual(want));
+  if (tolerance == 0 || device.type == Device::Type::kFake) {
+    RILL_EXPECT_OK(back.CheckEqual(want));
+  } else {
+    RILL_EXPECT_OK(back.CheckClose(want, tolerance, tolerance));
+  }
 }
 
 }  // namespace rill

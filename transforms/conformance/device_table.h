@@ -18,6 +18,7 @@ struct DeviceCase {
   std::unique_ptr<BatchTransform> transform;
   TensorDict batch;
   TransformCall call = TransformCall::kForward;
+  double tolerance = 0;  // ExpectSameOnDevice
 };
 
 // Holds the column "device" of the table below `heading` of docs/transforms.md

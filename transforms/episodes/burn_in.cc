@@ -6,6 +6,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/key.h"
@@ -13,7 +16,10 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/device_leaves.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/timeline/line_mask_kernel.h"
 
 namespace rill {
 namespace {
@@ -37,6 +43,11 @@ class BurnInTransform final : public BatchTransform {
                        TensorDict* /*state*/) const override {
     RILL_ASSIGN_OR_RETURN(const int64_t steps,
                           NumSteps("BurnIn::Forward", batch->batch_shape()));
+    const Tensor* const found = batch->Find(options_.mask_key);
+    const Device device = found == nullptr
+                              ? transforms_internal::DeviceOf(*batch)
+                              : found->device();
+    if (!device.is_cpu()) return MaskOnDevice(device, steps, batch);
     RILL_ASSIGN_OR_RETURN(const Tensor mask, FindMask(batch));
     // Lines that are shorter than the burn-in are masked whole.
     const int64_t cut = std::min(options_.burn_in, steps);
@@ -50,12 +61,9 @@ class BurnInTransform final : public BatchTransform {
   absl::StatusOr<TensorDictSpec> ForwardSpec(
       const TensorDictSpec& spec) const override {
     constexpr absl::string_view kCaller = "BurnIn::ForwardSpec";
-    // A mask that is not there is made, in host memory.
-    RILL_RETURN_IF_ERROR(
-        transforms_internal::CheckOnHost(kCaller, options_.mask_key, spec));
     if (spec.Find(options_.mask_key) != nullptr) {
-      RILL_RETURN_IF_ERROR(
-          transforms_internal::CheckIsFlag(kCaller, options_.mask_key, spec));
+      RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlagAnywhere(
+          kCaller, options_.mask_key, spec));
     }
     TensorDictSpec after = spec;
     RILL_RETURN_IF_ERROR(after.Set(options_.mask_key, LeafSpec::Binary({1})));
@@ -63,6 +71,40 @@ class BurnInTransform final : public BatchTransform {
   }
 
  private:
+  absl::Status MaskOnDevice(Device device, int64_t steps,
+                            TensorDict* batch) const {
+    constexpr absl::string_view kCaller = "BurnIn::Forward";
+    const Shape shape = batch->batch_shape().Concat({1});
+    const bool is_new = !batch->Contains(options_.mask_key);
+    transforms_internal::DeviceWork::Call call(&device_work_);
+    RILL_RETURN_IF_ERROR(call.Begin(device)) << kCaller;
+    Tensor mask;
+    if (is_new) {
+      RILL_ASSIGN_OR_RETURN(mask, call.Take(DType::kBool, shape));
+    } else {
+      RILL_ASSIGN_OR_RETURN(mask, transforms_internal::UpdateDeviceLeaf(
+                                      kCaller, options_.mask_key, DType::kBool,
+                                      shape, &call, batch));
+    }
+    const int64_t rows = batch->batch_shape().num_elements();
+    if (rows > 0) {
+      RILL_RETURN_IF_ERROR(LaunchKernel(
+          transforms_internal::LineMaskKernel{
+              .mask = mask.data<uint8_t>(),
+              .rows = rows,
+              .time = steps,
+              .cut = std::min(options_.burn_in, steps),
+              .is_new = is_new},
+          GridFor(rows), call.stream()))
+          << kCaller;
+    }
+    if (is_new) {
+      RILL_RETURN_IF_ERROR(batch->Set(options_.mask_key, mask))
+          << "in " << kCaller;
+    }
+    return call.End();
+  }
+
   // The mask to change: the batch's own, or a new one that is true everywhere.
   absl::StatusOr<Tensor> FindMask(TensorDict* batch) const {
     const Shape shape = batch->batch_shape().Concat({1});
@@ -79,6 +121,7 @@ class BurnInTransform final : public BatchTransform {
 
   const BurnIn::Options options_;
   mutable transforms_internal::SpareTensors spare_;
+  mutable transforms_internal::DeviceWork device_work_{2};
 };
 
 }  // namespace

@@ -16,6 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
+#include "rill/device/stream.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -23,6 +26,11 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/device_leaves.h"
+#include "rill/transforms/rows/device_rows.h"
+#include "rill/transforms/rows/element_copies.h"
+#include "rill/transforms/rows/pair_kernels.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/structure/key_paths.h"
 
@@ -31,8 +39,11 @@ namespace {
 
 using transforms_internal::CheckMaySet;
 using transforms_internal::DeleteEntry;
-using transforms_internal::FindFloat;
+using transforms_internal::DeviceWork;
+using transforms_internal::GetFloat;
+using transforms_internal::GetLeaf;
 using transforms_internal::IsFloat32Or64;
+using transforms_internal::ReadDeviceLeaf;
 using transforms_internal::ReadLeaf;
 
 constexpr absl::string_view kForward = "NextObservationDelta::Forward";
@@ -74,10 +85,44 @@ void CastInto(const Tensor& from, const Tensor& to) {
                from.num_elements());
 }
 
+template <typename T>
+absl::Status AddOn(const Stream& stream, const Tensor& a, T sign,
+                   const Tensor& b, const Tensor& out) {
+  if (out.num_elements() == 0) return absl::OkStatus();
+  return LaunchKernel(
+      transforms_internal::PairSumKernel<T>{.a = a.data<T>(),
+                                            .sign = sign,
+                                            .b = b.data<T>(),
+                                            .out = out.data<T>(),
+                                            .count = out.num_elements()},
+      GridFor(out.num_elements()), stream);
+}
+
+absl::Status SumOn(const Stream& stream, const Tensor& a, int sign,
+                   const Tensor& b, const Tensor& out) {
+  return a.dtype() == DType::kFloat32
+             ? AddOn<float>(stream, a, static_cast<float>(sign), b, out)
+             : AddOn<double>(stream, a, sign, b, out);
+}
+
+// `from` in another dtype; itself where it has that.
+absl::StatusOr<Tensor> CastOn(const Tensor& from, DType dtype,
+                              DeviceWork::Call* call) {
+  transforms_internal::ElementCopies copies(&call->stream());
+  DeviceRows rows(from, /*batch_rank=*/0, call, &copies);
+  RILL_RETURN_IF_ERROR(rows.Cast(dtype));
+  RILL_ASSIGN_OR_RETURN(Tensor to,
+                        rows.Finish(/*is_in_place=*/false, /*shares=*/true));
+  RILL_RETURN_IF_ERROR(copies.Launch());
+  return to;
+}
+
 class Delta final : public BatchTransform {
  public:
   explicit Delta(const NextObservationDelta::Options& options)
-      : options_(options), spare_(4 * options.in_keys.size()) {
+      : options_(options),
+        spare_(4 * options.in_keys.size()),
+        device_work_(4 * options.in_keys.size()) {
     for (const std::string& key : options.in_keys) {
       keys_.push_back({key, NextKey(key), DeltaKey(key)});
     }
@@ -93,6 +138,9 @@ class Delta final : public BatchTransform {
 
   absl::Status Inverse(TensorDict* batch,
                        TensorDict* /*state*/) const override {
+    RILL_ASSIGN_OR_RETURN(const Tensor first,
+                          GetLeaf(kInverse, keys_[0].now, *batch));
+    if (!first.is_host()) return InverseOn(first.device(), batch);
     RILL_ASSIGN_OR_RETURN(const auto found,
                           FindAll(kInverse, &Keys::next, &Keys::delta, *batch));
     for (size_t i = 0; i < keys_.size(); ++i) {
@@ -112,6 +160,9 @@ class Delta final : public BatchTransform {
 
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
+    RILL_ASSIGN_OR_RETURN(const Tensor first,
+                          GetLeaf(kForward, keys_[0].now, *batch));
+    if (!first.is_host()) return ForwardOn(first.device(), batch);
     RILL_ASSIGN_OR_RETURN(const auto found,
                           FindAll(kForward, &Keys::delta, &Keys::next, *batch));
     for (size_t i = 0; i < keys_.size(); ++i) {
@@ -131,7 +182,7 @@ class Delta final : public BatchTransform {
     constexpr absl::string_view kSpec = "NextObservationDelta::InverseSpec";
     TensorDictSpec after = spec;
     for (const std::string& key : options_.in_keys) {
-      RILL_ASSIGN_OR_RETURN(const LeafSpec now, FindFloat(kSpec, key, spec));
+      RILL_ASSIGN_OR_RETURN(const LeafSpec now, GetFloat(kSpec, key, spec));
       RILL_RETURN_IF_ERROR(
           CheckSpec(kSpec, NextKey(key), now.dtype, now.shape, spec));
       after.Erase(NextKey(key));
@@ -146,7 +197,7 @@ class Delta final : public BatchTransform {
     constexpr absl::string_view kSpec = "NextObservationDelta::ForwardSpec";
     TensorDictSpec after = spec;
     for (const std::string& key : options_.in_keys) {
-      RILL_ASSIGN_OR_RETURN(const LeafSpec now, FindFloat(kSpec, key, spec));
+      RILL_ASSIGN_OR_RETURN(const LeafSpec now, GetFloat(kSpec, key, spec));
       RILL_RETURN_IF_ERROR(CheckSpec(kSpec, DeltaKey(key), options_.delta_dtype,
                                      now.shape, spec));
       // Rounded, it may lie outside of what the observation's domain says.
@@ -158,6 +209,44 @@ class Delta final : public BatchTransform {
   }
 
  private:
+  // The same on a device.
+  absl::Status InverseOn(Device device, TensorDict* batch) const {
+    DeviceWork::Call call(&device_work_);
+    RILL_RETURN_IF_ERROR(call.Begin(device)) << kInverse;
+    RILL_ASSIGN_OR_RETURN(
+        const auto found,
+        FindAll(kInverse, &Keys::next, &Keys::delta, *batch, &call));
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      const auto& [now, next] = found[i];
+      RILL_ASSIGN_OR_RETURN(const Tensor wide,
+                            call.Take(now.dtype(), now.shape()));
+      RILL_RETURN_IF_ERROR(SumOn(call.stream(), next, -1, now, wide));
+      RILL_ASSIGN_OR_RETURN(Tensor delta,
+                            CastOn(wide, options_.delta_dtype, &call));
+      RILL_RETURN_IF_ERROR(DeleteEntry(keys_[i].next, batch));
+      RILL_RETURN_IF_ERROR(batch->Set(keys_[i].delta, std::move(delta)));
+    }
+    return call.End();
+  }
+  absl::Status ForwardOn(Device device, TensorDict* batch) const {
+    DeviceWork::Call call(&device_work_);
+    RILL_RETURN_IF_ERROR(call.Begin(device)) << kForward;
+    RILL_ASSIGN_OR_RETURN(
+        const auto found,
+        FindAll(kForward, &Keys::delta, &Keys::next, *batch, &call));
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      const auto& [now, delta] = found[i];
+      RILL_ASSIGN_OR_RETURN(const Tensor wide,
+                            CastOn(delta, now.dtype(), &call));
+      RILL_ASSIGN_OR_RETURN(Tensor next, call.Take(now.dtype(), now.shape()));
+      RILL_RETURN_IF_ERROR(SumOn(call.stream(), now, 1, wide, next));
+      RILL_RETURN_IF_ERROR(batch->Set(keys_[i].next, std::move(next)));
+      if (!options_.drop_delta) continue;
+      RILL_RETURN_IF_ERROR(DeleteEntry(keys_[i].delta, batch));
+    }
+    return call.End();
+  }
+
   // The observation, and the leaf that is read beside it.
   struct Pair {
     Tensor now;
@@ -167,21 +256,27 @@ class Delta final : public BatchTransform {
   // was.
   absl::StatusOr<absl::InlinedVector<Pair, 8>> FindAll(
       absl::string_view caller, std::string Keys::*read,
-      std::string Keys::*written, const TensorDict& batch) const {
+      std::string Keys::*written, const TensorDict& batch,
+      DeviceWork::Call* call = nullptr) const {
     absl::InlinedVector<Pair, 8> found;
     for (const Keys& key : keys_) {
       Pair& pair = found.emplace_back();
-      RILL_ASSIGN_OR_RETURN(pair.now, ReadLeaf(caller, key.now, batch));
+      RILL_ASSIGN_OR_RETURN(pair.now,
+                            call == nullptr
+                                ? ReadLeaf(caller, key.now, batch)
+                                : ReadDeviceLeaf(caller, key.now, batch, call));
       const DType dtype = pair.now.dtype();
       if (!IsFloat32Or64(dtype)) {
         return InvalidArgument(caller, ": \"", key.now, "\": got ",
                                DTypeName(dtype), ", want float32 or float64");
       }
+      const DType other = read == &Keys::delta ? options_.delta_dtype : dtype;
+      const Shape& shape = pair.now.shape();
       RILL_ASSIGN_OR_RETURN(
           pair.other,
-          ReadLeaf(caller, key.*read,
-                   read == &Keys::delta ? options_.delta_dtype : dtype,
-                   pair.now.shape(), batch));
+          call == nullptr
+              ? ReadLeaf(caller, key.*read, other, shape, batch)
+              : ReadDeviceLeaf(caller, key.*read, other, shape, batch, call));
       RILL_RETURN_IF_ERROR(CheckMaySet(caller, key.*written, batch));
     }
     return found;
@@ -192,7 +287,7 @@ class Delta final : public BatchTransform {
                                 const Shape& shape,
                                 const TensorDictSpec& spec) {
     RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
-                          transforms_internal::FindSpec(caller, key, spec));
+                          transforms_internal::GetSpec(caller, key, spec));
     if (leaf.dtype == dtype && leaf.shape == shape) return absl::OkStatus();
     return transforms_internal::Misfit(
         caller, key, leaf, absl::StrCat(DTypeName(dtype), shape.ToString()));
@@ -201,6 +296,7 @@ class Delta final : public BatchTransform {
   const NextObservationDelta::Options options_;
   std::vector<Keys> keys_;  // Of each of in_keys.
   mutable transforms_internal::SpareTensors spare_;
+  mutable DeviceWork device_work_;
 };
 
 }  // namespace

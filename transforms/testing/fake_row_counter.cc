@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "rill/base/status_macros.h"
+#include "rill/transforms/leaves.h"
 
 namespace rill {
 namespace {
@@ -42,6 +43,8 @@ class FakeRowCounter final : public BatchTransform {
 
   absl::StatusOr<TensorDictSpec> ForwardSpec(
       const TensorDictSpec& spec) const override {
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckOnHost(
+        "FakeRowCounter::ForwardSpec", "row_number", spec));
     TensorDictSpec after = spec;
     RILL_RETURN_IF_ERROR(
         after.Set("row_number", LeafSpec::Unbounded(DType::kInt64, {1})));

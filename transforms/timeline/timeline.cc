@@ -13,11 +13,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/tensordict/dim_names.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/device_leaves.h"
 #include "rill/transforms/rows/group_ends.h"
+#include "rill/transforms/timeline/stop_kernels.h"
 
 namespace rill::transforms_internal {
 namespace {
@@ -85,9 +89,12 @@ absl::Status CheckTimeIsLast(absl::string_view caller,
       "MakeSequences)");
 }
 
-absl::StatusOr<Tensor> ReadEnds(absl::string_view caller,
-                                absl::string_view done_key,
-                                const TensorDict& batch) {
+namespace {
+
+// The flags that ReadEnds joins.
+absl::StatusOr<EndKeys> FindEndKeys(absl::string_view caller,
+                                    absl::string_view done_key,
+                                    const TensorDict& batch) {
   const auto has = [&](absl::string_view key) {
     // An entry of another kind is named by ReadLeaf, but for a dictionary.
     return batch.Contains(key) && batch.FindDict(key) == nullptr;
@@ -99,6 +106,56 @@ absl::StatusOr<Tensor> ReadEnds(absl::string_view caller,
       keys.push_back(std::move(key));
     }
   }
+  return keys;
+}
+
+// With `stops_too` the stops, else the ends.
+absl::StatusOr<Tensor> ReadOnDevice(absl::string_view caller,
+                                    absl::string_view done_key, bool stops_too,
+                                    const TensorDict& batch,
+                                    DeviceWork::Call* call) {
+  RILL_ASSIGN_OR_RETURN(const EndKeys keys,
+                        FindEndKeys(caller, done_key, batch));
+  const Shape& batch_shape = batch.batch_shape();
+  const Shape shape = batch_shape.Concat({1});
+  StopKernel kernel = {.rows = batch_shape.num_elements()};
+  for (const std::string& key : keys) {
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor leaf,
+        ReadDeviceLeaf(caller, key, DType::kBool, shape, batch, call));
+    kernel.flags[kernel.num_flags++] = leaf.data<uint8_t>();
+  }
+  RILL_ASSIGN_OR_RETURN(Tensor stops, call->Take(DType::kBool, shape));
+  if (kernel.rows == 0) return stops;
+  if (stops_too) {
+    kernel.all_stop = AreStrangers(batch);
+    kernel.time = batch_shape[batch_shape.rank() - 1];
+    for (const absl::string_view key : PieceKeys()) {
+      if (batch.Find(key) == nullptr) continue;
+      RILL_ASSIGN_OR_RETURN(const Tensor leaf,
+                            ReadDeviceLeaf(caller, key, batch, call));
+      kernel.pieces[kernel.num_pieces++] = {leaf.data<uint8_t>(),
+                                            leaf.size_bytes() / kernel.rows};
+    }
+  }
+  kernel.stops = stops.data<uint8_t>();
+  RILL_RETURN_IF_ERROR(
+      LaunchKernel(kernel, GridFor(kernel.rows), call->stream()))
+      << caller;
+  return stops;
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> ReadEnds(absl::string_view caller,
+                                absl::string_view done_key,
+                                const TensorDict& batch,
+                                DeviceWork::Call* call) {
+  if (call != nullptr) {
+    return ReadOnDevice(caller, done_key, /*stops_too=*/false, batch, call);
+  }
+  RILL_ASSIGN_OR_RETURN(const EndKeys keys,
+                        FindEndKeys(caller, done_key, batch));
   const Shape shape = batch.batch_shape().Concat({1});
   RILL_ASSIGN_OR_RETURN(Tensor ends,
                         ReadLeaf(caller, keys[0], DType::kBool, shape, batch));
@@ -120,7 +177,7 @@ absl::Status CheckHasEnds(absl::string_view caller, absl::string_view done_key,
   const std::vector<std::string> keys = EndsOf(done_key, spec);
   if (keys.empty()) return NoEnds(caller, done_key);
   for (const std::string& key : keys) {
-    RILL_RETURN_IF_ERROR(CheckIsFlag(caller, key, spec));
+    RILL_RETURN_IF_ERROR(CheckIsFlagAnywhere(caller, key, spec));
   }
   return absl::OkStatus();
 }
@@ -134,8 +191,12 @@ absl::Span<const absl::string_view> PieceKeys() {
 
 absl::StatusOr<Tensor> ReadStops(absl::string_view caller,
                                  absl::string_view done_key,
-                                 const TensorDict& batch) {
+                                 const TensorDict& batch,
+                                 DeviceWork::Call* call) {
   RILL_RETURN_IF_ERROR(CheckTimeIsNotBefore(caller, batch));
+  if (call != nullptr) {
+    return ReadOnDevice(caller, done_key, /*stops_too=*/true, batch, call);
+  }
   RILL_ASSIGN_OR_RETURN(Tensor stops, ReadEnds(caller, done_key, batch));
   const Shape& shape = batch.batch_shape();
   const int64_t rows = shape.num_elements();

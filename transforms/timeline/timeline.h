@@ -9,6 +9,7 @@
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/spare/device_work.h"
 
 namespace rill::transforms_internal {
 
@@ -28,20 +29,24 @@ absl::Status CheckTimeIsLast(absl::string_view caller, const TensorDict& batch);
 // "next/done" count beside it.
 absl::StatusOr<Tensor> ReadEnds(absl::string_view caller,
                                 absl::string_view done_key,
-                                const TensorDict& batch);
+                                const TensorDict& batch,
+                                DeviceWork::Call* call = nullptr);
 
-// The same question to a spec; INVALID_ARGUMENT where a flag is not bool [1].
+// The same question to a spec of any device; INVALID_ARGUMENT where a flag is
+// not bool [1].
 absl::Status CheckHasEnds(absl::string_view caller, absl::string_view done_key,
                           const TensorDictSpec& spec);
 
 // ReadEnds, and the ends of pieces: a line stops too where its neighbours
 // differ in one of PieceKeys. The marks of slices are flags already. A line's
-// last row may be false. Where the last dimension is "rows", each of them stops;
-// where another is "time", INVALID_ARGUMENT.
-// Cost: O(rows); allocates where a piece ends without a flag.
+// last row may be false. Where the last dimension is "rows", each of them
+// stops; where another is "time", INVALID_ARGUMENT. With `call` the leaves lie
+// on its device, and so does the result: one launch, without a wait. So of
+// ReadEnds. Cost: O(rows); allocates where a piece ends without a flag.
 absl::StatusOr<Tensor> ReadStops(absl::string_view caller,
                                  absl::string_view done_key,
-                                 const TensorDict& batch);
+                                 const TensorDict& batch,
+                                 DeviceWork::Call* call = nullptr);
 
 // "sequence_id", "collector/traj_ids", "validity_mask", "collector/mask",
 // "buffer_ids": the keys of leaves that differ between a piece and the next.

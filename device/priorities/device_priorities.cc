@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/device/priorities/device_priorities.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -19,8 +20,13 @@ using device_internal::PriorityLevelKernel;
 using device_internal::PriorityNumbers;
 using device_internal::PriorityUpdateKernel;
 
-// A write claims nodes between barriers.
-constexpr KernelGrid kOneBlock = {.blocks = 1, .threads = 1024};
+// A write claims nodes between barriers, in whole warps of one block.
+KernelGrid OneBlock(int64_t count) {
+  constexpr int64_t kWarp = 32;
+  return {.blocks = 1,
+          .threads = static_cast<int>(std::clamp(
+              (count + kWarp - 1) / kWarp * kWarp, kWarp, int64_t{1024}))};
+}
 
 absl::StatusOr<std::shared_ptr<Buffer>> HostMemory(int64_t bytes,
                                                    Device device) {
@@ -127,7 +133,7 @@ absl::Status DevicePriorities::Apply(absl::Span<const Change> changes,
       .max_ever = largest.bits,
       .replaces_max_ever = largest.replaces};
   // The page's copy may be under way also where this fails.
-  const absl::Status status = LaunchKernel(kernel, kOneBlock, stream_);
+  const absl::Status status = LaunchKernel(kernel, OneBlock(count), stream_);
   if (status.ok()) ++num_writes_;
   absl::StatusOr<Event> used = Event::Record(stream_);
   if (used.ok()) {
@@ -164,7 +170,7 @@ absl::Status DevicePriorities::Update(const Rows& rows,
                                        .priorities = rows.priorities,
                                        .count = rows.count,
                                        .first_number = TakeNumbers(rows.count)};
-  RILL_RETURN_IF_ERROR(LaunchKernel(kernel, kOneBlock, stream));
+  RILL_RETURN_IF_ERROR(LaunchKernel(kernel, OneBlock(rows.count), stream));
   ++num_writes_;
   absl::StatusOr<Event> after = Event::Record(stream);
   absl::Status status = after.status();

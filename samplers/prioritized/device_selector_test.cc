@@ -401,7 +401,52 @@ TEST_F(DeviceSelectorTest, ManyChangesAreLaunchedWithoutASample) {
   EXPECT_THAT(selector_->Priorities(), Each(1));
 }
 
+// Priorities of the host go step after step then, and generations too.
+TEST(DeviceSelectorLanesTest, StepsOfManyLanes) {
+  constexpr int64_t kLanes = 1100;
+  PrioritizedSelector *host_selector, *selector;
+  const auto host = *MakePrioritizedSampler({}, &host_selector);
+  const auto device =
+      *MakePrioritizedSampler({.device = Device::Fake()}, &selector);
+  const Stream stream = *Stream::Create(Device::Fake());
+  StorageSimulator storage({.count = kLanes, .capacity = 3});
+  storage.AddObserver(host->observer());
+  storage.AddObserver(device->observer());
+  SamplePlan stale;
+  for (uint64_t step = 0; step < 8; ++step) {
+    const bool is_part = step % 3 == 2;
+    storage.Append(is_part ? 100 : 0, is_part ? 700 : kLanes, 1);
+    const SamplePlan plan = PlanOf(*host, 300, kSeed, step);
+    ASSERT_EQ(PlanOf(*device, 300, kSeed, step).draws, plan.draws);
+    for (const SamplePlan& rows : {plan, stale}) {
+      const std::vector<float> priorities = PrioritiesFor(rows, step);
+      RILL_ASSERT_OK(host->UpdatePriorities(rows.draws, priorities));
+      RILL_ASSERT_OK(UpdateOnDevice(*device, rows.draws, priorities, stream));
+    }
+    if (step % 2 == 0) stale = plan;
+    ASSERT_EQ(selector->Priorities(), host_selector->Priorities());
+  }
+}
+
 // --- Errors of the device ----------------------------------------------------
+
+TEST_F(DeviceSelectorTest, AQueueThatIsFullIsGivenUpWithTheError) {
+  Make(10'000);
+  storage_->Append(5000);
+  fake_->FailNext(Operation::kAllocate, 1,
+                  absl::ResourceExhaustedError("planted"));
+  storage_->Append(1);
+  SamplePlan plan;
+  const Sampler::Request request = {.batch_size = 4, .seed = kSeed};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(sampler_->Plan(request, &plan),
+                StatusIs(absl::StatusCode::kResourceExhausted));
+    EXPECT_THAT(sampler_->SaveState(),
+                StatusIs(absl::StatusCode::kResourceExhausted));
+  }
+  storage_->AttachAgain();
+  RILL_ASSERT_OK(sampler_->Plan(request, &plan));
+}
 
 TEST_F(DeviceSelectorTest, ADrawThatFailsLosesNothing) {
   Make(8);

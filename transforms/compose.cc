@@ -22,7 +22,6 @@
 #include "rill/device/device.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
-#include "rill/transforms/leaves.h"
 
 namespace rill {
 namespace {
@@ -215,11 +214,8 @@ absl::Status Compose::Forward(TensorDict* batch, TensorDict* state) const {
     return absl::OkStatus();
   }
   const TensorDict before = *batch;
-  RILL_RETURN_IF_ERROR(transforms_internal::AwaitDevice(before))
-      << "in Compose";
   RILL_ASSIGN_OR_RETURN(const TensorDict bytes, batch->Clone());
   if (absl::Status status = ForwardOwned(batch, &after); !status.ok()) {
-    transforms_internal::AwaitDevice(before).IgnoreError();
     Restore(before, bytes, batch);
     return status;
   }

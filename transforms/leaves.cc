@@ -9,8 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/current_stream.h"
-#include "rill/device/stream.h"
 #include "rill/tensordict/key.h"
 
 namespace rill::transforms_internal {
@@ -86,19 +84,10 @@ absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
 absl::StatusOr<Tensor> FetchLeaf(absl::string_view caller,
                                  absl::string_view key, DType dtype,
                                  const Shape& shape, const TensorDict& dict) {
-  RILL_ASSIGN_OR_RETURN(Tensor leaf, GetLeaf(caller, key, dict));
+  RILL_ASSIGN_OR_RETURN(const Tensor leaf, GetLeaf(caller, key, dict));
   if (leaf.is_host()) return ReadLeaf(caller, key, dtype, shape, dict);
   RILL_RETURN_IF_ERROR(CheckLeaf(caller, key, leaf, dtype, shape));
-  RILL_ASSIGN_OR_RETURN(const Stream stream, CurrentStream(leaf.device()));
-  // A strided one is made contiguous by other streams.
-  if (!leaf.is_contiguous()) {
-    RILL_RETURN_IF_ERROR(stream.Synchronize());
-    RILL_ASSIGN_OR_RETURN(leaf, leaf.Contiguous());
-  }
-  RILL_ASSIGN_OR_RETURN(const Tensor copy, Tensor::Empty(dtype, shape));
-  RILL_RETURN_IF_ERROR(copy.CopyFromAsync(leaf, stream));
-  RILL_RETURN_IF_ERROR(stream.Synchronize());
-  return copy;
+  return leaf.To(Device::Cpu());
 }
 
 absl::StatusOr<Tensor> GetLeaf(absl::string_view caller, absl::string_view key,
@@ -180,13 +169,6 @@ Device DeviceOf(const TensorDict& batch) {
     if (device.is_cpu() && !leaf.is_host()) device = leaf.device();
   });
   return device;
-}
-
-absl::Status AwaitDevice(const TensorDict& batch) {
-  const Device device = DeviceOf(batch);
-  if (device.is_cpu()) return absl::OkStatus();
-  RILL_ASSIGN_OR_RETURN(const Stream stream, CurrentStream(device));
-  return stream.Synchronize();
 }
 
 absl::Status OnDevice(absl::string_view caller, absl::string_view key,

@@ -84,10 +84,6 @@ absl::Status CheckRootKeys(absl::string_view caller, absl::string_view option,
 // else the CPU. New leaves go there.
 Device DeviceOf(const TensorDict& batch);
 
-// Waits for the work of the current stream of that device: copies of leaves'
-// bytes go by other streams.
-absl::Status AwaitDevice(const TensorDict& batch);
-
 // FAILED_PRECONDITION: "key" lies on `device`, want host memory; what to do.
 absl::Status OnDevice(absl::string_view caller, absl::string_view key,
                       Device device);

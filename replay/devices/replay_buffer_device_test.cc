@@ -123,12 +123,27 @@ std::unique_ptr<BatchTransform> OnHost() {
                          }});
 }
 
+std::unique_ptr<BatchTransform> Halve() {
+  return *Unary::Create({.in_keys = {"next/reward"},
+                         .fn = [](const BoundLeaf& from, const BoundLeaf& to) {
+                           for (size_t i = 0; i < to.As<float>().size(); ++i) {
+                             to.As<float>()[i] = from.As<float>()[i] / 2;
+                           }
+                           return absl::OkStatus();
+                         }});
+}
+
 TEST(ReplayBufferDeviceTest, TransformsWorkBehindADevice) {
   for (const Device storage_device : {Device::Cpu(), DeviceUnderTest()}) {
     const auto create = [](Device where, bool moves) {
       std::vector<std::unique_ptr<BatchTransform>> transforms;
       if (moves) transforms.push_back(*ToDevice::Create(DeviceUnderTest()));
       transforms.push_back(*RewardScaling::Create({.scale = 3, .loc = 1}));
+      // Back to the host for a function of the user's, and there again.
+      if (moves) transforms.push_back(*ToDevice::Create(Device::Cpu()));
+      transforms.push_back(Halve());
+      if (moves) transforms.push_back(*ToDevice::Create(DeviceUnderTest()));
+      transforms.push_back(*RewardScaling::Create({.scale = 7, .loc = -1}));
       return *ReplayBuffer::Create(
           {.storage = *DenseStorage::Create(
                {.capacity = 10,

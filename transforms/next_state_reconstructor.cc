@@ -23,13 +23,20 @@
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/fill_value.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/device_leaves.h"
+#include "rill/transforms/rows/device_rows.h"
+#include "rill/transforms/rows/element_copies.h"
 #include "rill/transforms/rows/group_ends.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/structure/key_paths.h"
+#include "rill/transforms/timeline/row_picks.h"
 #include "rill/transforms/timeline/timeline.h"
 
 namespace rill {
 namespace {
+
+using transforms_internal::DeviceWork;
 
 constexpr absl::string_view kForward = "NextStateReconstructor::Forward";
 constexpr absl::string_view kForwardSpec =
@@ -56,7 +63,8 @@ class NextStateReconstructorTransform final : public BatchTransform {
       : options_(options),
         fill_value_(options.fill_value.value_or(
             std::numeric_limits<double>::quiet_NaN())),
-        spare_(4 + 2 * options.keys.size()) {
+        spare_(4 + 2 * options.keys.size()),
+        device_work_(4 + 2 * options.keys.size()) {
     for (const std::string& key : options.keys) {
       next_keys_.push_back(absl::StrCat("next/", key));
     }
@@ -91,6 +99,10 @@ class NextStateReconstructorTransform final : public BatchTransform {
     Lines lines;
     lines.length = shape[shape.rank() - 1];
     lines.count = shape.Prefix(shape.rank() - 1).num_elements();
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor found,
+        transforms_internal::GetLeaf(kForward, options_.keys[0], *batch));
+    if (!found.is_host()) return ShiftOnDevice(found.device(), lines, batch);
     // Flags are bytes and no bools: they are combined by &= in the loops below.
     RILL_ASSIGN_OR_RETURN(const Tensor flags,
                           spare_.Take(DType::kUInt8, {lines.rows()}));
@@ -113,7 +125,7 @@ class NextStateReconstructorTransform final : public BatchTransform {
       const TensorDictSpec& spec) const override {
     TensorDictSpec after = spec;
     for (const std::string& key : options_.keys) {
-      RILL_ASSIGN_OR_RETURN(const LeafSpec leaf, transforms_internal::FindSpec(
+      RILL_ASSIGN_OR_RETURN(const LeafSpec leaf, transforms_internal::GetSpec(
                                                      kForwardSpec, key, spec));
       RILL_ASSIGN_OR_RETURN(const LeafSpec next,
                             transforms_internal::WithFillValue(
@@ -137,7 +149,7 @@ class NextStateReconstructorTransform final : public BatchTransform {
       }
       RILL_ASSIGN_OR_RETURN(
           const LeafSpec marker,
-          transforms_internal::FindSpec(kForwardSpec, key, spec));
+          transforms_internal::GetSpec(kForwardSpec, key, spec));
       const bool is_flag =
           std::find(ends.begin(), ends.end(), key) != ends.end() ||
           key == options_.mask_key;
@@ -155,6 +167,111 @@ class NextStateReconstructorTransform final : public BatchTransform {
 
  private:
   using Flags = absl::Span<uint8_t>;
+  using Markers = transforms_internal::NextPickKernel;
+
+  absl::Status ShiftOnDevice(Device device, const Lines& lines,
+                             TensorDict* batch) const {
+    DeviceWork::Call call(&device_work_);
+    RILL_RETURN_IF_ERROR(call.Begin(device)) << kForward;
+    Markers kernel;
+    kernel.rows = lines.rows();
+    kernel.time = lines.length;
+    RILL_RETURN_IF_ERROR(AddMarkers(lines, *batch, &call, &kernel));
+    RILL_ASSIGN_OR_RETURN(const Tensor picks,
+                          call.Take(DType::kInt64, {lines.rows()}));
+    kernel.picks = picks.data<int64_t>();
+    if (lines.rows() > 0) {
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::EnqueueNextPicks(kernel, call.stream()));
+    }
+    absl::InlinedVector<Tensor, 8> made;
+    for (size_t i = 0; i < options_.keys.size(); ++i) {
+      RILL_ASSIGN_OR_RETURN(const Tensor leaf,
+                            transforms_internal::ReadDeviceLeaf(
+                                kForward, options_.keys[i], *batch, &call));
+      RILL_ASSIGN_OR_RETURN(
+          const Tensor fill,
+          transforms_internal::FillValue(kForward, options_.keys[i],
+                                         fill_value_, leaf.dtype(), {}));
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::CheckMaySet(kForward, next_keys_[i], *batch));
+      RILL_ASSIGN_OR_RETURN(made.emplace_back(),
+                            call.Take(leaf.dtype(), leaf.shape()));
+      RILL_RETURN_IF_ERROR(transforms_internal::CopyPicks(
+          leaf, picks, lines.rows(), /*n=*/1,
+          absl::MakeConstSpan(fill.raw_data(),
+                              static_cast<size_t>(fill.size_bytes())),
+          made.back(), call.stream()));
+    }
+    for (size_t i = 0; i < made.size(); ++i) {
+      RILL_RETURN_IF_ERROR(batch->Set(next_keys_[i], std::move(made[i])));
+    }
+    return call.End();
+  }
+
+  // What FindNext looks at.
+  absl::Status AddMarkers(const Lines& lines, const TensorDict& batch,
+                          DeviceWork::Call* call, Markers* kernel) const {
+    const auto add = [&](absl::string_view key, Markers::Kind kind) {
+      return AddMarker(key, kind, lines, batch, call, kernel);
+    };
+    if (IsLookedAt(options_.traj_key, batch)) {
+      RILL_RETURN_IF_ERROR(add(options_.traj_key, Markers::Kind::kSame));
+    }
+    for (const absl::string_view key : transforms_internal::PieceKeys()) {
+      if (absl::StartsWith(key, "collector/") || batch.Find(key) == nullptr) {
+        continue;
+      }
+      RILL_RETURN_IF_ERROR(add(key, Markers::Kind::kSame));
+    }
+    for (const std::string& key : EndsIn(batch)) {
+      RILL_RETURN_IF_ERROR(add(key, Markers::Kind::kEnd));
+    }
+    if (!options_.mask_key.empty() &&
+        batch.Find(options_.mask_key) != nullptr) {
+      RILL_RETURN_IF_ERROR(add(options_.mask_key, Markers::Kind::kValid));
+    }
+    if (!IsLookedAt(options_.step_count_key, batch)) return absl::OkStatus();
+    return add(options_.step_count_key, Markers::Kind::kCount);
+  }
+
+  static absl::Status AddMarker(absl::string_view key, Markers::Kind kind,
+                                const Lines& lines, const TensorDict& batch,
+                                DeviceWork::Call* call, Markers* kernel) {
+    RILL_ASSIGN_OR_RETURN(Tensor leaf, transforms_internal::ReadDeviceLeaf(
+                                           kForward, key, batch, call));
+    const bool is_flag =
+        kind == Markers::Kind::kEnd || kind == Markers::Kind::kValid;
+    if (is_flag && leaf.dtype() != DType::kBool) {
+      return InvalidArgument(kForward, ": \"", key, "\": got ",
+                             DTypeName(leaf.dtype()), ", want bool");
+    }
+    if (kind == Markers::Kind::kCount) {
+      if (!tensor_internal::HasArithmetic(leaf.dtype())) {
+        return InvalidArgument(kForward, ": \"", key, "\": got ",
+                               DTypeName(leaf.dtype()),
+                               ", want a dtype with arithmetic");
+      }
+      transforms_internal::ElementCopies copies(&call->stream());
+      DeviceRows rows(leaf, /*batch_rank=*/0, call, &copies);
+      RILL_RETURN_IF_ERROR(rows.Cast(DType::kInt64));
+      RILL_ASSIGN_OR_RETURN(leaf, rows.Finish(/*is_in_place=*/false,
+                                              /*shares=*/true));
+      RILL_RETURN_IF_ERROR(copies.Launch());
+    }
+    kernel->markers[kernel->num_markers++] = {leaf.data<uint8_t>(),
+                                              WidthOf(leaf, lines), kind};
+    return absl::OkStatus();
+  }
+
+  transforms_internal::EndKeys EndsIn(const TensorDict& batch) const {
+    if (options_.done_key.empty()) return {};
+    transforms_internal::EndKeys keys = transforms_internal::EndsOf(
+        options_.done_key,
+        [&](absl::string_view key) { return batch.Find(key) != nullptr; });
+    if (keys.empty() && options_.strict) keys = {options_.done_key};
+    return keys;
+  }
 
   // The mask is no such marker: its absence means that no row pads.
   bool IsLookedAt(absl::string_view key, const TensorDict& batch) const {
@@ -233,12 +350,7 @@ class NextStateReconstructorTransform final : public BatchTransform {
 
   absl::Status LookAtFlags(const Lines& lines, const TensorDict& batch,
                            Flags has_next) const {
-    if (options_.done_key.empty()) return absl::OkStatus();
-    transforms_internal::EndKeys keys = transforms_internal::EndsOf(
-        options_.done_key,
-        [&](absl::string_view key) { return batch.Find(key) != nullptr; });
-    if (keys.empty() && options_.strict) keys = {options_.done_key};
-    for (const std::string& key : keys) {
+    for (const std::string& key : EndsIn(batch)) {
       RILL_ASSIGN_OR_RETURN(const Tensor ends, ReadBool(key, batch));
       const int64_t width = WidthOf(ends, lines);
       for (int64_t i = 0; i < lines.rows() * width; ++i) {
@@ -328,6 +440,7 @@ class NextStateReconstructorTransform final : public BatchTransform {
   const double fill_value_;
   std::vector<std::string> next_keys_;  // Of each of keys.
   mutable transforms_internal::SpareTensors spare_;
+  mutable DeviceWork device_work_;
   mutable absl::Mutex mutex_;
   mutable std::vector<Tensor> fills_ ABSL_GUARDED_BY(mutex_);
 };

@@ -15,19 +15,25 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/device_leaves.h"
 #include "rill/transforms/rows/group_ends.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/structure/key_paths.h"
+#include "rill/transforms/timeline/row_picks.h"
 #include "rill/transforms/timeline/timeline.h"
 
 namespace rill {
 namespace {
+
+using transforms_internal::DeviceWork;
 
 constexpr absl::string_view kCreate = "ActionChunk::Create";
 constexpr absl::string_view kForward = "ActionChunk::Forward";
@@ -73,6 +79,10 @@ class ActionChunkTransform final : public BatchTransform {
     RILL_RETURN_IF_ERROR(
         transforms_internal::CheckTimeIsLast(kForward, *batch));
     RILL_ASSIGN_OR_RETURN(
+        const Tensor found,
+        transforms_internal::GetLeaf(kForward, options_.action_key, *batch));
+    if (!found.is_host()) return ChunkOnDevice(found.device(), batch);
+    RILL_ASSIGN_OR_RETURN(
         const Tensor action,
         transforms_internal::ReadLeaf(kForward, options_.action_key, *batch));
     RILL_ASSIGN_OR_RETURN(
@@ -97,7 +107,7 @@ class ActionChunkTransform final : public BatchTransform {
       const TensorDictSpec& spec) const override {
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec action,
-        transforms_internal::FindSpec(kForwardSpec, options_.action_key, spec));
+        transforms_internal::GetSpec(kForwardSpec, options_.action_key, spec));
     if (!options_.done_key.empty()) {
       RILL_RETURN_IF_ERROR(WithAdvice(transforms_internal::CheckHasEnds(
           kForwardSpec, options_.done_key, spec)));
@@ -127,6 +137,51 @@ class ActionChunkTransform final : public BatchTransform {
         status.message(),
         "; set done_key = \"\" where each line of a batch is of one "
         "trajectory");
+  }
+
+  absl::Status ChunkOnDevice(Device device, TensorDict* batch) const {
+    const Shape& shape = batch->batch_shape();
+    DeviceWork::Call call(&device_work_);
+    RILL_RETURN_IF_ERROR(call.Begin(device)) << kForward;
+    RILL_ASSIGN_OR_RETURN(const Tensor action,
+                          transforms_internal::ReadDeviceLeaf(
+                              kForward, options_.action_key, *batch, &call));
+    RILL_ASSIGN_OR_RETURN(
+        const Shape to,
+        ShapeOf(kForward, options_.action_key, shape, options_.chunk_size,
+                action.shape().Suffix(shape.rank())));
+    transforms_internal::ChunkPickKernel kernel;
+    kernel.lines = {.lines = shape.Prefix(shape.rank() - 1).num_elements(),
+                    .time = shape[shape.rank() - 1],
+                    .n = options_.chunk_size};
+    if (!options_.done_key.empty()) {
+      absl::StatusOr<Tensor> stops = transforms_internal::ReadStops(
+          kForward, options_.done_key, *batch, &call);
+      RILL_RETURN_IF_ERROR(WithAdvice(stops.status()));
+      kernel.lines.stops = stops->data<uint8_t>();
+    }
+    for (const std::string* key : {&options_.chunk_key, &options_.pad_key}) {
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::CheckMaySet(kForward, *key, *batch));
+    }
+    RILL_ASSIGN_OR_RETURN(Tensor chunk, call.Take(action.dtype(), to));
+    RILL_ASSIGN_OR_RETURN(Tensor pad,
+                          call.Take(DType::kBool, to.Prefix(shape.rank() + 1)));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor picks,
+        call.Take(DType::kInt64, {kernel.lines.rows(), options_.chunk_size}));
+    if (kernel.lines.rows() > 0) {
+      kernel.picks = picks.data<int64_t>();
+      kernel.is_pad = pad.data<uint8_t>();
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::EnqueueChunkPicks(kernel, call.stream()));
+      RILL_RETURN_IF_ERROR(transforms_internal::CopyPicks(
+          action, picks, kernel.lines.rows(), options_.chunk_size, {}, chunk,
+          call.stream()));
+    }
+    RILL_RETURN_IF_ERROR(batch->Set(options_.chunk_key, std::move(chunk)));
+    RILL_RETURN_IF_ERROR(batch->Set(options_.pad_key, std::move(pad)));
+    return call.End();
   }
 
   // For each row, the last one of its trajectory.
@@ -179,6 +234,7 @@ class ActionChunkTransform final : public BatchTransform {
   const ActionChunk::Options options_;
   // Chunks, pads and the ends of trajectories.
   mutable transforms_internal::SpareTensors spare_;
+  mutable DeviceWork device_work_{8};
 };
 
 }  // namespace

@@ -44,7 +44,26 @@ TEST(TransformsDeviceTest, BaseOnesAreAsDocumented) {
   add(*RewardScaling::Create({.scale = 0.3, .loc = 2}));
   add(*RewardScaling::Create({.scale = 0.3, .standard_normal = true}));
   add(*ToDevice::Create(DeviceUnderTest()));
-  add(*NextStateReconstructor::Create({.strict = false}));
+  for (const char* traj : {"", "info/count"}) {
+    add(*NextStateReconstructor::Create(
+        {.keys = {"observation", "pixels", "wide"},
+         .traj_key = traj,
+         .step_count_key = "",
+         .fill_value = 7,
+         .strict = false}));
+  }
+  add(*NextStateReconstructor::Create({.traj_key = "",
+                                       .done_key = "",
+                                       .step_count_key = "steps",
+                                       .mask_key = "valid",
+                                       .strict = false}));
+  const Tensor steps = *Tensor::Empty(DType::kInt16, {3, 8, 1});
+  for (int i = 0; i < 24; ++i) {
+    steps.data<int16_t>()[i] = static_cast<int16_t>(i % 5);
+  }
+  RILL_ASSERT_OK(cases.back().batch.Set("steps", steps));
+  RILL_ASSERT_OK(
+      cases.back().batch.Set("valid", *cases.back().batch.Find("next/done")));
   ExpectAsDocumented("The base ones", cases, DeviceUnderTest());
 }
 

@@ -224,7 +224,11 @@ absl::StatusOr<bool> DenseStorageImpl::ShowRows(absl::Span<const Slot> slots,
 absl::Status DenseStorageImpl::Enqueue(absl::Span<const Slot> slots,
                                        const Stream& stream,
                                        const EnqueuedPlaces& to) const {
-  if (device().is_cpu()) return Storage::Enqueue(slots, stream, to);
+  // The copy of one list is the backend's.
+  if (device().is_cpu() || to.lists.size() == 1) {
+    return Storage::Enqueue(slots, stream, to);
+  }
+  if (to.uploads != nullptr) return EnqueueLists(to.lists, to.uploads);
   const ReadRequest request = {.caller = to.out != nullptr
                                              ? "Storage::EnqueueRead"
                                              : "Storage::EnqueueReadInto",
@@ -252,6 +256,31 @@ absl::Status DenseStorageImpl::Enqueue(absl::Span<const Slot> slots,
   }
   places.Finish(request);
   return absl::OkStatus();
+}
+
+absl::Status DenseStorageImpl::EnqueueLists(absl::Span<const ListRead> lists,
+                                            StreamUploads* uploads) const {
+  // As Enqueue says.
+  const EpochWindows::Reading reading = windows_.Enter({});
+  const DenseRows* rows = nullptr;
+  ReadPlaces& places = ReadPlaces::OfThread();
+  const ReadPlaces::Drop drop(&places);
+  std::vector<LeafBatch> leaves;
+  std::vector<RowTable::ListRead> reads;
+  for (const ListRead& list : lists) {
+    const ReadRequest request = {.caller = "Storage::EnqueueReadsInto",
+                                 .leaves = list.leaves,
+                                 .places = list.places};
+    RILL_ASSIGN_OR_RETURN(rows, FindLive(request.caller, list.slots));
+    if (rows == nullptr) return absl::OkStatus();
+    RILL_RETURN_IF_ERROR(places.Find({rows->spec, rows->tree, rows->device},
+                                     static_cast<int64_t>(list.slots.size()),
+                                     request));
+    leaves.insert(leaves.end(), places.leaves.begin(), places.leaves.end());
+    reads.push_back({list.slots, places.leaves.size()});
+  }
+  return rows == nullptr ? absl::OkStatus()
+                         : rows->table()->EnqueueReads(reads, leaves, uploads);
 }
 
 absl::StatusOr<SlotLease> DenseStorageImpl::Lease(SlotRange range) const {

@@ -16,6 +16,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
+#include "rill/device/uploads/stream_uploads.h"
 #include "rill/slots/slot.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/spec.h"
@@ -126,6 +127,20 @@ class RowReader {
     return Enqueue(slots, stream, {.leaves = leaves, .places = places});
   }
 
+  // Several of these at once, on uploads->stream() behind what `uploads` has to
+  // send. No byte is in two places.
+  struct ListRead {
+    absl::Span<const Slot> slots;
+    absl::Span<const size_t> leaves;
+    absl::Span<const BoundLeaf> places;
+  };
+  absl::Status EnqueueReadsInto(absl::Span<const ListRead> lists,
+                                StreamUploads* uploads) const {
+    RILL_RETURN_IF_ERROR(
+        CheckStream("Storage::EnqueueReadsInto", uploads->stream()));
+    return Enqueue({}, uploads->stream(), {.lists = lists, .uploads = uploads});
+  }
+
   // Rows in place. OUT_OF_RANGE as Read. Slots of one lane only.
   // FAILED_PRECONDITION where leaves do not lie in place
   // (DenseStorage::Options::dedup_next).
@@ -146,12 +161,20 @@ class RowReader {
     absl::Span<const size_t> leaves = {};
     absl::Span<const BoundLeaf> places = {};
     std::optional<Event>* end = nullptr;  // Gets the end, unless null.
+    // In place of all that, where `uploads` is not null.
+    absl::Span<const ListRead> lists = {};
+    StreamUploads* uploads = nullptr;
   };
-  // EnqueueRead and EnqueueReadInto. The stream is of the rows' device. With an
+  // EnqueueRead and its like. The stream is of the rows' device. With an
   // error nothing is left in the stream.
   virtual absl::Status Enqueue(absl::Span<const Slot> slots,
                                const Stream& stream,
                                const EnqueuedPlaces& to) const {
+    for (const ListRead& list : to.lists) {
+      RILL_RETURN_IF_ERROR(Enqueue(
+          list.slots, stream, {.leaves = list.leaves, .places = list.places}));
+    }
+    if (to.uploads != nullptr) return absl::OkStatus();
     // Work before it on the stream may still use the places.
     if (!device().is_cpu()) {
       RILL_RETURN_IF_ERROR(stream.Synchronize());

@@ -394,12 +394,13 @@ absl::Status SampleReader::BindBatch(int64_t n, TensorDict* out) {
   return absl::OkStatus();
 }
 
-absl::Status SampleReader::ReadPlaces(
-    const RowReader& storage, absl::Span<const Slot> slots,
-    absl::Span<const size_t> leaves, absl::Span<const BoundLeaf> places) const {
-  return uploads_ == nullptr ? storage.ReadInto(slots, leaves, places)
-                             : storage.EnqueueReadInto(slots, leaves, places,
-                                                       uploads_->stream());
+absl::Status SampleReader::ReadPlaces(const RowReader& storage,
+                                      absl::Span<const Slot> slots,
+                                      absl::Span<const size_t> leaves,
+                                      absl::Span<const BoundLeaf> places) {
+  if (uploads_ == nullptr) return storage.ReadInto(slots, leaves, places);
+  if (!leaves.empty()) noted_.push_back({slots, leaves, places});
+  return absl::OkStatus();
 }
 
 absl::Status SampleReader::ReadGather(const RowReader& storage,
@@ -539,13 +540,16 @@ absl::Status SampleReader::NameRows(TensorDict* out) const {
 absl::Status SampleReader::ReadRows(const RowReader& storage,
                                     absl::Span<const Slot> slots,
                                     const SamplePlan& plan, TensorDict* out) {
+  noted_.clear();
   if (options_.unit == nullptr) {
-    return ReadPlaces(storage, slots, rows_.leaves,
-                      batch_.leaves().first(num_rows_leaves_));
+    RILL_RETURN_IF_ERROR(ReadPlaces(storage, slots, rows_.leaves,
+                                    batch_.leaves().first(num_rows_leaves_)));
+    return uploads_ == nullptr ? absl::OkStatus() : ReadNoted(storage);
   }
   RILL_RETURN_IF_ERROR(ReadForUnit(storage, slots, plan, out));
   if (uploads_ != nullptr) {
     RILL_RETURN_IF_ERROR(ReadJoined(storage, plan));
+    RILL_RETURN_IF_ERROR(ReadNoted(storage));
   }
   RILL_RETURN_IF_ERROR(
       uploads_ == nullptr

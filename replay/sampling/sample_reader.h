@@ -106,6 +106,9 @@ class SampleReader {
   struct JoinedGather {
     size_t into = 0;            // Of the batch.
     std::vector<size_t> parts;  // Leaves of the rows.
+    // One a part, for the batch that is being read.
+    std::vector<BoundLeaf> places;
+    std::vector<std::vector<Slot>> slots;
   };
 
   absl::Status Learn(const RowReader& storage);
@@ -130,10 +133,11 @@ class SampleReader {
   absl::Status BindBatch(int64_t n, TensorDict* out);
   // On a device: the leaves that BindBatch drops are kept.
   absl::Status BindBatchAndKeep(int64_t n, TensorDict* out);
+  // On a device the read is noted, for ReadNoted: what it names stays.
   absl::Status ReadPlaces(const RowReader& storage,
                           absl::Span<const Slot> slots,
                           absl::Span<const size_t> leaves,
-                          absl::Span<const BoundLeaf> places) const;
+                          absl::Span<const BoundLeaf> places);
   absl::Status ReadGather(const RowReader& storage,
                           absl::Span<const Slot> slots, Gather* gather,
                           TensorDict* out);
@@ -144,6 +148,7 @@ class SampleReader {
                            TensorDict* out);
   // On a device.
   absl::Status ReadJoined(const RowReader& storage, const SamplePlan& plan);
+  absl::Status ReadNoted(const RowReader& storage);
   // The rows of the plan with what the unit makes of them, without origins.
   absl::Status ReadRows(const RowReader& storage, absl::Span<const Slot> slots,
                         const SamplePlan& plan, TensorDict* out);
@@ -187,7 +192,7 @@ class SampleReader {
   std::vector<UnitTransform::Joined> joined_;
   std::vector<JoinedGather> joined_gathers_;  // On a device, of joined_.
   std::vector<Slot> joined_slots_;
-  std::vector<Slot> part_slots_;
+  std::vector<RowReader::ListRead> noted_;
   int64_t part_bytes_ = 0;  // Of a row of a part.
   SamplePlan part_plan_;
   TensorDict part_rows_;

@@ -63,39 +63,38 @@ absl::Status SampleReader::BindBatchAndKeep(int64_t n, TensorDict* out) {
   return status;
 }
 
-// All parts as if they were of the first one's leaf, then those of others.
 absl::Status SampleReader::ReadJoined(const RowReader& storage,
                                       const SamplePlan& plan) {
   for (size_t i = 0; i < joined_.size(); ++i) {
-    const JoinedGather& gather = joined_gathers_[i];
+    JoinedGather& gather = joined_gathers_[i];
     RILL_RETURN_IF_ERROR(
         options_.unit->JoinedSlots(plan, joined_[i], &joined_slots_));
     const size_t count = gather.parts.size();
     BoundLeaf place = batch_[gather.into];
-    const int64_t stride = place.width;
-    place.width /= static_cast<int64_t>(count);
-    place.rows = static_cast<int64_t>(joined_slots_.size());
     place.strides[0] = place.width;
     place.strides[1] = 0;
-    RILL_RETURN_IF_ERROR(ReadPlaces(storage, joined_slots_,
-                                    absl::MakeConstSpan(gather.parts).first(1),
-                                    absl::MakeConstSpan(&place, 1)));
-    place.rows /= static_cast<int64_t>(count);
-    place.strides[0] = stride;
+    place.width /= static_cast<int64_t>(count);
     place.is_flat = count == 1;
-    for (size_t k = 1; k < count; ++k) {
-      place.data += place.width;
-      if (gather.parts[k] == gather.parts[0]) continue;
-      part_slots_.clear();
+    gather.places.assign(count, place);
+    gather.slots.resize(count);
+    for (size_t k = 0; k < count; ++k) {
+      gather.places[k].data += static_cast<int64_t>(k) * place.width;
+      gather.slots[k].clear();
       for (size_t at = k; at < joined_slots_.size(); at += count) {
-        part_slots_.push_back(joined_slots_[at]);
+        gather.slots[k].push_back(joined_slots_[at]);
       }
-      RILL_RETURN_IF_ERROR(ReadPlaces(
-          storage, part_slots_, absl::MakeConstSpan(gather.parts).subspan(k, 1),
-          absl::MakeConstSpan(&place, 1)));
+      RILL_RETURN_IF_ERROR(
+          ReadPlaces(storage, gather.slots[k],
+                     absl::MakeConstSpan(gather.parts).subspan(k, 1),
+                     absl::MakeConstSpan(gather.places).subspan(k, 1)));
     }
   }
   return absl::OkStatus();
+}
+
+// All lists go in one launch.
+absl::Status SampleReader::ReadNoted(const RowReader& storage) {
+  return storage.EnqueueReadsInto(noted_, uploads_.get());
 }
 
 }  // namespace rill::replay_internal

@@ -18,6 +18,7 @@
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
+#include "rill/device/uploads/stream_uploads.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/spec.h"
 #include "rill/storage/conformance/conformance_rows.h"
@@ -269,6 +270,46 @@ TEST_P(RowReaderConformanceTest, ReadIntoFillsLeavesThatAreBound) {
     RILL_EXPECT_OK(out.CheckEqual(after));
   }
   RILL_EXPECT_OK(reader.ReadInto(slots, {}, {}));
+}
+
+TEST_P(RowReaderConformanceTest, ListsThatAreEnqueuedTogetherAreReadAlone) {
+  auto subject = Make(6, 2);
+  subject->ExtendAll(3);
+  const RowReader& reader = subject->reader();
+  const TensorDictSpec spec = reader.spec();
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
+                            Stream::Create(reader.device()));
+  StreamUploads uploads(reader.device());
+  RILL_ASSERT_OK(uploads.Begin(stream));
+  const std::vector<Slot> slots = {5, 4, 0, 4}, others = {1, 2, 3, 0};
+  const std::vector<size_t> all = AllLeaves(spec), some = {2, 0};
+  TensorDict first({4}), second({4});
+  RILL_ASSERT_OK_AND_ASSIGN(const BoundRows one,
+                            BindRows(spec, reader.device(), &first));
+  RILL_ASSERT_OK_AND_ASSIGN(const BoundRows two,
+                            BindRows(spec, reader.device(), &second));
+  const std::vector<BoundLeaf> places = {two[2], two[0]};
+  RILL_ASSERT_OK(reader.EnqueueReadsInto(
+      {{slots, all, one.leaves()}, {others, some, places}}, &uploads));
+  RILL_ASSERT_OK(stream.Synchronize());
+  RILL_EXPECT_OK(first.CheckEqual(subject->oracle().Rows(slots)));
+  const TensorDict want = subject->oracle().Rows(others);
+  for (const size_t leaf : some) {
+    const std::string& key = spec.leaves()[leaf].key;
+    RILL_ASSERT_OK_AND_ASSIGN(const Tensor got,
+                              second.Get(key)->To(Device::Cpu()));
+    TensorDict a({4}), b({4});
+    RILL_ASSERT_OK(a.Set(key, got));
+    RILL_ASSERT_OK(b.Set(key, *want.Get(key)));
+    RILL_EXPECT_OK(a.CheckEqual(b));
+  }
+  RILL_EXPECT_OK(reader.EnqueueReadsInto({}, &uploads));
+  const std::vector<Slot> none = {0, 6, 1, 2};
+  EXPECT_THAT(reader.EnqueueReadsInto(
+                  {{slots, all, one.leaves()}, {none, some, places}}, &uploads),
+              StatusIs(absl::StatusCode::kOutOfRange));
+  RILL_EXPECT_OK(stream.Synchronize());
+  uploads.End(nullptr);
 }
 
 TEST_P(RowReaderConformanceTest, ReadIntoRefusesLeavesThatDoNotFit) {

@@ -13,6 +13,7 @@
 #include "rill/device/backend.h"
 #include "rill/device/current_stream.h"
 #include "rill/device/row_copy.h"
+#include "rill/storage/rows/gather_lists.h"
 #include "rill/tensors/dtype.h"
 
 namespace rill::storage_internal {
@@ -124,6 +125,26 @@ absl::StatusOr<Event> RowTable::EnqueueRead(absl::Span<const Slot> slots,
     }
   }
   return order_->EndRead(stream, copy.rows);
+}
+
+absl::Status RowTable::EnqueueReads(absl::Span<const ListRead> lists,
+                                    absl::Span<const LeafBatch> leaves,
+                                    StreamUploads* uploads) const {
+  GatherLists gather(layout_.lanes().num_slots(), uploads);
+  for (const ListRead& list : lists) {
+    const RowCopy copy =
+        MakeCopy</*kIsWrite=*/false>(list.slots, leaves.first(list.num_leaves));
+    leaves.remove_prefix(list.num_leaves);
+    RILL_RETURN_IF_ERROR(gather.Add(copy.columns, copy.rows));
+  }
+  absl::MutexLock lock(&stream_mutex_);
+  RILL_RETURN_IF_ERROR(order_->CheckNotLost(gather.rows()));
+  RILL_RETURN_IF_ERROR(order_->BeginRead(gather.stream()));
+  if (absl::Status status = gather.Launch(); !status.ok()) {
+    gather.stream().Synchronize().IgnoreError();
+    return status;
+  }
+  return order_->EndRead(gather.stream(), gather.rows()).status();
 }
 
 // --- Writes to a device ------------------------------------------------------

@@ -28,6 +28,10 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 
+namespace rill {
+class StreamUploads;
+}  // namespace rill
+
 namespace rill::storage_internal {
 
 // The bytes of all rows on one device and the copies to and from them. Knows
@@ -89,6 +93,17 @@ class RowTable {
   absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,
                                     absl::Span<const LeafBatch> leaves,
                                     const Stream& stream) const
+      ABSL_LOCKS_EXCLUDED(stream_mutex_);
+  // Several of these in one launch, on uploads->stream() behind what `uploads`
+  // has to send. Each takes its leaves of `leaves`, which stand there in turn.
+  // After an error the stream was waited for.
+  struct ListRead {
+    absl::Span<const Slot> slots;
+    size_t num_leaves = 0;
+  };
+  absl::Status EnqueueReads(absl::Span<const ListRead> lists,
+                            absl::Span<const LeafBatch> leaves,
+                            StreamUploads* uploads) const
       ABSL_LOCKS_EXCLUDED(stream_mutex_);
   // Place i -> row slots[i]; of a slot named twice the later place wins. For
   // rows in host memory.

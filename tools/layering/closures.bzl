@@ -17,7 +17,9 @@ _STATES = ["base/state", "tensordict/state"]
 _SAVES = ["formats", "formats/consolidated", "formats/json", "formats/memmap", "formats/zip"]
 
 _ROWS = [
+    "device/kernels",
     "device/staging",
+    "device/uploads",
     "flow",
     "slots",
     "storage",
@@ -90,8 +92,6 @@ CLOSURES = {
     "//examples/first_buffer:first_buffer": _SPECS + _STATES + _SAVES + _ROWS + [
         "collectors",
         "collectors/devices",
-        "device/kernels",
-        "device/uploads",
         "envs",
         "envs/classic_control",
         "envs/lanes",

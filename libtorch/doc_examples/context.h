@@ -14,6 +14,7 @@
 #include "rill/envs/env.h"
 #include "rill/flow/weights/weight_store.h"
 #include "rill/libtorch/action_distribution.h"
+#include "rill/libtorch/learner/td_errors.h"
 #include "rill/libtorch/module_weights.h"
 #include "rill/libtorch/target_network.h"
 #include "rill/libtorch/tensor_exchange.h"

@@ -20,7 +20,7 @@ namespace rill {
 // Thread-safety: thread-safe.
 //
 // Example (TdErrorsTest.Example runs it):
-//   RILL_RETURN_IF_ERROR(UpdatePriorities(*buffer, batch, goal - value));
+//   RILL_RETURN_IF_ERROR(UpdatePriorities(*buffer, batch, td_error));
 absl::Status UpdatePriorities(ReplayBuffer& buffer, const TensorDict& batch,
                               const at::Tensor& td_errors);
 

@@ -82,8 +82,9 @@ class Acrobots {
         const size_t i = column * count_ + k;
         hn::Store(limit(At(point_ + i)), D(), state_ + i);
       };
-      finish(0, Wrap);
-      finish(1, Wrap);
+      const auto wrap = [](V v) HWY_ATTR { return Wrap(v); };
+      finish(0, wrap);
+      finish(1, wrap);
       finish(2, [](V v) HWY_ATTR { return Clamp(v, kAcrobotMaxVelocity1); });
       finish(3, [](V v) HWY_ATTR { return Clamp(v, kAcrobotMaxVelocity2); });
     });

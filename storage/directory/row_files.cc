@@ -75,7 +75,7 @@ absl::Status CheckTexts(const std::string& directory,
     const int64_t want = static_cast<int64_t>(text.content.size());
     if (bytes == want) {
       RILL_ASSIGN_OR_RETURN(const std::string content, ReadFile(path, want));
-      if (content == text.content) continue;
+      if (absl::string_view(content) == text.content) continue;
     }
     return DataLoss(kCaller, ": \"", path,
                     "\": got other keys or shapes, want ",

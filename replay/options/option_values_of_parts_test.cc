@@ -120,8 +120,10 @@ OptionValues ValuesOfPart(absl::StatusOr<Part> made) {
 
 TEST(OptionValuesOfPartsTest, Prioritized) {
   using Options = PrioritizedOptions;
+  // Where the priorities lie changes no batch.
   [[maybe_unused]] const auto& [alpha, beta, epsilon, new_rows,
-                                new_row_priority, stratified] = Options();
+                                new_row_priority, stratified, device] =
+      Options();
   ExpectEachReported<Options>(
       [] { return Options(); },
       [](Options o) { return ValuesOf(PrioritizedSelector::Create(o)); },

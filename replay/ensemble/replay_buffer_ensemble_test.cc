@@ -29,6 +29,7 @@
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/to_device.h"
+#include "rill/transforms/values/finite_tensor_dict_check.h"
 
 namespace rill {
 namespace {
@@ -378,9 +379,9 @@ TEST(ReplayBufferEnsembleTest, AChainThatCannotWorkIsRefused) {
     ReplayBufferEnsemble::Options all = {.members = {{.buffer = member}},
                                          .batch_size = 4};
     all.transforms.push_back(*ToDevice::Create(Device::Fake(0)));
-    all.transforms.push_back(*RewardScaling::Create({.scale = 2}));
-    const auto refused =
-        StatusIs(kInvalidArgument, HasSubstr("transform 1 (RewardScaling)"));
+    all.transforms.push_back(*FiniteTensorDictCheck::Create());
+    const auto refused = StatusIs(
+        kInvalidArgument, HasSubstr("transform 1 (FiniteTensorDictCheck)"));
     auto ensemble = ReplayBufferEnsemble::Create(std::move(all));
     if (is_known) {
       EXPECT_THAT(ensemble, refused);

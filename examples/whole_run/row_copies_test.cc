@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often the bytes of a row are copied between a worker and a replay buffer.
 //
-// The linker gives this file the place of MakeHostBackend, through which a
-// storage copies rows, and of memcpy and memmove (--wrap in the BUILD file).
+// The linker gives this file the place of ScatterRowsOnHost, by which a storage
+// takes rows, and of memcpy and memmove (--wrap in the BUILD file).
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -19,8 +18,6 @@
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
-#include "rill/device/backend.h"
-#include "rill/device/device.h"
 #include "rill/device/row_copy.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/flow/sink.h"
@@ -73,89 +70,25 @@ void FindRings() {
   num_rings = count;
 }
 
-class CountingBackend final : public Backend {
- public:
-  explicit CountingBackend(std::unique_ptr<Backend> host)
-      : host_(std::move(host)) {}
-
-  absl::Status ScatterRows(int index, absl::Span<const RowColumn> columns,
-                           absl::Span<const int64_t> rows,
-                           StreamHandle stream) override {
-    for (const RowColumn& column : columns) {
-      if (!IsInRing(column.batch)) continue;
-      stored_bytes += column.width * static_cast<int64_t>(rows.size());
-    }
-    is_in_row_copy = true;
-    const absl::Status status =
-        host_->ScatterRows(index, columns, rows, stream);
-    is_in_row_copy = false;
-    return status;
-  }
-
-  Device::Type type() const override { return host_->type(); }
-  absl::StatusOr<int> NumDevices() override { return host_->NumDevices(); }
-  absl::StatusOr<void*> Allocate(int index, MemoryKind kind,
-                                 int64_t bytes) override {
-    return host_->Allocate(index, kind, bytes);
-  }
-  void Free(int index, MemoryKind kind, void* data, int64_t bytes) override {
-    host_->Free(index, kind, data, bytes);
-  }
-  absl::StatusOr<StreamHandle> CreateStream(int index) override {
-    return host_->CreateStream(index);
-  }
-  void DestroyStream(int index, StreamHandle stream) override {
-    host_->DestroyStream(index, stream);
-  }
-  absl::StatusOr<EventHandle> CreateEvent(int index) override {
-    return host_->CreateEvent(index);
-  }
-  void DestroyEvent(int index, EventHandle event) override {
-    host_->DestroyEvent(index, event);
-  }
-  absl::Status Copy(int index, void* to, const void* from, int64_t bytes,
-                    StreamHandle stream) override {
-    return host_->Copy(index, to, from, bytes, stream);
-  }
-  absl::Status Fill(int index, void* to, uint8_t value, int64_t bytes,
-                    StreamHandle stream) override {
-    return host_->Fill(index, to, value, bytes, stream);
-  }
-  absl::Status GatherRows(int index, absl::Span<const RowColumn> columns,
-                          absl::Span<const int64_t> rows,
-                          StreamHandle stream) override {
-    return host_->GatherRows(index, columns, rows, stream);
-  }
-  absl::Status Record(int index, EventHandle event,
-                      StreamHandle stream) override {
-    return host_->Record(index, event, stream);
-  }
-  absl::Status Wait(int index, StreamHandle stream,
-                    EventHandle event) override {
-    return host_->Wait(index, stream, event);
-  }
-  absl::Status SynchronizeStream(int index, StreamHandle stream) override {
-    return host_->SynchronizeStream(index, stream);
-  }
-  absl::Status SynchronizeEvent(int index, EventHandle event) override {
-    return host_->SynchronizeEvent(index, event);
-  }
-  absl::StatusOr<bool> IsComplete(int index, EventHandle event) override {
-    return host_->IsComplete(index, event);
-  }
-
- private:
-  const std::unique_ptr<Backend> host_;
-};
-
 }  // namespace
 
-std::unique_ptr<Backend> RealMakeHostBackend() __asm__(
-    "__real__ZN4rill15MakeHostBackendEv");
-std::unique_ptr<Backend> WrapMakeHostBackend() __asm__(
-    "__wrap__ZN4rill15MakeHostBackendEv");
-std::unique_ptr<Backend> WrapMakeHostBackend() {
-  return std::make_unique<CountingBackend>(RealMakeHostBackend());
+void RealScatterRowsOnHost(
+    absl::Span<const RowColumn> columns,
+    absl::Span<const int64_t>
+        rows) __asm__("__real_" RILL_SCATTER_ROWS_ON_HOST);
+void WrapScatterRowsOnHost(
+    absl::Span<const RowColumn> columns,
+    absl::Span<const int64_t>
+        rows) __asm__("__wrap_" RILL_SCATTER_ROWS_ON_HOST);
+void WrapScatterRowsOnHost(absl::Span<const RowColumn> columns,
+                           absl::Span<const int64_t> rows) {
+  for (const RowColumn& column : columns) {
+    if (!IsInRing(column.batch)) continue;
+    stored_bytes += column.width * static_cast<int64_t>(rows.size());
+  }
+  is_in_row_copy = true;
+  RealScatterRowsOnHost(columns, rows);
+  is_in_row_copy = false;
 }
 
 extern "C" {

@@ -239,7 +239,7 @@ TEST(EnsembleStorageTest, ObserversHearAllAnewWhereADeviceFails) {
     RILL_ASSERT_OK(storage->Extend(Batch(2, 3)));
     oracle.Extend(0, 2, 3, SlotsFrom(1, 6));
     fake->FailNext(FakeBackend::Operation::kCreateEvent, 1, failure);
-    EXPECT_THAT(storage->Extend(Batch(1, 2, 50), {.first_lane = 1}),
+    EXPECT_THAT(storage->Extend(Batch(1, 1, 50), {.first_lane = 1}),
                 StatusIs(failure.code(), HasSubstr("member 1")));
     EXPECT_EQ(mirror.Compare(oracle), "");
     RILL_ASSERT_OK(storage->Extend(Batch(2, 3, 60)));

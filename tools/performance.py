@@ -17,6 +17,7 @@ from benchmark_runs import in_words, run_program
 
 DENSE = "//storage:dense_storage_benchmark"
 BUFFER = "//replay:replay_buffer_benchmark"
+SLICES = "//benchmarks:slices_benchmark"
 PLANS = "//samplers/units:prioritized_slices_benchmark"
 DICTS = "//tensordict:tensor_dict_benchmark"
 COLLECTOR = "//collectors:sync_collector_benchmark"
@@ -38,6 +39,8 @@ OPERATIONS = (
      "prioritized sample and update of 256, 1M"),
     ("the same, 10M rows", BUFFER, "BM_PrioritizedSampleAndUpdate/10000000", "",
      "prioritized sample and update of 256, 10M"),
+    ("slices 256 x 16, 5M of 6M rows, 1,000 written before each", SLICES, "BM_Slices/5000000/manual_time#sample_us",
+     "#by_hand_us", "slices 256x16, 5M of 6M, while writing"),
     ("prioritized slices 256 x 16, 5M rows, the plan alone", PLANS, "BM_Plan/5000000", "",
      "prioritized slices 256x16, 5M"),
     ("`TensorDict` get", DICTS, "BM_Get", "", ""),

@@ -34,10 +34,11 @@ namespace rill {
 //   write returned is the error of the next write, which does nothing, and of
 //   reads of its rows until they are written again.
 // Cost: Read one pass a leaf over the rows, Extend one over the batch. No
-//   allocation once buffers have been used. On a device up to 8 MiB of pinned
-//   memory and 8 MiB of the device's serve writes. A write of at most 64 KiB is
-//   one launch, one of more a copy and a launch for each 2 MiB. Load needs memory for both contents
-//   where rows are live.
+//   allocation once buffers have been used. On a device up to 16 MiB of pinned
+//   memory and 16 MiB of the device's serve writes. A write of at most 64 KiB is
+//   one launch. A larger one is a copy and a launch for each part of 2 to 8 MiB,
+//   which up to four threads fill. Load needs memory for both contents where
+//   rows are live.
 //
 // Example (DenseStorageTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto storage, DenseStorage::Create({.capacity = 5}));

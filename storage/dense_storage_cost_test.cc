@@ -130,14 +130,14 @@ TEST_F(CostTest, AThousandSmallRowsAreACopyAndALaunch) {
             (Cost{.launches = 1, .copies = 1, .copied_bytes = 97088}));
 }
 
-TEST_F(CostTest, AThousandRowsOfAtariGoInPartsOfTwoMiB) {
+TEST_F(CostTest, AThousandRowsOfAtariGoInFourParts) {
   const Cost cost = CostOf(Batch(1, 1000, true));
-  EXPECT_EQ(cost.launches, 15);
-  EXPECT_EQ(cost.copies, 15);
+  EXPECT_EQ(cost.launches, 4);
+  EXPECT_EQ(cost.copies, 4);
   EXPECT_EQ(cost.allocations, 0);
-  // The fake device's stream stands still, so all parts wait but the four that
+  // The fake device's stream stands still, so all parts wait but the two that
   // the ring holds.
-  EXPECT_EQ(cost.waits, 11);
+  EXPECT_EQ(cost.waits, 2);
 }
 
 TEST_F(CostTest, AStepOfManyLanesIsOneScatter) {

@@ -43,7 +43,7 @@ class StagingRing {
   // Memory comes with the first Take: a power of two, four times what was taken
   // at once, within kMinBytes and kMaxBytes; more where one Take needs it.
   static constexpr int64_t kMinBytes = int64_t{64} << 10;
-  static constexpr int64_t kMaxBytes = int64_t{8} << 20;
+  static constexpr int64_t kMaxBytes = int64_t{16} << 20;
 
   explicit StagingRing(Device device) : device_(device) {}
   ~StagingRing();

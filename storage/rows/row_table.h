@@ -113,11 +113,11 @@ class RowTable {
   // A Write to a device's rows, enqueued. Leaves are [n, ...] or, with
   // `batch_rank` 2, [lanes, time, ...], without gaps between rows.
   //
-  // Host memory is copied to pinned memory before this returns, in parts of at
-  // most kMaxPartBytes, which go on on a stream of the table's. The kernel that
-  // places the rows reads small parts from there. Leaves on the device have
-  // their values at this point of the thread's CurrentStream, which places them
-  // then; they are held until that is done.
+  // Host memory is copied to pinned memory before this returns, in parts that
+  // go on on a stream of the table's; some threads share a large part. The
+  // kernel that places the rows reads small parts from there. Leaves on the
+  // device have their values at this point of the thread's CurrentStream, which
+  // places them then; they are held until that is done.
   //
   // Waits only where the pinned memory is all in use. PrepareWrite has been
   // called for these leaves.

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "rill/base/parallel_for.h"
 #include "rill/base/status_macros.h"
@@ -174,11 +173,11 @@ int64_t Aligned(int64_t bytes) {
 bool IsStaged(const BatchLeaf& leaf) { return leaf.ready->is_host(); }
 
 // The process has other things to do too.
-int PackThreads(int64_t bytes) {
-  static const int most =
+int PackThreads() {
+  static const int threads =
       std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4, 1,
                  kMaxThreads);
-  return static_cast<int>(std::clamp<int64_t>(bytes / kThreadBytes, 1, most));
+  return threads;
 }
 
 void PackRows(const std::byte* from, int64_t stride, int64_t width,
@@ -289,10 +288,11 @@ absl::Status RowTable::EnqueuePart(absl::Span<const Slot> slots,
         {leaf.leaf, (is_direct ? part.host : part.device) + offset, width});
     offset += Aligned(width * count);
   }
-  const int threads = PackThreads(staged);
-  ParallelFor(threads, threads, [&](int64_t i) {
-    const int64_t begin = count * i / threads;
-    const int64_t end = count * (i + 1) / threads;
+  const int64_t pieces =
+      std::clamp<int64_t>(staged / kThreadBytes, 1, kMaxThreads);
+  ParallelFor(pieces, PackThreads(), [&](int64_t i) {
+    const int64_t begin = count * i / pieces;
+    const int64_t end = count * (i + 1) / pieces;
     std::byte* to = part.host;
     for (const BatchLeaf& leaf : leaves) {
       const int64_t width = layout_.fields()[leaf.leaf].width;
@@ -411,7 +411,7 @@ absl::StatusOr<TensorDict> RowTable::View(SlotRange range) const {
     const TensorDictSpec::Leaf& leaf = spec().leaves()[i];
     const RowField& field = layout_.fields()[i];
     const Shape shape = rows.Concat(leaf.spec.shape);
-    absl::InlinedVector<int64_t, Shape::kMaxRank> strides(shape.rank());
+    std::vector<int64_t> strides(shape.rank());
     int64_t stride = DTypeSize(leaf.spec.dtype);
     for (int d = shape.rank() - 1; d > 0; --d) {
       strides[d] = stride;

@@ -37,10 +37,10 @@ TEST(SmokeDeviceTest, RowsComeBackAsTheyWereWritten) {
       RILL_ASSERT_OK(storage->Extend(batch));
       batch = TensorDict();
       TensorDict read;
-      RILL_ASSERT_OK(storage->Read({rows - 1, 0, rows / 2}, &read));
+      RILL_ASSERT_OK(storage->Read({rows - 1, 0, rows / 2, rows / 3}, &read));
       RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host, read.To(Device::Cpu()));
       EXPECT_THAT(*host.Flat<int64_t>("number"),
-                  ElementsAre(rows - 1, 0, rows / 2));
+                  ElementsAre(rows - 1, 0, rows / 2, rows / 3));
     }
   }
 }

@@ -37,7 +37,10 @@ void ReplacedLeaves::PutBack(TensorDict* batch, std::vector<Tensor>* dropped) {
         tensor.shape().rank() < rank ||
         !(tensor.shape().Prefix(rank) == batch->batch_shape()) ||
         !MayReuse(tensor, tensor.dtype(), tensor.shape(), {},
-                  {.is_passed_in = true}) ||
+                  {.memory = {tensor.device(), tensor.is_host()
+                                                   ? MemoryKind::kPageable
+                                                   : MemoryKind::kDevice},
+                   .is_passed_in = true}) ||
         tensor.buffer().use_count() !=
             (dropped == nullptr ? 1 : 2) + HoldersIn(leaf, tensor, *batch)) {
       continue;

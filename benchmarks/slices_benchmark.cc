@@ -2,7 +2,6 @@
 // Samples of slices while rows are written, beside a loop that copies as many
 // runs of rows.
 //   bazel run --config=opt //benchmarks:slices_benchmark
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,12 +16,12 @@
 #include "rill/base/clock.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/benchmarks/median.h"
+#include "rill/benchmarks/slice_rows.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/slice_sampler.h"
-#include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
 
 namespace rill {
@@ -33,17 +32,6 @@ constexpr int64_t kLength = 16;
 constexpr int64_t kBatch = kSlices * kLength;
 constexpr int64_t kWritten = 1'000;  // Before each sample.
 constexpr int64_t kEpisode = 1'000;
-
-// 13 bytes a row, which take 16.
-TensorDictSpec SpecOfRows() {
-  TensorDictSpec spec;
-  spec.Set("observation", LeafSpec::Unbounded(DType::kFloat32, {2}))
-      .IgnoreError();
-  spec.Set("next/reward", LeafSpec::Unbounded(DType::kFloat32, {1}))
-      .IgnoreError();
-  spec.Set("next/done", LeafSpec::Binary({1})).IgnoreError();
-  return spec;
-}
 
 absl::Status Fill(ReplayBuffer* buffer, const TensorDict& rows,
                   int64_t stored) {
@@ -100,20 +88,13 @@ class ByHand {
   Batch batch_ = {};
 };
 
-double MedianOf(std::vector<double> values) {
-  const auto middle =
-      values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // Samples of `stored` rows, and the loop, in turns. Medians in us.
 void BM_Slices(benchmark::State& state) {
   const int64_t stored = state.range(0);
   auto storage = DenseStorage::Create(
-      {.capacity = stored + stored / 5, .spec = SpecOfRows()});
+      {.capacity = stored + stored / 5, .spec = SliceRowSpec()});
   auto sampler = MakeSliceSampler({.length = kLength});
-  auto rows = SpecOfRows().Zero({kWritten});
+  auto rows = SliceRowSpec().Zero({kWritten});
   if (!storage.ok() || !sampler.ok() || !rows.ok()) {
     return state.SkipWithError("rows");
   }

@@ -20,13 +20,13 @@
 #include "absl/time/time.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
+#include "rill/benchmarks/median.h"
+#include "rill/benchmarks/slice_rows.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/slice_sampler.h"
-#include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
 
 namespace rill {
@@ -90,24 +90,13 @@ double Now() {
   return absl::ToDoubleSeconds(Clock::System().Now() - absl::UnixEpoch());
 }
 
-// 13 bytes a row, which take 16.
-TensorDictSpec Spec() {
-  TensorDictSpec spec;
-  spec.Set("observation", LeafSpec::Unbounded(DType::kFloat32, {2}))
-      .IgnoreError();
-  spec.Set("next/reward", LeafSpec::Unbounded(DType::kFloat32, {1}))
-      .IgnoreError();
-  spec.Set("next/done", LeafSpec::Binary({1})).IgnoreError();
-  return spec;
-}
-
 // Steps of one producer: a batch to refill.
 class Episodes {
  public:
   // `rows` at a time, from step `first` on.
   static absl::StatusOr<Episodes> Create(int64_t rows, int64_t episode,
                                          int64_t first) {
-    RILL_ASSIGN_OR_RETURN(TensorDict batch, Spec().Empty({rows}, {}));
+    RILL_ASSIGN_OR_RETURN(TensorDict batch, SliceRowSpec().Empty({rows}, {}));
     return Episodes(std::move(batch), rows, episode, first);
   }
 
@@ -155,22 +144,13 @@ absl::Status CheckSlices(const TensorDict& rows, int64_t length) {
   return absl::OkStatus();
 }
 
-// A median: samples that page in memory, or that the system interrupts, are
-// slower by orders of magnitude.
-double MedianOf(std::vector<double> seconds) {
-  const auto middle =
-      seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
-}
-
 class Demonstration {
  public:
   static absl::StatusOr<std::unique_ptr<Demonstration>> Create(
       const Flags& flags) {
-    RILL_ASSIGN_OR_RETURN(
-        auto storage,
-        DenseStorage::Create({.capacity = flags.capacity, .spec = Spec()}));
+    RILL_ASSIGN_OR_RETURN(auto storage,
+                          DenseStorage::Create({.capacity = flags.capacity,
+                                                .spec = SliceRowSpec()}));
     RILL_ASSIGN_OR_RETURN(auto sampler,
                           MakeSliceSampler({.length = flags.length}));
     RILL_RETURN_IF_ERROR(storage->AddObserver(sampler->observer()));

@@ -141,7 +141,9 @@ class RowReader {
     return Enqueue({}, uploads->stream(), {.lists = lists, .uploads = uploads});
   }
 
-  // Rows in place. OUT_OF_RANGE as Read. Slots of one lane only.
+  // Rows in place. OUT_OF_RANGE as Read. Slots of one lane only. On a device
+  // the host waits for the writes so far; later ones show in the rows once a
+  // later call has returned.
   // FAILED_PRECONDITION where leaves do not lie in place
   // (DenseStorage::Options::dedup_next).
   virtual absl::StatusOr<SlotLease> Lease(SlotRange range) const = 0;

@@ -42,7 +42,7 @@ class BlockPool {
   // `bytes` > 0. The error of `allocate`, after one more try without the blocks
   // that were kept.
   absl::StatusOr<void*> Allocate(int64_t bytes);
-  // What Allocate gave for so many bytes; its last use is complete.
+  // A block that Allocate gave for so many bytes; its last use is complete.
   void Free(void* data, int64_t bytes);
 
  private:

@@ -7,8 +7,8 @@
 
 #include "rill/device/priorities/power.h"
 
-// What the kernels of DevicePriorities (device_priorities.h) share. Weights and
-// sums are those of samplers/prioritized and samplers/sum_tree bit for bit.
+// The tree that the kernels of DevicePriorities (device_priorities.h) share.
+// Weights and sums are those of samplers/prioritized and samplers/sum_tree bit for bit.
 
 namespace rill::device_internal {
 
@@ -50,7 +50,7 @@ struct PriorityNumbers {
   int64_t max_ever = 0;  // The bits of the largest priority so far, plus 1.
   int64_t writes = 0;    // Kernels that have changed priorities.
   int64_t num_bad = 0;
-  // Of the first bad one: its number from the largest down, slot and bits.
+  // The first bad one's number, counted from the largest down, slot and bits.
   int64_t first_bad = 0;
   int64_t bad_slot = 0;
   int64_t bad_bits = 0;

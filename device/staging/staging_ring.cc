@@ -27,7 +27,7 @@ int64_t StagingRing::FindRoom(int64_t bytes) const {
 }
 
 void StagingRing::AwaitOldest() {
-  // Of work that failed too: it reads no more.
+  // Work that failed reads no more either.
   const Event& end = used_.front().end_of_use;
   if (!end.IsComplete().value_or(false)) end.Synchronize().IgnoreError();
   spare_events_.push_back(std::move(used_.front().end_of_use));

@@ -57,8 +57,8 @@ class StagingRing {
   // host only where all of the ring is in use. RESOURCE_EXHAUSTED, with nothing
   // taken.
   absl::StatusOr<Part> Take(int64_t bytes);
-  // What was taken is used by the work that was given to `stream` so far. After
-  // an error that work is done.
+  // The work that was given to `stream` so far uses the parts that were taken.
+  // After an error that work is done.
   absl::Status Release(const Stream& stream);
 
   int64_t size_bytes() const { return size_; }

@@ -19,9 +19,9 @@
 namespace rill {
 
 // Values that the host has computed, on their way to a device in the order of a
-// stream: the rows of a batch, their weights, the places that kernels work on.
-// The host goes on. What enqueued work reads is kept until that work has ended,
-// and serves later work then.
+// stream: a batch's rows, their weights, the places that kernels work on. The
+// host goes on. Memory that enqueued work reads is kept until that work has
+// ended, and serves later work then.
 //
 // Work comes in batches: Begin, then any number of rooms and Sends, then End
 // with an event behind all of it. Up to kMaxBatches may be under way.

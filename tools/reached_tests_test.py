@@ -68,6 +68,10 @@ class ReachedTestsTest(unittest.TestCase):
         self.choose(["base/a.cc"], [[]], tag="threads")
         self.assertIn("threads", self.asked[0])
 
+    def test_what_is_not_built_here_is_left_out(self):
+        self.choose(["base/a.cc"], [[]])
+        self.assertIn("except attr(target_compatible_with, 'is off', ", self.asked[0])
+
     def test_changes_are_counted_from_the_fork_and_with_what_is_not_committed(self):
         with tempfile.TemporaryDirectory() as folder:
             def run(command):

@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -168,7 +170,9 @@ TEST(PrioritiesOfTensorsTest, WhereverTheyLie) {
         RILL_ASSERT_OK_AND_ASSIGN(errors, errors.To(values));
         RILL_ASSERT_OK(buffer->UpdatePriorities(batch, errors));
         // The batch is the caller's again.
-        for (int64_t& slot : *batch.Find("index")->Flat<int64_t>()) slot = 3;
+        RILL_ASSERT_OK_AND_ASSIGN(const absl::Span<int64_t> slots,
+                                  batch.Find("index")->Flat<int64_t>());
+        absl::c_fill(slots, 3);
         EXPECT_EQ(selector->Priorities(), std::vector<float>({next, 0, 0, 0}));
         ++next;
       }

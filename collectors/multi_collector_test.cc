@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
@@ -627,10 +629,31 @@ TEST(MultiCollectorTest, ALoadThatFailsLeavesProducersAndRestarts) {
   EXPECT_THAT(got.cuts, ElementsAre());
 }
 
+// Counts for threads that wait.
+class Count {
+ public:
+  void Add() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    ++count_;
+  }
+  void WaitFor(int64_t count) const ABSL_LOCKS_EXCLUDED(mutex_) {
+    const auto reached = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return count_ >= count;
+    };
+    const absl::MutexLock lock(&mutex_, absl::Condition(&reached));
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
 // Pushes left where the weight is negative. All of its weights must be equal.
 class WeightPolicy final : public Policy {
  public:
-  explicit WeightPolicy(WeightStore::Reader* weights) : weights_(weights) {}
+  // Notifies `acts` of each call, which must outlive this.
+  explicit WeightPolicy(WeightStore::Reader* weights, Count* acts = nullptr)
+      : weights_(weights), acts_(acts) {}
   absl::StatusOr<int64_t> Act(const TensorDict& /*root*/,
                               const ActContext& /*context*/,
                               TensorDict* step) override {
@@ -643,11 +666,13 @@ class WeightPolicy final : public Policy {
     }
     RILL_ASSIGN_OR_RETURN(const auto actions, step->Flat<int64_t>("action"));
     std::fill(actions.begin(), actions.end(), latest.version % 2);
+    if (acts_ != nullptr) acts_->Add();
     return latest.version;
   }
 
  private:
   WeightStore::Reader* const weights_;
+  Count* const acts_;
 };
 
 TensorDict Weights(int64_t version) {
@@ -658,14 +683,15 @@ TensorDict Weights(int64_t version) {
   return weights;
 }
 
-MultiCollectorOptions WithWeights(const WeightStore& store, int64_t workers) {
+MultiCollectorOptions WithWeights(const WeightStore& store, int64_t workers,
+                                  Count* acts = nullptr) {
   MultiCollectorOptions options = CartPoles(workers, 10 * workers);
   options.weights = &store;
   options.worker =
-      [](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
+      [acts](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
     WorkerParts parts;
     RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
-    parts.policy = std::make_unique<WeightPolicy>(context.weights);
+    parts.policy = std::make_unique<WeightPolicy>(context.weights, acts);
     return parts;
   };
   return options;
@@ -687,7 +713,9 @@ TEST(MultiSyncCollectorTest, E11_NewWeightsAreInForceFromTheNextBatch) {
 TEST(MultiAsyncCollectorTest, BatchesThatAreTooOldAreDroppedAndCut) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto store,
                             WeightStore::Create({.weights = Weights(0)}));
-  MultiCollectorOptions options = WithWeights(*store, 2);
+  constexpr int64_t kActs = 10 / kLanes;  // Of a batch.
+  Count acts;
+  MultiCollectorOptions options = WithWeights(*store, 2, &acts);
   options.max_staleness = 1;
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiAsyncCollector::Create(options));
@@ -710,11 +738,14 @@ TEST(MultiAsyncCollectorTest, BatchesThatAreTooOldAreDroppedAndCut) {
       });
   for (int i = 0; i < 50; ++i) {
     RILL_ASSERT_OK(collector->CollectInto(sink));
+    // A worker has made a batch ahead, of this version or an older one.
+    const int64_t batches =
+        (collector->frames() + collector->stale_frames()) / 10;
+    acts.WaitFor((batches + 2) * kActs);
     for (int j = 0; j < 3; ++j) {
       RILL_ASSERT_OK_AND_ASSIGN(version, store->Publish(Weights(version + 1)));
     }
   }
-  // The batches ahead are three versions old each time.
   EXPECT_GT(cuts, 0);
   EXPECT_EQ(collector->stale_frames(), cuts * 10);
   EXPECT_EQ(collector->frames(), 500);

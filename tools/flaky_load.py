@@ -14,6 +14,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import time
 
 MIB = 1 << 20
@@ -33,32 +34,28 @@ def compute(end):
             value = value * 6364136223846793005 % 18446744073709551557
 
 
-def write(end, path, size):
+def write(end, folder, size):
     while time.monotonic() < end:
-        with open(path, "wb") as f:
+        with tempfile.TemporaryFile(dir=folder) as f:
             f.write(bytes(size))
             f.flush()
             os.fsync(f.fileno())
-        os.remove(path)
 
 
 def play(part, folder, rng):
+    """True if it was ended."""
     computing, writing, seconds = part
     end = time.monotonic() + seconds
     players = [multiprocessing.Process(target=compute, args=(end,)) for _ in range(computing)]
-    for i in range(writing):
-        path = os.path.join(folder, "load_%d" % i)
-        players.append(multiprocessing.Process(target=write, args=(end, path, rng.randint(1, 64) * MIB)))
+    players += [multiprocessing.Process(target=write, args=(end, folder, rng.randint(1, 64) * MIB))
+                for _ in range(writing)]
     for player in players:
         player.start()
-    try:
-        for player in players:
-            player.join()
-        time.sleep(max(0, end - time.monotonic()))
-    finally:
-        for player in players:
-            player.kill()
-            player.join()
+    ended = signal.sigtimedwait({signal.SIGTERM}, seconds) is not None
+    for player in players:
+        player.kill()
+        player.join()
+    return ended
 
 
 def main(argv):
@@ -66,11 +63,12 @@ def main(argv):
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("folder")
     args = parser.parse_args(argv)
-    # SystemExit, so that what plays is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # An end between the start of a player and the note of it would leave it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     rng = random.Random(args.seed)
     for part in parts(args.seed, os.cpu_count()):
-        play(part, args.folder, rng)
+        if play(part, args.folder, rng):
+            break
 
 
 if __name__ == "__main__":

@@ -24,14 +24,19 @@ def _with(deps, labels):
     return deps + [label for label in labels if label not in known]
 
 # Headers that g++ parses once for all sources of this repository: of libraries
-# and programs, and of tests. Projects outside do without.
+# and programs, of tests, and of all that depends on LibTorch. Projects outside
+# do without.
 _LIBRARY_HEADERS = "//tools:library_headers"
 _TEST_HEADERS = "//testing:test_headers"
+_TORCH_HEADERS = "//tools/torch:torch_headers"
+_TORCH = "@local_torch//:torch"
 
 def _parsed(headers, deps, copts):
-    """`deps` and `copts` with `headers`."""
+    """`deps` and `copts` with `headers`, or with those of LibTorch."""
     if native.repository_name() != "@":
         return dict(deps = deps, copts = copts)
+    if type(deps) == "list" and _TORCH in deps:
+        headers = _TORCH_HEADERS
     return dict(
         deps = deps + [headers],
         copts = copts + ["@$(BINDIR)/%s.options" % headers[2:].replace(":", "/")],
@@ -186,7 +191,7 @@ def rill_joined_tests():
                 features = _FEATURES,
                 tags = tags,
                 deps = deps.keys(),
-                copts = _parsed(_TEST_HEADERS, [], [])["copts"],
+                copts = _parsed(_TEST_HEADERS, [_TORCH] if _TORCH_HEADERS in deps else [], [])["copts"],
                 visibility = ["//visibility:private"],
             )
 

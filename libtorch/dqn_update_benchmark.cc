@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "benchmark/benchmark.h"
 #include "rill/base/status_macros.h"
+#include "rill/libtorch/learner/td_errors.h"
 #include "rill/libtorch/tensor_exchange.h"
 #include "rill/libtorch/torch_threads.h"
 #include "rill/replay/replay_buffer.h"
@@ -107,7 +108,7 @@ at::Tensor Learn(const TorchTensors& rows, Parts& parts) {
   parts.adam->zero_grad();
   at::huber_loss(chosen, goal).backward();
   parts.adam->step();
-  return (goal - chosen).detach().abs();
+  return (goal - chosen).detach();
 }
 
 struct CpuTimes {
@@ -121,9 +122,7 @@ absl::Status Update(Parts& parts, CpuTimes& times) {
   const std::clock_t sampled = std::clock();
   const at::Tensor td_errors = Learn(rows, parts);
   const std::clock_t learned = std::clock();
-  RILL_ASSIGN_OR_RETURN(const Tensor errors, FromTorch(td_errors));
-  RILL_ASSIGN_OR_RETURN(const auto priorities, errors.Flat<float>());
-  RILL_RETURN_IF_ERROR(parts.buffer->UpdatePriorities(parts.batch, priorities));
+  RILL_RETURN_IF_ERROR(UpdatePriorities(*parts.buffer, parts.batch, td_errors));
   const std::clock_t end = std::clock();
   times.update += end - begin;
   times.data += (end - learned) + (sampled - begin);

@@ -89,11 +89,9 @@ absl::StatusOr<DqnLearner::Stats> DqnLearner::Update(const TensorDict& batch) {
 
         const torch::NoGradGuard no_gradients;
         at::_foreach_lerp_(target_weights_, weights_, options_.tau);
-        const at::Tensor errors = (value - goal).abs().flatten();
-        const float* data = errors.const_data_ptr<float>();
-        return Stats{.loss = loss.item<float>(),
-                     .value = value.mean().item<float>(),
-                     .errors = {data, data + errors.numel()}};
+        return Stats{.loss = loss.detach(),
+                     .value = value.mean(),
+                     .td_errors = (value - goal).flatten()};
       },
       "DqnLearner::Update");
 }

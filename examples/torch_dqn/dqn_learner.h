@@ -33,9 +33,10 @@ class DqnLearner {
   };
   explicit DqnLearner(const Options& options);
 
+  // Where the network is. The host waits for a value that it asks for.
   struct Stats {
-    double loss = 0, value = 0;      // Means.
-    std::vector<float> errors = {};  // |TD error| of each row: its priority.
+    at::Tensor loss, value;  // Means, []. None before an update.
+    at::Tensor td_errors;    // [rows].
   };
   // One step of the optimizer from a batch of windows (NStepReturns) of stacked
   // frames: pixels, action, priority_weight, gamma, next/pixels, next/reward,

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ATen/core/Tensor.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,7 @@
 #include "rill/envs/policies/exploration.h"
 #include "rill/envs/transformed_env.h"
 #include "rill/examples/program/saved_log.h"
+#include "rill/libtorch/learner/td_errors.h"
 #include "rill/libtorch/torch_model.h"
 #include "rill/libtorch/torch_policy.h"
 #include "rill/libtorch/training_state.h"
@@ -205,7 +207,7 @@ absl::Status Trainer::CollectAndLearn() {
   for (int64_t i = 0; i < config.updates_per_batch; ++i) {
     RILL_RETURN_IF_ERROR(buffer_->SampleInto(&batch_));
     RILL_ASSIGN_OR_RETURN(stats_, learner_.Update(batch_));
-    RILL_RETURN_IF_ERROR(buffer_->UpdatePriorities(batch_, stats_.errors));
+    RILL_RETURN_IF_ERROR(UpdatePriorities(*buffer_, batch_, stats_.td_errors));
   }
   return absl::OkStatus();
 }
@@ -229,12 +231,14 @@ absl::Status Trainer::Evaluate(ProgressLine& progress) {
   RunRow<Column> row;
   row[kSteps] = static_cast<double>(result_.steps);
   row[kEvaluation] = result.mean_return;
-  row[kLoss] = stats_.loss;
-  row[kValue] = stats_.value;
+  if (stats_.loss.defined()) {
+    row[kLoss] = stats_.loss.item<double>();
+    row[kValue] = stats_.value.item<double>();
+  }
   row[kSeconds] = absl::ToDoubleSeconds(Clock::Steady().Now() - begin_);
   progress.Say(absl::StrFormat("step %d  return %.2f  value %.3f  loss %.5f",
-                               result_.steps, result.mean_return, stats_.value,
-                               stats_.loss));
+                               result_.steps, result.mean_return, row[kValue],
+                               row[kLoss]));
   RILL_RETURN_IF_ERROR(files_->Write(row.values, Clock::System().Now()));
   return files_->WriteCurve(curve_);
 }

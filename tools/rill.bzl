@@ -31,11 +31,14 @@ _TEST_HEADERS = "//testing:test_headers"
 _TORCH_HEADERS = "//tools/torch:torch_headers"
 _TORCH = "@local_torch//:torch"
 
-def _parsed(headers, deps, copts):
+def _parsed(headers, deps, copts, compatible_with = None):
     """`deps` and `copts` with `headers`, or with those of LibTorch."""
     if native.repository_name() != "@":
         return dict(deps = deps, copts = copts)
-    if type(deps) == "list" and _TORCH in deps:
+
+    # In programs to copy a trainer's header has LibTorch's for those around it.
+    is_around = compatible_with != None and native.package_name().startswith("examples/torch_")
+    if is_around or type(deps) == "list" and _TORCH in deps:
         headers = _TORCH_HEADERS
     return dict(
         deps = deps + [headers],
@@ -82,7 +85,7 @@ def rill_cc_library(
         deps = deps + [":" + name + "_simd"]
     is_for_tests = kwargs.get("testonly", False) and _GTEST in deps
     if srcs + simd_srcs:
-        parsed = _parsed(_TEST_HEADERS if is_for_tests else _LIBRARY_HEADERS, deps + [_CXX20], copts)
+        parsed = _parsed(_TEST_HEADERS if is_for_tests else _LIBRARY_HEADERS, deps + [_CXX20], copts, kwargs.get("target_compatible_with"))
     else:
         parsed = dict(deps = deps + [_CXX20], copts = copts)
     native.cc_library(
@@ -99,7 +102,7 @@ def rill_cc_binary(name, deps = [], copts = [], features = [], visibility = ["//
         name = name,
         features = _FEATURES + features,
         visibility = visibility,
-        **dict(kwargs, **_parsed(_LIBRARY_HEADERS, deps, copts))
+        **dict(kwargs, **_parsed(_LIBRARY_HEADERS, deps, copts, kwargs.get("target_compatible_with")))
     )
 
 # Tests of one source, compiled as one: more would be compiled by one processor
@@ -151,7 +154,7 @@ def rill_cc_test(
         features = _FEATURES + features,
         tags = tags + (_JOINED if joins else []),
         visibility = ["//visibility:private"],
-        **dict(kwargs, **_parsed(_TEST_HEADERS, deps, copts))
+        **dict(kwargs, **_parsed(_TEST_HEADERS, deps, copts, kwargs.get("target_compatible_with")))
     )
 
 def rill_joined_tests():

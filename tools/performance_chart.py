@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws docs/performance.svg from the tables of docs/performance.md.
+"""Draws docs/performance.svg from the first table of docs/performance.md.
 
 usage: performance_chart.py PAGE SVG
 
@@ -17,13 +17,13 @@ SHOWN = {
     "uniform sample of 256, 47 B, 1M rows": "uniform, rows of 47 B",
     "uniform sample of 256, 3 KB": "uniform, rows of 3 KB",
     "uniform sample of 256, 56 KB": "uniform, rows of 56 KB",
-    "prioritized sample and update of 256, 1M rows": "prioritized, with update, 1M rows",
+    "prioritized sample and update of 256, 47 B, 1M rows": "prioritized, with update, 1M rows",
     "the same, 10M rows": "prioritized, with update, 10M rows",
     "slices 256 x 16, 5M of 6M rows, 1,000 written before each": "slices of 16 steps, while writing",
 }
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 FIRST, LAST = -6, -2  # The axis: 1 us to 10 ms.
-LEFT, RIGHT, WIDTH = 280, 690, 880
+LEFT, RIGHT, WIDTH = 260, 652, 880
 ROW, TOP = 28, 64
 
 STYLE = """\
@@ -48,38 +48,28 @@ def seconds(cell):
     return float(match[1].replace(",", "")) * SECONDS[match[2]] if match else None
 
 
-def panels_of(page):
-    """[[(label, {"rill": s, "limit": s, "torchrl": s})]], one for each table."""
-    section = re.search(r"^## What you get$(.*?)^## ", page, re.M | re.S)
-    if not section:
-        raise SystemExit("performance_chart: the page has no section \"What you get\"")
-    panels, found = [], set()
-    for table in re.findall(r"(?:^\|.*\n)+", section[1], re.M):
-        head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
-        columns = {name: i for i, title in enumerate(head) for name in ("rill", "limit", "torchrl")
-                   if title.split()[0].lower() == name and "/" not in title}
-        panel = []
-        for row in rows:
-            times = {name: seconds(row[i]) for name, i in columns.items() if seconds(row[i])}
-            if row[0] in SHOWN and "rill" in times and len(times) > 1:
-                panel.append((SHOWN[row[0]], times))
-                found.add(row[0])
-        if panel:
-            panels.append(panel)
+def rows_of(page):
+    """[(label, {"rill": s, "limit": s, "torchrl": s})] of the first table."""
+    table = re.search(r"^## What you get$.*?((?:^\|[^\n]*\n)+)", page, re.M | re.S)
+    if not table:
+        raise SystemExit("performance_chart: the page has no section \"What you get\" with a table")
+    head, _, *cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[1].splitlines()]
+    columns = {name: head.index(title) for name, title in
+               (("rill", "Rill"), ("limit", "limit"), ("torchrl", "TorchRL"))}
+    found = {row[0]: {name: seconds(row[i]) for name, i in columns.items() if seconds(row[i])} for row in cells}
     for name in SHOWN:
-        if name not in found:
+        if "rill" not in found.get(name, {}) or len(found[name]) < 2:
             raise SystemExit("performance_chart: no row \"%s\" with Rill's time and another" % name)
-    return panels
+    return [(SHOWN[name], found[name]) for name in SHOWN]
 
 
-def captions_of(page):
-    """A line for each panel: its machine."""
-    for pattern in (r"\*\*Machine:\*\* (.*?),", r"figures from the notebook are of (.*?),",
-                    r"TorchRL is ([\d.]+ with torch [\d.]+)"):
-        match = re.search(pattern, page)
-        if not match:
-            raise SystemExit("performance_chart: the page has nothing like \"%s\"" % pattern)
-        yield match[1]
+def caption_of(page):
+    """On what it was measured."""
+    machine = re.search(r"\*\*Machine:\*\* (.*?),", page)
+    torchrl = re.search(r"TorchRL is ([\d.]+ with torch [\d.]+)", page)
+    if not machine or not torchrl:
+        raise SystemExit("performance_chart: the page does not say \"**Machine:** ...,\" and \"TorchRL is N with torch N\"")
+    return "%s; TorchRL %s, one thread" % (machine[1], torchrl[1])
 
 
 def x_of(time):
@@ -101,41 +91,37 @@ def text(x, y, words, kind="", anchor="start"):
 
 def says(times):
     """What the row comes to, in words."""
+    words = []
     if "torchrl" in times:
-        return "%.0f times as fast" % (times["torchrl"] / times["rill"])
-    return "%.2f times the limit" % (times["rill"] / times["limit"])
+        words.append("%.0f times as fast" % (times["torchrl"] / times["rill"]))
+    if "limit" in times:
+        words.append("%.2f of the limit" % (times["rill"] / times["limit"]))
+    return ", ".join(words)
 
 
 def chart(page):
     """The SVG, as text."""
-    panels = panels_of(page)
-    machine, other_machine, torchrl = captions_of(page)
-    captions = ("Beside a hand-written loop of the same copies: %s." % machine,
-                "Beside TorchRL %s, in turns on one core: %s." % (torchrl, other_machine))
-    out, y = [], TOP
+    rows = rows_of(page)
+    out = [text(16, TOP - 8, caption_of(page), "small")]
     places = [x_of(10.0**power) for power in range(FIRST, LAST + 1)]
-    for panel, caption in zip(panels, captions):
-        out.append(text(16, y + 4, caption, "small"))
-        y += ROW
-        out += ['<path class="grid" d="M%.1f %dv%d"/>' % (x, y - ROW // 2, ROW * len(panel)) for x in places]
-        for label, times in panel:
-            out.append(text(LEFT - 14, y + 5, label, anchor="end"))
-            ends = [x_of(time) for time in times.values()]
-            out.append('<path class="way" d="M%.1f %.1fH%.1f"/>' % (min(ends), y, max(ends)))
-            out += [mark(kind, x_of(time), y) for kind, time in sorted(times.items(), reverse=True)]
-            out.append(text(RIGHT + 14, y + 4, says(times), "small"))
-            y += ROW
-        y += ROW // 2
-    bottom = y - ROW
-    out += [text(x, bottom + 18, words, "small", "middle")
+    out += ['<path class="grid" d="M%.1f %dv%d"/>' % (x, TOP + ROW // 2, ROW * len(rows)) for x in places]
+    for number, (label, times) in enumerate(rows):
+        y = TOP + ROW * (number + 1)
+        out.append(text(LEFT - 14, y + 5, label, anchor="end"))
+        ends = [x_of(time) for time in times.values()]
+        out.append('<path class="way" d="M%.1f %.1fH%.1f"/>' % (min(ends), y, max(ends)))
+        out += [mark(kind, x_of(time), y) for kind, time in sorted(times.items(), reverse=True)]
+        out.append(text(RIGHT + 14, y + 4, says(times), "small"))
+    bottom = TOP + ROW * (len(rows) + 1)
+    out += [text(x, bottom + 8, words, "small", "middle")
             for x, words in zip(places, ("1 us", "10 us", "100 us", "1 ms", "10 ms"))]
-    out.append(text((LEFT + RIGHT) / 2, bottom + 40, "time of a batch of 256, logarithmic; further left is faster",
+    out.append(text((LEFT + RIGHT) / 2, bottom + 30, "time of a batch of 256, logarithmic; further left is faster",
                     "small", "middle"))
     legend, x = [], 476
     for kind, words in (("rill", "Rill"), ("limit", "the machine's limit"), ("torchrl", "TorchRL")):
         legend += [mark(kind, x, 27), text(x + 14, 32, words)]
         x += 50 + 7.2 * len(words)
-    height = bottom + 56
+    height = bottom + 46
     return "\n".join(
         ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img">' %
          (WIDTH, height, WIDTH, height),

@@ -24,9 +24,7 @@ def _precompiled_header_impl(ctx):
     header = ctx.actions.declare_file(ctx.label.name + ".h")
     parsed = ctx.actions.declare_file(ctx.label.name + ".h.gch")
 
-    # Tests run several times as fast with -O1 as without optimisation, and take
-    # hardly longer to compile.
-    level = ["-O1"] if ctx.var["COMPILATION_MODE"] == "fastbuild" else []
+    level = [ctx.attr.level] if ctx.attr.level and ctx.var["COMPILATION_MODE"] == "fastbuild" else []
 
     # -fpch-deps: what the parsed header has read is read by the source too.
     # To collect garbage below 2 GB costs an eighth of a file's time.
@@ -79,6 +77,8 @@ _DOC = "A dependency of sources with the option `@$(BINDIR)/<package>/<name>.opt
 _ATTRS = {
     "deps": attr.label_list(providers = [CcInfo]),
     "hdr": attr.label(allow_single_file = True, mandatory = True),
+    # What the sources are optimised for in fastbuild; "" as Bazel does.
+    "level": attr.string(),
     "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of 16 to 65,536 lanes of CartPole with random actions, in batches of
-// 65,536 rows: a collector alone, and with one of the transforms that most
-// environments have beside them. benchmarks/lanes runs it.
+// A collector that steps 16 to 65,536 lanes of CartPole with random actions, in
+// batches of 65,536 rows. It does so alone, and with one of the transforms that
+// most environments have beside them. benchmarks/lanes runs it.
 #include <algorithm>
 #include <cstdint>
 #include <utility>

@@ -15,6 +15,7 @@
 #include "rill/device/device.h"
 #include "rill/device/testing/device_under_test.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/testing/device_batches.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/dense_storage.h"
@@ -29,20 +30,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 using Transforms = std::vector<std::unique_ptr<BatchTransform>>;
-
-// Builds a new dictionary that has no device, of new tensors.
-absl::Status NewDictWithoutDevice(TensorDict* batch) {
-  auto clone = batch->Clone();
-  if (!clone.ok()) return clone.status();
-  TensorDict fresh(batch->batch_shape());
-  for (const std::string& key : clone->LeafKeys()) {
-    absl::Status status = fresh.Set(key, *clone->Find(key));
-    if (!status.ok()) return status;
-  }
-  fresh.ClearDevice();
-  *batch = std::move(fresh);
-  return absl::OkStatus();
-}
 
 absl::Status ViewAndBack(TensorDict* batch) {
   auto view = batch->Unsqueeze(0);
@@ -82,7 +69,7 @@ std::unique_ptr<BatchTransform> OnRead(FunctionTransform::Function function) {
 std::unique_ptr<BatchTransform> TransformOfKind(int64_t kind) {
   switch (kind) {
     case 0:
-      return OnRead(NewDictWithoutDevice);
+      return OnRead(BuildAnew);
     case 1:
       return OnRead(ViewAndBack);
     case 2:
@@ -131,7 +118,7 @@ TEST(PinningSurvivesTransformsTest, SampleIsPinnedWithoutTransforms) {
 
 TEST(PinningSurvivesTransformsTest, SampleIsPinnedWhenADictHasNoDevice) {
   Transforms transforms;
-  transforms.push_back(OnRead(NewDictWithoutDevice));
+  transforms.push_back(OnRead(BuildAnew));
   RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
                             MakePinningBuffer(std::move(transforms)));
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));

@@ -18,6 +18,7 @@
 #include "rill/device/stream.h"
 #include "rill/device/testing/device_under_test.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/testing/device_batches.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/testing/fake_prioritized_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
@@ -39,12 +40,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-void ExpectAllOn(Device device, const TensorDict& batch) {
-  batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-    EXPECT_EQ(leaf.device(), device) << key;
-  });
-}
 
 TEST(ReplayBufferDeviceTest, SampleIsMovedAsTheLastStep) {
   std::vector<std::unique_ptr<BatchTransform>> transforms;

@@ -22,6 +22,7 @@
 #include "rill/device/stream.h"
 #include "rill/device/testing/device_under_test.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/testing/device_batches.h"
 #include "rill/samplers/slice_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/dense_storage.h"
@@ -96,12 +97,6 @@ absl::StatusOr<std::vector<int64_t>> NumbersOf(const TensorDict& batch) {
   return numbers;
 }
 
-void ExpectAllOn(const Device& device, const TensorDict& batch) {
-  batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-    EXPECT_EQ(leaf.device(), device) << key;
-  });
-}
-
 std::string FreshDirectory(absl::string_view name) {
   std::string directory = JoinPath(::testing::TempDir(), name);
   RILL_EXPECT_OK(RemoveAll(directory));
@@ -123,18 +118,6 @@ std::unique_ptr<TieredStorage> MakeTiers(absl::string_view name,
                                       .device = DeviceUnderTest()});
   RILL_EXPECT_OK(tiers);
   return *std::move(tiers);
-}
-
-// A new dictionary of new groups that says nothing of a device.
-absl::Status BuildAnew(TensorDict* batch) {
-  RILL_ASSIGN_OR_RETURN(const TensorDict clone, batch->Clone());
-  TensorDict anew(batch->batch_shape());
-  for (const std::string& key : clone.LeafKeys()) {
-    RILL_RETURN_IF_ERROR(anew.Set(key, *clone.Find(key)));
-  }
-  anew.ClearDevice();
-  *batch = std::move(anew);
-  return absl::OkStatus();
 }
 
 TEST(TorchRlFailuresTest, F1_GroupsThatATransformBuildsAnewArePinned) {

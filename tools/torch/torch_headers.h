@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The headers that most sources beside LibTorch include, compiled once for all
 // of them with g++ (tools/precompiled.bzl): nine tenths of such a source's time
-// is the parsing of LibTorch. Sources still include what they use. What
-// tools/library_headers.h has is here too, as a source takes one parsed header.
+// is the parsing of LibTorch. Sources still include what they use. The headers
+// of tools/library_headers.h are here too, as a source takes one parsed header.
 #ifndef RILL_TOOLS_TORCH_TORCH_HEADERS_H_
 #define RILL_TOOLS_TORCH_TORCH_HEADERS_H_
 

@@ -93,12 +93,6 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
     RILL_ASSIGN_OR_RETURN(states.emplace_back(),
                           envs_internal::OwnState(initial));
   }
-  if (!transforms.empty() && !env->spec().device.is_cpu()) {
-    return InvalidArgument(
-        kCreate, ": env: got ", env->name(), " on ",
-        env->spec().device.ToString(),
-        ", want one in host memory; transform its batches instead");
-  }
   RILL_ASSIGN_OR_RETURN(Steps steps,
                         CatchExceptions(
                             [&] {
@@ -218,11 +212,23 @@ absl::Status TransformedEnv::Seed(uint64_t seed) {
   return absl::OkStatus();
 }
 
+// The lanes that begin, or one of whose groups does. In lanes_found_.
+absl::Span<const int64_t> TransformedEnv::FindBegun(const ResetMask& mask) {
+  std::copy(mask.lanes.begin(), mask.lanes.end(), mask_.begin());
+  for (size_t i = 0; i < mask.groups.size(); ++i) {
+    mask_[i % mask_.size()] |= mask.groups[i];
+  }
+  return FindLanes(mask_, lanes_found_);
+}
+
 absl::Status TransformedEnv::Reset(const ResetMask& mask) {
   if (transforms_.empty()) return env_->Reset(mask);
   RILL_RETURN_IF_ERROR(CheckMask("TransformedEnv::Reset", spec(), mask));
   RILL_RETURN_IF_ERROR(CatchExceptions([&] { return env_->Reset(mask); },
                                        env_->name(), "::Reset"));
+  if (steps_.device != nullptr) {
+    RILL_RETURN_IF_ERROR(steps_.device->RowsToHost(FindBegun(mask)));
+  }
   KeepStates();
   // Transforms run from the environment outwards. Before each, the leaves of
   // the root that it replaces get the rows that come before it.
@@ -239,15 +245,10 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
   // A group that began on its own changed rows of the root too. No transform
   // was reset for it; the caller's copies of these lanes are renewed all the
   // same.
-  if (!mask.groups.empty()) {
-    std::copy(mask.lanes.begin(), mask.lanes.end(), mask_.begin());
-    for (size_t i = 0; i < mask.groups.size(); ++i) {
-      mask_[i % mask_.size()] |= mask.groups[i];
-    }
-    lanes = FindLanes(mask_, lanes_found_);
-  }
+  if (!mask.groups.empty()) lanes = FindBegun(mask);
   for (const Steps::RowCopy& copy : steps_.shown) CopyLanes(lanes, copy);
-  return absl::OkStatus();
+  return steps_.device == nullptr ? absl::OkStatus()
+                                  : steps_.device->RowsToDevice(lanes);
 }
 
 // Checks what the environment cannot see: an action that it does not get, and
@@ -266,12 +267,22 @@ absl::Status TransformedEnv::CheckStep() const {
 absl::Status TransformedEnv::BeginStep() {
   if (transforms_.empty()) return env_->BeginStep();
   RILL_RETURN_IF_ERROR(CheckStep());
+  if (steps_.device != nullptr) {
+    RILL_RETURN_IF_ERROR(steps_.device->ActionsToHost());
+  }
   KeepStates();
   // An action comes from the caller, so the last transform is first.
   for (size_t i = transforms_.size(); i-- > 0;) {
     RILL_RETURN_IF_ERROR(Call(i, "OnAction", [&] {
       return acting_[i]->OnAction(steps_.leaves[i], &states_[i]);
     }));
+  }
+  if (steps_.device != nullptr) {
+    const absl::Status given = steps_.device->ActionsToDevice();
+    if (!given.ok()) {
+      RestoreStates();
+      return given;
+    }
   }
   failure_ = CatchExceptions([&] { return env_->BeginStep(); }, env_->name(),
                              "::BeginStep");
@@ -289,6 +300,10 @@ absl::Status TransformedEnv::EndStep() {
     failure_ = CatchExceptions([&] { return env_->EndStep(); }, env_->name(),
                                "::EndStep");
   }
+  if (steps_.device != nullptr) {
+    const absl::Status taken = steps_.device->StepsToHost();
+    if (!taken.ok()) return failure_.ok() ? taken : failure_;
+  }
   for (size_t i = 0; i < transforms_.size(); ++i) {
     CopyAll(steps_.copies[i].before_step);
     RILL_RETURN_IF_ERROR(Call(i, "OnStep", [&] {
@@ -301,6 +316,10 @@ absl::Status TransformedEnv::EndStep() {
   // Behind the last transform: one of them may have ended the episode, which
   // the environment does not know.
   std::memcpy(done_.data(), steps_.done, done_.size());
+  if (steps_.device != nullptr) {
+    const absl::Status given = steps_.device->StepsToDevice();
+    if (failure_.ok()) return given;
+  }
   return failure_;
 }
 

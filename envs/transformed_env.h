@@ -30,11 +30,16 @@ namespace rill {
 //
 // Groups: transforms are reset with their lane. One that changes an observation
 //   of a group that begins on its own (ResetMask::groups) is refused.
-// Device/Stream: transforms need an environment in host memory.
-// Thread-safety: thread-compatible. After an error of a transform all lanes are
-//   to be reset.
+// Device/Stream: transforms work in host memory. Of an environment on a device,
+//   the leaves that they read are copied to pinned memory and those that they
+//   make to the device; other leaves stay there. Copies are on the device's
+//   default stream, and complete when Reset and EndStep return.
+// Thread-safety: thread-compatible. After an error of a transform or of a copy
+//   all lanes are to be reset.
 // Cost: that of environment and transforms, and a copy of states of up to 8 KiB
-//   a call; allocates nothing by itself.
+//   a call; allocates nothing by itself. On a device a step waits twice more for
+//   copies of whole leaves, three times where a transform reads the action; a
+//   reset of any lane waits up to twice.
 //
 // Example (TransformedEnvTest.Example runs it):
 //   TransformedEnv::Transforms transforms;
@@ -107,6 +112,7 @@ class TransformedEnv final : public Env {
 
   absl::Status CheckStep() const;
   bool HasRows(size_t i) const;  // The statistics of a transform.
+  absl::Span<const int64_t> FindBegun(const ResetMask& mask);
   void CopyAll(absl::Span<const Steps::RowCopy> copies) const;
   void KeepStates();
   void RestoreStates();

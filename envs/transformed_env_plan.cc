@@ -29,6 +29,12 @@
 // Leaves of the root outlive a step: what a transform saw at the root is next's
 // value of the last step at the same stage. So a leaf of the root that a
 // transform uses is kept, with the buffer below next that becomes it.
+//
+// Devices. Transforms work in host memory. Of an environment on a device, the
+// leaves of stage 0 that a transform uses are copied to the host, and never
+// changed in place there: an environment keeps its own values. What transforms
+// made is copied to leaves on the device that the caller sees. All else stays
+// on the device.
 
 namespace rill::envs_internal {
 namespace {
@@ -80,6 +86,9 @@ class Planner {
   }
   absl::Status CheckGroups(const StepPlan& plan) const;
   bool IsUsedRoot(absl::string_view key) const;
+  bool IsOnDevice(size_t buffer) const {
+    return steps_.device != nullptr && steps_.buffers[buffer].stage == 0;
+  }
   size_t WriteBuffer(const BoundRows::Leaf& leaf, const LeafSpec& spec,
                      size_t stage, bool is_needed);
   size_t AddBuffer(absl::string_view key, const LeafSpec& spec, size_t stage);
@@ -87,6 +96,9 @@ class Planner {
   absl::Status CheckTwin(const TensorDictSpec& last,
                          const TensorDictSpec::Leaf& leaf) const;
   absl::Status MakeTensors();
+  std::vector<bool> FindTouched() const;
+  absl::Status MakeHostBuffer(Buffer* buffer) const;
+  absl::Status MakeDeviceBuffer(size_t i, bool is_touched);
   RowCopy CopyOf(const Link& link) const;
   void LinkKept();
   void Resolve();
@@ -124,9 +136,14 @@ class Planner {
   std::map<std::string, Legal, std::less<>> legal_;
   // The actions that a transform has changed to what is done.
   std::set<std::string, std::less<>> changed_;
+  std::set<size_t> written_actions_;  // Buffers.
 };
 
 absl::StatusOr<TransformedSteps> Planner::Plan() {
+  if (!env_.spec().device.is_cpu() && !transforms_.empty()) {
+    RILL_ASSIGN_OR_RETURN(steps_.device, DeviceStepCopies::Create(
+                                             env_.spec().device, env_.lanes()));
+  }
   RILL_ASSIGN_OR_RETURN(TensorDictSpec spec, StepSpec(env_.spec()));
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     current_[leaf.key] = AddBuffer(leaf.key, leaf.spec, 0);
@@ -221,7 +238,7 @@ absl::StatusOr<TensorDictSpec> Planner::AddTransform(
       absl::StatusOr<size_t> found = FindBuffer(leaf);
       if (!found.ok()) return Annotate(i, found.status());
       used[k] = *found;
-      if (use == LeafUse::kRead || !is_needed) continue;
+      if (use == LeafUse::kRead || !(is_needed || IsOnDevice(*found))) continue;
       used[k] = AddBuffer(leaf.key, steps_.buffers[*found].spec, i + 1);
       current_[leaf.key] = used[k];
       copies.push_back({*found, used[k]});
@@ -310,6 +327,7 @@ absl::Status Planner::AddAction(size_t stage, const StepPlan& plan,
                     "the layout that PlanSteps names");
     }
     (*used)[k] = found->second;
+    if (leaf.use != LeafUse::kRead) written_actions_.insert(found->second);
   }
   return absl::OkStatus();
 }
@@ -383,7 +401,7 @@ bool Planner::IsUsedRoot(absl::string_view key) const {
 size_t Planner::WriteBuffer(const BoundRows::Leaf& leaf, const LeafSpec& spec,
                             size_t stage, bool is_needed) {
   const auto found = current_.find(leaf.key);
-  if (found != current_.end() && !is_needed &&
+  if (found != current_.end() && !is_needed && !IsOnDevice(found->second) &&
       HasLayout(steps_.buffers[found->second].spec, leaf.dtype, leaf.shape)) {
     return found->second;
   }
@@ -449,9 +467,6 @@ absl::Status Planner::CheckTwin(const TensorDictSpec& last,
                    "\" after the transforms: ", leaf.spec.ToString()));
 }
 
-// Stage 0 has the environment's own tensors. A kept leaf that the caller sees
-// is two tensors: the transforms' own, and a copy that the caller may overwrite
-// without harm to the next step.
 absl::Status Planner::MakeTensors() {
   for (const auto& [key, buffer] : current_) {
     steps_.buffers[buffer].is_last = true;
@@ -461,28 +476,32 @@ absl::Status Planner::MakeTensors() {
       steps_.buffers[buffer].is_kept = IsRoot(steps_.buffers[buffer].key);
     }
   }
-  const Shape lanes = {env_.lanes()};
-  steps_.step = TensorDict(lanes);
-  for (Buffer& buffer : steps_.buffers) {
-    const auto make = [&] {
-      return Tensor::Zeros(buffer.spec.dtype, lanes.Concat(buffer.spec.shape));
-    };
-    if (buffer.stage == 0) {
-      RILL_ASSIGN_OR_RETURN(buffer.tensor, env_.step().Get(buffer.key));
-    } else {
-      RILL_ASSIGN_OR_RETURN(buffer.tensor, make());
+  if (steps_.device == nullptr) {
+    for (Buffer& buffer : steps_.buffers) {
+      RILL_RETURN_IF_ERROR(MakeHostBuffer(&buffer));
     }
-    if (!buffer.is_last) continue;
-    if (buffer.is_kept) {
-      RILL_ASSIGN_OR_RETURN(buffer.outer, make());
+  } else {
+    // The environment needs its own root, which nobody else keeps then.
+    for (const std::vector<Link>& links : copies_) {
+      for (const Link& link : links) {
+        Buffer& from = steps_.buffers[link.from];
+        from.is_kept = from.is_kept || (from.stage == 0 && IsRoot(from.key));
+      }
     }
+    const std::vector<bool> touched = FindTouched();
+    for (size_t i = 0; i < touched.size(); ++i) {
+      RILL_RETURN_IF_ERROR(MakeDeviceBuffer(i, touched[i]));
+    }
+    RILL_RETURN_IF_ERROR(steps_.device->Bind());
   }
   // In the order of StepSpec, whatever the transforms made first.
+  steps_.step = TensorDict({env_.lanes()});
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec spec, StepSpec(steps_.spec));
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     const Buffer& buffer = steps_.buffers[current_.find(leaf.key)->second];
     RILL_RETURN_IF_ERROR(steps_.step.Set(
-        leaf.key, buffer.is_kept ? buffer.outer : buffer.tensor));
+        leaf.key, steps_.device != nullptr || buffer.is_kept ? buffer.outer
+                                                             : buffer.tensor));
   }
   steps_.done =
       steps_.buffers[current_.find("next/done")->second].tensor.raw_data();
@@ -491,6 +510,90 @@ absl::Status Planner::MakeTensors() {
         steps_.buffers[current_.find(action.key)->second].stage > 0;
   }
   return absl::OkStatus();
+}
+
+// Stage 0 has the environment's own tensors. A kept leaf that the caller sees
+// is two tensors: the transforms' own, and a copy that the caller may overwrite
+// without harm to the next step.
+absl::Status Planner::MakeHostBuffer(Buffer* buffer) const {
+  const auto make = [&] {
+    return Tensor::Zeros(buffer->spec.dtype,
+                         Shape({env_.lanes()}).Concat(buffer->spec.shape));
+  };
+  if (buffer->stage == 0) {
+    RILL_ASSIGN_OR_RETURN(buffer->tensor, env_.step().Get(buffer->key));
+  } else {
+    RILL_ASSIGN_OR_RETURN(buffer->tensor, make());
+  }
+  if (buffer->is_last && buffer->is_kept) {
+    RILL_ASSIGN_OR_RETURN(buffer->outer, make());
+  }
+  return absl::OkStatus();
+}
+
+// The buffers whose values the host needs.
+std::vector<bool> Planner::FindTouched() const {
+  const std::vector<Buffer>& buffers = steps_.buffers;
+  std::vector<bool> touched(buffers.size(), false);
+  for (const std::vector<size_t>& used : steps_.used) {
+    for (const size_t buffer : used) touched[buffer] = true;
+  }
+  for (const std::vector<Link>& links : copies_) {
+    for (const Link& link : links) touched[link.from] = true;
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    // What is above stage 0 is made on the host; what becomes a kept leaf of
+    // the root is needed with it.
+    touched[i] = touched[i] || buffers[i].stage > 0;
+    if (!IsNext(buffers[i].key)) continue;
+    for (const Buffer& root : buffers) {
+      touched[i] =
+          touched[i] || (root.is_kept && root.key == RootOf(buffers[i].key));
+    }
+  }
+  touched[current_.find("next/done")->second] = true;
+  return touched;
+}
+
+absl::Status Planner::MakeDeviceBuffer(size_t i, bool is_touched) {
+  Buffer& buffer = steps_.buffers[i];
+  DeviceStepCopies& device = *steps_.device;
+  const Shape shape = Shape({env_.lanes()}).Concat(buffer.spec.shape);
+  if (buffer.stage == 0) {
+    RILL_ASSIGN_OR_RETURN(buffer.outer, env_.step().Get(buffer.key));
+  } else if (buffer.is_last) {
+    RILL_ASSIGN_OR_RETURN(buffer.outer,
+                          device.DeviceZeros(buffer.spec.dtype, shape));
+  }
+  if (!is_touched) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(buffer.tensor,
+                        device.HostZeros(buffer.spec.dtype, shape));
+  const bool is_env = buffer.stage == 0;
+  if (IsAction(buffer.key)) {
+    if (buffer.is_last) device.TakeAction(buffer.outer, buffer.tensor);
+    if (written_actions_.contains(i) && (is_env || buffer.is_last)) {
+      device.GiveAction(buffer.outer, buffer.tensor);
+    }
+    return absl::OkStatus();
+  }
+  if (IsNext(buffer.key)) {
+    if (is_env) {
+      device.TakeNext(buffer.outer, buffer.tensor);
+    } else if (buffer.is_last) {
+      device.GiveNext(buffer.outer, buffer.tensor);
+    }
+    return absl::OkStatus();
+  }
+  if (!is_env) {
+    return buffer.is_last ? device.GiveRoot(buffer.outer, buffer.tensor)
+                          : absl::OkStatus();
+  }
+  if (!buffer.is_last) {
+    RILL_ASSIGN_OR_RETURN(const Tensor next,
+                          env_.step().Get(absl::StrCat("next/", buffer.key)));
+    device.Carry(next, buffer.outer, buffer.tensor);
+  }
+  return device.TakeRoot(buffer.outer, buffer.tensor);
 }
 
 RowCopy Planner::CopyOf(const Link& link) const {
@@ -510,6 +613,7 @@ void Planner::LinkKept() {
     const std::string key = absl::StrCat("next/", root.key);
     if (root.is_last) {
       steps_.carried.push_back(CopyOf({current_.find(key)->second, to}));
+      if (steps_.device != nullptr) continue;
       steps_.shown.push_back({.from = root.tensor.raw_data(),
                               .to = root.outer.raw_data(),
                               .width = root.width});

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/envs/env.h"
+#include "rill/envs/steps/device_step_copies.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -33,8 +34,11 @@ struct TransformedSteps {
     bool is_last = false;  // Those behind the last transform see its values.
     bool is_kept = false;  // Of the root, and read or written by a transform.
     int64_t width = 0;     // Bytes of a lane.
-    Tensor tensor = {};    // Stage 0: the environment's own.
-    Tensor outer = {};     // Kept and last: the copy that the caller sees.
+    // Stage 0: the environment's own, or its copy where that is on a device.
+    Tensor tensor = {};
+    // What the caller sees of one that is last, where that is another tensor:
+    // of a kept one a copy, and what is on a device.
+    Tensor outer = {};
   };
   // Rows of `width` bytes that go from one tensor to another.
   struct RowCopy {
@@ -62,6 +66,8 @@ struct TransformedSteps {
   // StepPlan's, of each transform.
   std::vector<std::vector<std::string>> statistics;
   std::vector<std::shared_ptr<const StepTransform>> frozen;
+  // Null where the environment is in host memory. Nothing is `shown` here.
+  std::unique_ptr<DeviceStepCopies> device;
 };
 
 // INVALID_ARGUMENT, starting with `caller`, names the transform that does not

@@ -168,7 +168,8 @@ absl::Status TransformedEnv::AdoptTransforms(const TensorDict& state) {
   }
   RILL_ASSIGN_OR_RETURN(const Tensor done, state.Find(kDoneKey)->Contiguous());
   std::memcpy(done_.data(), done.raw_data(), done_.size());
-  return absl::OkStatus();
+  return steps_.device == nullptr ? absl::OkStatus()
+                                  : steps_.device->RootsToDevice();
 }
 
 absl::Status TransformedEnv::LoadState(const TensorDict& state) {

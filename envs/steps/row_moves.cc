@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/envs/device/row_moves.h"
+#include "rill/envs/steps/row_moves.h"
 
 #include <algorithm>
 

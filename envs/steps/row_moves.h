@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_ENVS_DEVICE_ROW_MOVES_H_
-#define RILL_ENVS_DEVICE_ROW_MOVES_H_
+#ifndef RILL_ENVS_STEPS_ROW_MOVES_H_
+#define RILL_ENVS_STEPS_ROW_MOVES_H_
 
 #include <cstdint>
 #include <vector>
@@ -52,4 +52,4 @@ class RowMoves {
 
 }  // namespace rill::envs_internal
 
-#endif  // RILL_ENVS_DEVICE_ROW_MOVES_H_
+#endif  // RILL_ENVS_STEPS_ROW_MOVES_H_

@@ -44,6 +44,7 @@ StorageTraits TraitsOf(const DenseStorage::Options& options, bool in_files) {
           // Files have announced an append by the time that observers would be
           // asked, and their readers would wait for it.
           .asks_before_overwriting = !WritesAlone(options) && !in_files,
+          .shows_tables = KindOf(options) == MemoryKind::kDevice,
           .event_keys = options.event_keys};
 }
 
@@ -224,11 +225,18 @@ absl::StatusOr<bool> DenseStorageImpl::ShowRows(absl::Span<const Slot> slots,
 absl::Status DenseStorageImpl::Enqueue(absl::Span<const Slot> slots,
                                        const Stream& stream,
                                        const EnqueuedPlaces& to) const {
+  const bool has_tables =
+      std::any_of(to.lists.begin(), to.lists.end(),
+                  [](const ListRead& list) { return list.table != nullptr; });
   // The copy of one list is the backend's.
-  if (device().is_cpu() || to.lists.size() == 1) {
+  if (device().is_cpu() || (to.lists.size() == 1 && !has_tables)) {
     return Storage::Enqueue(slots, stream, to);
   }
-  if (to.uploads != nullptr) return EnqueueLists(to.lists, to.uploads);
+  if (to.uploads != nullptr) {
+    const auto nothing = [] { return absl::OkStatus(); };
+    return EnqueueLists(to.lists, to.uploads,
+                        has_tables ? *to.launch : LaunchFn(nothing));
+  }
   const ReadRequest request = {.caller = to.out != nullptr
                                              ? "Storage::EnqueueRead"
                                              : "Storage::EnqueueReadInto",
@@ -259,7 +267,8 @@ absl::Status DenseStorageImpl::Enqueue(absl::Span<const Slot> slots,
 }
 
 absl::Status DenseStorageImpl::EnqueueLists(absl::Span<const ListRead> lists,
-                                            StreamUploads* uploads) const {
+                                            StreamUploads* uploads,
+                                            LaunchFn launch) const {
   // As Enqueue says.
   const EpochWindows::Reading reading = windows_.Enter({});
   const DenseRows* rows = nullptr;
@@ -273,14 +282,23 @@ absl::Status DenseStorageImpl::EnqueueLists(absl::Span<const ListRead> lists,
                                  .places = list.places};
     RILL_ASSIGN_OR_RETURN(rows, FindLive(request.caller, list.slots));
     if (rows == nullptr) return absl::OkStatus();
+    if (list.table != nullptr) {
+      list.table->count = static_cast<int64_t>(list.slots.size());
+      RILL_ASSIGN_OR_RETURN(
+          list.table->table,
+          rows->table()->ViewLeaf(list.leaves[0], 0, 1, capacity()));
+      reads.push_back({.slots = list.slots, .shown_rows = &list.table->rows});
+      continue;
+    }
     RILL_RETURN_IF_ERROR(places.Find({rows->spec, rows->tree, rows->device},
                                      static_cast<int64_t>(list.slots.size()),
                                      request));
     leaves.insert(leaves.end(), places.leaves.begin(), places.leaves.end());
-    reads.push_back({list.slots, places.leaves.size()});
+    reads.push_back({.slots = list.slots, .num_leaves = places.leaves.size()});
   }
-  return rows == nullptr ? absl::OkStatus()
-                         : rows->table()->EnqueueReads(reads, leaves, uploads);
+  return rows == nullptr
+             ? absl::OkStatus()
+             : rows->table()->EnqueueReads(reads, leaves, uploads, launch);
 }
 
 absl::StatusOr<SlotLease> DenseStorageImpl::Lease(SlotRange range) const {

@@ -22,6 +22,7 @@
 #include "rill/specs/spec.h"
 #include "rill/storage/slot_lease.h"
 #include "rill/storage/storage_traits.h"
+#include "rill/storage/table_leaf.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
@@ -132,13 +133,20 @@ class RowReader {
   struct ListRead {
     absl::Span<const Slot> slots;
     absl::Span<const size_t> leaves;
-    absl::Span<const BoundLeaf> places;
+    absl::Span<const BoundLeaf> places = {};
+    // Not null: leaves[0] alone is shown here, where it lies, and copied
+    // nowhere. For storages with StorageTraits::shows_tables.
+    TableLeaf* table = nullptr;
   };
+  // `launch` is called once, behind all copies, where a list has a table: it
+  // enqueues the kernels that read the tables. Later writes wait for them.
+  using LaunchFn = absl::FunctionRef<absl::Status()>;
   absl::Status EnqueueReadsInto(absl::Span<const ListRead> lists,
-                                StreamUploads* uploads) const {
+                                StreamUploads* uploads, LaunchFn launch) const {
     RILL_RETURN_IF_ERROR(
         CheckStream("Storage::EnqueueReadsInto", uploads->stream()));
-    return Enqueue({}, uploads->stream(), {.lists = lists, .uploads = uploads});
+    return Enqueue({}, uploads->stream(),
+                   {.lists = lists, .uploads = uploads, .launch = &launch});
   }
 
   // Rows in place. OUT_OF_RANGE as Read. Slots of one lane only. On a device
@@ -166,6 +174,7 @@ class RowReader {
     // In place of all that, where `uploads` is not null.
     absl::Span<const ListRead> lists = {};
     StreamUploads* uploads = nullptr;
+    const LaunchFn* launch = nullptr;
   };
   // EnqueueRead and its like. The stream is of the rows' device. With an
   // error nothing is left in the stream.
@@ -173,6 +182,11 @@ class RowReader {
                                const Stream& stream,
                                const EnqueuedPlaces& to) const {
     for (const ListRead& list : to.lists) {
+      if (list.table != nullptr) {
+        return absl::InternalError(
+            "Storage::EnqueueReadsInto: table: got one, want null for a "
+            "storage without StorageTraits::shows_tables");
+      }
       RILL_RETURN_IF_ERROR(Enqueue(
           list.slots, stream, {.leaves = list.leaves, .places = list.places}));
     }

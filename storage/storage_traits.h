@@ -23,6 +23,9 @@ struct StorageTraits {
   // A read opens whole blocks of rows (CompressedStorage): reads of a batch's
   // parts, one after another, would open some of them again.
   bool has_blocks = false;
+  // Kernels of a reader's own may read the rows where they lie on the device
+  // (RowReader::ListRead::table).
+  bool shows_tables = false;
   // Of the events that observers get.
   EventKeys event_keys = {};
 };

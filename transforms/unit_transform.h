@@ -52,6 +52,9 @@ class UnitTransform {
       // one list only. A list of context may have some only where it has just
       // one row for each of the batch, in the same order.
       std::vector<std::string> batch;
+      // Some of `batch`: Apply and Enqueue neither read nor change them. A
+      // reader may make something else of their rows.
+      std::vector<std::string> untouched;
       // Gathered into a dictionary of their own, for Apply to read.
       std::vector<std::string> apart;
     };

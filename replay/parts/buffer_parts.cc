@@ -64,8 +64,8 @@ absl::Status BufferParts::Make(BufferOptions* options) {
     sample.set_device(device);
     return sample;
   };
-  stage.can_fuse = [this] {
-    return SampleReader::CanFuse(*storage, unit_transform.get());
+  stage.can_fuse = [this](const TensorDictSpec& rows, const GatherPlan& plan) {
+    return SampleReader::CanFuse(*storage, unit_transform.get(), rows, plan);
   };
   // A batch may wait for one that no worker has begun, since workers sleep
   // until several are drawn.

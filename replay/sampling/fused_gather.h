@@ -71,6 +71,8 @@ class FusedGather {
   // the places.
   absl::Status Map(const TensorDict& rows, int64_t first,
                    absl::Span<const BoundLeaf> places) const;
+  // Behind a batch: its bytes are there for all threads.
+  static void EndStreams() { RowPipeline::EndStreams(); }
 
  private:
   // Leaves of the rows and where they go.

@@ -26,7 +26,6 @@
 #include "rill/tensordict/dim_names.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
-#include "rill/transforms/rows/row_pipeline.h"
 
 namespace rill::replay_internal {
 namespace {
@@ -160,6 +159,20 @@ SampleReader::Gather SampleReader::GatherOf(absl::Span<const std::string> keys,
                                             const TensorDictSpec& batch) const {
   Gather gather;
   for (const std::string& key : keys) {
+    if (device_gather_ != nullptr) {
+      const auto& outputs = device_gather_->outputs();
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        if (outputs[i].from != key) continue;
+        const size_t leaf = NumberOf(rows, key);
+        if (!outputs[i].is_made && !outputs[i].maps.empty()) {
+          gather.mapped.push_back({.leaf = leaf, .read = {.output = i}});
+          continue;
+        }
+        gather.leaves.push_back(leaf);
+        gather.into.push_back(NumberOf(batch, outputs[i].key));
+      }
+      continue;
+    }
     const LeafSpec* const from = rows.Find(key);
     const LeafSpec* const to = batch.Find(key);
     if (is_ragged_ || from == nullptr || to == nullptr ||
@@ -245,6 +258,48 @@ absl::StatusOr<std::vector<FusedGather::Shown>> SampleReader::FindShown(
   return shown;
 }
 
+// `batch` becomes what the chain makes of it.
+absl::Status SampleReader::LearnChain(const RowReader& storage,
+                                      const TensorDictSpec& rows,
+                                      TensorDictSpec* batch) {
+  fused_.reset();
+  // Work of the batches before may use its memory, which it then waits for.
+  device_gather_ = nullptr;
+  if (chain_ == nullptr || rows.empty()) return absl::OkStatus();
+  if (!storage.device().is_cpu()) {
+    RILL_ASSIGN_OR_RETURN(
+        device_gather_,
+        DeviceGather::Create(*chain_, rows, options_.unit, *batch));
+    *batch = device_gather_->spec();
+    MapJoined(*batch);
+    return absl::OkStatus();
+  }
+  RILL_ASSIGN_OR_RETURN(std::vector<FusedGather::Shown> shown,
+                        FindShown(storage, rows));
+  RILL_ASSIGN_OR_RETURN(fused_,
+                        FusedGather::Create(*chain_, *batch, std::move(shown)));
+  TensorDictSpec part = *batch;
+  if (options_.unit != nullptr) {
+    Options options = options_;
+    // Joined leaves come straight from the storage, so the unit of a part
+    // leaves them out.
+    part_unit_ = joined_.empty() ? nullptr : options_.unit->WithoutJoined();
+    if (part_unit_ != nullptr) {
+      options.unit = part_unit_.get();
+      RILL_ASSIGN_OR_RETURN(part, part_unit_->BatchSpec(rows));
+    }
+    // A reader of its own makes a few draws at a time, whose rows fit the
+    // second cache, for the chain to map.
+    part_ = std::make_unique<SampleReader>(options);
+  }
+  part_bytes_ = 0;
+  for (const TensorDictSpec::Leaf& leaf : part.leaves()) {
+    part_bytes_ += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
+  }
+  *batch = fused_->spec();
+  return absl::OkStatus();
+}
+
 absl::Status SampleReader::Learn(const RowReader& storage) {
   if (is_learned_) return absl::OkStatus();
   const TensorDictSpec rows = storage.spec();
@@ -260,33 +315,7 @@ absl::Status SampleReader::Learn(const RowReader& storage) {
     keys = reads_.rows.batch;
   }
   is_ragged_ = storage.traits().ragged_leaves;
-  fused_.reset();
-  if (chain_ != nullptr && !rows.empty()) {
-    RILL_ASSIGN_OR_RETURN(std::vector<FusedGather::Shown> shown,
-                          FindShown(storage, rows));
-    RILL_ASSIGN_OR_RETURN(
-        fused_, FusedGather::Create(*chain_, batch, std::move(shown)));
-    TensorDictSpec part = batch;
-    if (options_.unit != nullptr) {
-      Options options = options_;
-      // Joined leaves come straight from the storage, so the unit of a part
-      // leaves them out.
-      part_unit_ = joined_.empty() ? nullptr : options_.unit->WithoutJoined();
-      if (part_unit_ != nullptr) {
-        options.unit = part_unit_.get();
-        RILL_ASSIGN_OR_RETURN(part, part_unit_->BatchSpec(rows));
-      }
-      // A reader of its own makes a few draws at a time, whose rows fit the
-      // second cache, for the chain to map.
-      part_ = std::make_unique<SampleReader>(options);
-    }
-    part_bytes_ = 0;
-    for (const TensorDictSpec::Leaf& leaf : part.leaves()) {
-      part_bytes_ +=
-          leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
-    }
-    batch = fused_->spec();
-  }
+  RILL_RETURN_IF_ERROR(LearnChain(storage, rows, &batch));
   const Device device = storage.device();
   memory_ = device.is_cpu() ? options_.memory
                             : Tensor::Options{device, MemoryKind::kDevice};
@@ -414,6 +443,7 @@ absl::Status SampleReader::ReadGather(const RowReader& storage,
     RILL_RETURN_IF_ERROR(
         ReadPlaces(storage, slots, gather->leaves, gather->places));
   }
+  for (Mapped& mapped : gather->mapped) NoteMapped(slots, &mapped);
   if (gather->keys.empty()) return absl::OkStatus();
   if (uploads_ != nullptr) {
     return FailedPrecondition(
@@ -541,22 +571,28 @@ absl::Status SampleReader::ReadRows(const RowReader& storage,
                                     absl::Span<const Slot> slots,
                                     const SamplePlan& plan, TensorDict* out) {
   noted_.clear();
+  noted_maps_.clear();
   if (options_.unit == nullptr) {
-    RILL_RETURN_IF_ERROR(ReadPlaces(storage, slots, rows_.leaves,
-                                    batch_.leaves().first(num_rows_leaves_)));
-    return uploads_ == nullptr ? absl::OkStatus() : ReadNoted(storage);
+    RILL_RETURN_IF_ERROR(
+        device_gather_ != nullptr
+            ? ReadGather(storage, slots, &rows_, out)
+            : ReadPlaces(storage, slots, rows_.leaves,
+                         batch_.leaves().first(num_rows_leaves_)));
+    return uploads_ == nullptr ? absl::OkStatus() : ReadNoted(storage, *out);
   }
   RILL_RETURN_IF_ERROR(ReadForUnit(storage, slots, plan, out));
   if (uploads_ != nullptr) {
     RILL_RETURN_IF_ERROR(ReadJoined(storage, plan));
-    RILL_RETURN_IF_ERROR(ReadNoted(storage));
+    RILL_RETURN_IF_ERROR(ReadNoted(storage, *out));
   }
   RILL_RETURN_IF_ERROR(
       uploads_ == nullptr
           ? options_.unit->Apply(plan, apart_, context_, out)
           : work_unit().Enqueue(plan, apart_, context_, uploads_.get(), out))
       << "ReplayBuffer: arithmetic of the unit of " << options_.sampler;
-  return absl::OkStatus();
+  return device_gather_ == nullptr
+             ? absl::OkStatus()
+             : device_gather_->EnqueueMade(storage.device(), *out);
 }
 
 absl::Status SampleReader::ReadFused(const RowReader& storage,
@@ -565,7 +601,7 @@ absl::Status SampleReader::ReadFused(const RowReader& storage,
   const auto places = batch_.leaves().first(num_rows_leaves_);
   if (options_.unit == nullptr) {
     RILL_RETURN_IF_ERROR(fused_->Read(storage, slots, places));
-    RowPipeline::EndStreams();
+    FusedGather::EndStreams();
     return absl::OkStatus();
   }
   RILL_RETURN_IF_ERROR(CheckOrder(plan));
@@ -591,7 +627,7 @@ absl::Status SampleReader::ReadFused(const RowReader& storage,
         fused_->ReadShown(storage, joined.key, joined_slots_, places));
   }
   // Stores past the caches are fenced once, behind the whole batch.
-  RowPipeline::EndStreams();
+  FusedGather::EndStreams();
   return absl::OkStatus();
 }
 

@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "rill/device/device.h"
 #include "rill/device/uploads/stream_uploads.h"
+#include "rill/replay/sampling/device_gather.h"
 #include "rill/replay/sampling/fused_gather.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
@@ -78,14 +79,24 @@ class SampleReader {
   void SetChain(std::shared_ptr<const GatherPlan> chain);
   // True if a read of these rows can do a chain of transforms on the way. It
   // can where rows lie in host memory one by one (StorageTraits::has_blocks),
-  // have one shape each, and the unit makes each draw of itself alone.
-  static bool CanFuse(const RowReader& storage, const UnitTransform* unit) {
+  // have one shape each, and the unit makes each draw of itself alone. On a
+  // device it can where the storage shows its table (DeviceGather::CanMap).
+  static bool CanFuse(const RowReader& storage, const UnitTransform* unit,
+                      const TensorDictSpec& rows, const GatherPlan& plan) {
+    if (!storage.device().is_cpu()) {
+      return storage.traits().shows_tables &&
+             DeviceGather::CanMap(plan, rows, unit);
+    }
     return (unit == nullptr || unit->traits().is_drawwise) &&
-           storage.device().is_cpu() && !storage.traits().ragged_leaves &&
-           !storage.traits().has_blocks;
+           !storage.traits().ragged_leaves && !storage.traits().has_blocks;
   }
 
  private:
+  // A leaf of the rows on a device, and what DeviceGather makes of it.
+  struct Mapped {
+    size_t leaf = 0;
+    DeviceGather::Read read;
+  };
   // The leaves that go from one list of rows into the batch.
   struct Gather {
     // Leaves of the rows, and the leaves of batch_ that take them.
@@ -94,6 +105,8 @@ class SampleReader {
     std::vector<BoundLeaf> places;  // Those, of the batch that is being read.
     // The leaves that a batch holds in another shape than the rows do.
     std::vector<std::string> keys;
+    // On a device: the leaves of the rows that the chain maps on the way.
+    std::vector<Mapped> mapped;
   };
   // The leaves of a list of rows that the arithmetic reads apart.
   struct Apart {
@@ -104,14 +117,17 @@ class SampleReader {
 
   // A leaf that is made of stored rows, one behind the other.
   struct JoinedGather {
-    size_t into = 0;            // Of the batch.
-    std::vector<size_t> parts;  // Leaves of the rows.
+    std::optional<size_t> into;  // Of the batch; none: it is mapped alone.
+    std::vector<size_t> parts;   // Leaves of the rows.
+    std::vector<Mapped> mapped;  // All parts of one output after the other.
     // One a part, for the batch that is being read.
     std::vector<BoundLeaf> places;
     std::vector<std::vector<Slot>> slots;
   };
 
   absl::Status Learn(const RowReader& storage);
+  absl::Status LearnChain(const RowReader& storage, const TensorDictSpec& rows,
+                          TensorDictSpec* batch);
   absl::Status LearnJoined(Device device, const TensorDictSpec& rows,
                            const TensorDictSpec& batch);
   // The arithmetic of a batch that is read at once.
@@ -121,6 +137,7 @@ class SampleReader {
   absl::StatusOr<Apart> ApartOf(absl::Span<const std::string> keys,
                                 const TensorDictSpec& rows,
                                 const Tensor::Options& memory) const;
+  void MapJoined(const TensorDictSpec& batch);
   // Leaves of the rows, or of their unit, that the chain reads where they lie.
   absl::StatusOr<std::vector<FusedGather::Shown>> FindShown(
       const RowReader& storage, const TensorDictSpec& rows);
@@ -148,7 +165,8 @@ class SampleReader {
                            TensorDict* out);
   // On a device.
   absl::Status ReadJoined(const RowReader& storage, const SamplePlan& plan);
-  absl::Status ReadNoted(const RowReader& storage);
+  void NoteMapped(absl::Span<const Slot> slots, Mapped* mapped);
+  absl::Status ReadNoted(const RowReader& storage, const TensorDict& batch);
   // The rows of the plan with what the unit makes of them, without origins.
   absl::Status ReadRows(const RowReader& storage, absl::Span<const Slot> slots,
                         const SamplePlan& plan, TensorDict* out);
@@ -184,7 +202,8 @@ class SampleReader {
   Apart rows_apart_;                   // Of rows on a device.
   Tensor::Options memory_;             // Of all leaves there.
   std::shared_ptr<const GatherPlan> chain_;
-  std::optional<FusedGather> fused_;  // Of chain_, if there is one.
+  std::optional<FusedGather> fused_;             // Of chain_, if there is one,
+  std::unique_ptr<DeviceGather> device_gather_;  // and on a device.
   // With a unit and a chain: reads some draws, which the chain goes on from,
   // but for leaves of joined_.
   std::unique_ptr<SampleReader> part_;
@@ -193,6 +212,7 @@ class SampleReader {
   std::vector<JoinedGather> joined_gathers_;  // On a device, of joined_.
   std::vector<Slot> joined_slots_;
   std::vector<RowReader::ListRead> noted_;
+  std::vector<DeviceGather::Read*> noted_maps_;
   int64_t part_bytes_ = 0;  // Of a row of a part.
   SamplePlan part_plan_;
   TensorDict part_rows_;

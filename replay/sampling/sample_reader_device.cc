@@ -70,19 +70,25 @@ absl::Status SampleReader::ReadJoined(const RowReader& storage,
     RILL_RETURN_IF_ERROR(
         options_.unit->JoinedSlots(plan, joined_[i], &joined_slots_));
     const size_t count = gather.parts.size();
-    BoundLeaf place = batch_[gather.into];
+    gather.slots.resize(count);
+    for (size_t k = 0; k < count; ++k) {
+      gather.slots[k].clear();
+      for (size_t at = k; at < joined_slots_.size(); at += count) {
+        gather.slots[k].push_back(joined_slots_[at]);
+      }
+    }
+    for (Mapped& mapped : gather.mapped) {
+      NoteMapped(gather.slots[mapped.read.part], &mapped);
+    }
+    if (!gather.into.has_value()) continue;
+    BoundLeaf place = batch_[*gather.into];
     place.strides[0] = place.width;
     place.strides[1] = 0;
     place.width /= static_cast<int64_t>(count);
     place.is_flat = count == 1;
     gather.places.assign(count, place);
-    gather.slots.resize(count);
     for (size_t k = 0; k < count; ++k) {
       gather.places[k].data += static_cast<int64_t>(k) * place.width;
-      gather.slots[k].clear();
-      for (size_t at = k; at < joined_slots_.size(); at += count) {
-        gather.slots[k].push_back(joined_slots_[at]);
-      }
       RILL_RETURN_IF_ERROR(
           ReadPlaces(storage, gather.slots[k],
                      absl::MakeConstSpan(gather.parts).subspan(k, 1),
@@ -92,9 +98,46 @@ absl::Status SampleReader::ReadJoined(const RowReader& storage,
   return absl::OkStatus();
 }
 
-// All lists go in one launch.
-absl::Status SampleReader::ReadNoted(const RowReader& storage) {
-  return storage.EnqueueReadsInto(noted_, uploads_.get());
+// Joined leaves go where the chain puts them.
+void SampleReader::MapJoined(const TensorDictSpec& batch) {
+  const auto& outputs = device_gather_->outputs();
+  for (size_t j = 0; j < joined_.size(); ++j) {
+    JoinedGather& gather = joined_gathers_[j];
+    gather.into.reset();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].from != joined_[j].key) continue;
+      if (outputs[i].maps.empty()) {
+        gather.into = NumberOf(batch, outputs[i].key);
+        continue;
+      }
+      const size_t count = gather.parts.size();
+      for (size_t k = 0; k < count; ++k) {
+        gather.mapped.push_back(
+            {.leaf = gather.parts[k],
+             .read = {.output = i, .part = k, .parts = count}});
+      }
+    }
+  }
+}
+
+void SampleReader::NoteMapped(absl::Span<const Slot> slots, Mapped* mapped) {
+  noted_.push_back({.slots = slots,
+                    .leaves = absl::MakeConstSpan(&mapped->leaf, 1),
+                    .table = &mapped->read.table});
+  noted_maps_.push_back(&mapped->read);
+}
+
+// All copies go in one launch, and all maps of few leaves in another.
+absl::Status SampleReader::ReadNoted(const RowReader& storage,
+                                     const TensorDict& batch) {
+  const absl::Status status =
+      storage.EnqueueReadsInto(noted_, uploads_.get(), [&] {
+        return device_gather_->Enqueue(noted_maps_, storage.device(), batch);
+      });
+  // The tables are the storage's.
+  for (DeviceGather::Read* read : noted_maps_) read->table = {};
+  noted_maps_.clear();
+  return status;
 }
 
 }  // namespace rill::replay_internal

@@ -92,7 +92,7 @@ void TransformStage::Adopt(const TensorDictSpec& rows,
 absl::StatusOr<std::shared_ptr<const GatherPlan>> TransformStage::MakeChain(
     const TensorDictSpec& rows) const {
   if (rows.empty() || transforms_->transforms().empty() ||
-      can_fuse_ == nullptr || !can_fuse_()) {
+      can_fuse_ == nullptr) {
     return nullptr;
   }
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec sample, sample_spec_(rows));
@@ -102,7 +102,7 @@ absl::StatusOr<std::shared_ptr<const GatherPlan>> TransformStage::MakeChain(
   }
   RILL_ASSIGN_OR_RETURN(std::optional<GatherPlan> plan,
                         PlanGather(transforms_->transforms(), sample, added));
-  if (!plan.has_value()) return nullptr;
+  if (!plan.has_value() || !can_fuse_(rows, *plan)) return nullptr;
   return std::make_shared<const GatherPlan>(*std::move(plan));
 }
 

@@ -47,8 +47,10 @@ class TransformStage {
     // Required.
     std::function<absl::StatusOr<TensorDictSpec>(const TensorDictSpec& rows)>
         sample_spec = nullptr;
-    // The reader of samples can do a GatherPlan on the way. Null: it cannot.
-    std::function<bool()> can_fuse = nullptr;
+    // The reader of samples of rows with this spec can do the plan on the way.
+    // Null: it can do none.
+    std::function<bool(const TensorDictSpec& rows, const GatherPlan& plan)>
+        can_fuse = nullptr;
     // Called by a batch or a write that is about to wait for earlier batches,
     // so that somebody makes them; null: they come by themselves.
     std::function<void()> before_waiting = nullptr;
@@ -144,7 +146,7 @@ class TransformStage {
 
   const std::function<absl::StatusOr<TensorDictSpec>(const TensorDictSpec&)>
       sample_spec_;
-  const std::function<bool()> can_fuse_;
+  const std::function<bool(const TensorDictSpec&, const GatherPlan&)> can_fuse_;
   const std::function<void()> before_waiting_;
   // These change in Insert, with no batch or write under way.
   const std::unique_ptr<Compose> transforms_;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
@@ -23,11 +25,13 @@
 #include "rill/specs/spec.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
+#include "rill/storage/table_leaf.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/testing/tensor_matchers.h"
 
 namespace rill {
 namespace {
@@ -289,8 +293,9 @@ TEST_P(RowReaderConformanceTest, ListsThatAreEnqueuedTogetherAreReadAlone) {
   RILL_ASSERT_OK_AND_ASSIGN(const BoundRows two,
                             BindRows(spec, reader.device(), &second));
   const std::vector<BoundLeaf> places = {two[2], two[0]};
+  const auto nothing = [] { return absl::OkStatus(); };
   RILL_ASSERT_OK(reader.EnqueueReadsInto(
-      {{slots, all, one.leaves()}, {others, some, places}}, &uploads));
+      {{slots, all, one.leaves()}, {others, some, places}}, &uploads, nothing));
   RILL_ASSERT_OK(stream.Synchronize());
   RILL_EXPECT_OK(first.CheckEqual(subject->oracle().Rows(slots)));
   const TensorDict want = subject->oracle().Rows(others);
@@ -303,11 +308,67 @@ TEST_P(RowReaderConformanceTest, ListsThatAreEnqueuedTogetherAreReadAlone) {
     RILL_ASSERT_OK(b.Set(key, *want.Get(key)));
     RILL_EXPECT_OK(a.CheckEqual(b));
   }
-  RILL_EXPECT_OK(reader.EnqueueReadsInto({}, &uploads));
+  RILL_EXPECT_OK(reader.EnqueueReadsInto({}, &uploads, nothing));
   const std::vector<Slot> none = {0, 6, 1, 2};
   EXPECT_THAT(reader.EnqueueReadsInto(
-                  {{slots, all, one.leaves()}, {none, some, places}}, &uploads),
+                  {{slots, all, one.leaves()}, {none, some, places}}, &uploads,
+                  nothing),
               StatusIs(absl::StatusCode::kOutOfRange));
+  RILL_EXPECT_OK(stream.Synchronize());
+  uploads.End(nullptr);
+}
+
+// A table is rows where they lie, for kernels that are launched in its turn.
+TEST_P(RowReaderConformanceTest, TablesHoldTheRowsOfTheirSlots) {
+  auto subject = Make(6, 2);
+  subject->ExtendAll(3);
+  const RowReader& reader = subject->reader();
+  if (!reader.traits().shows_tables) GTEST_SKIP() << "it shows no tables";
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
+                            Stream::Create(reader.device()));
+  StreamUploads uploads(reader.device());
+  RILL_ASSERT_OK(uploads.Begin(stream));
+  const std::vector<Slot> slots = {5, 4, 0, 4};
+  const TensorDict want = subject->oracle().Rows(slots);
+  const TensorDictSpec spec = reader.spec();
+  const auto& leaves = spec.leaves();
+  for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+    TableLeaf table;
+    int launches = 0;
+    RILL_ASSERT_OK(
+        reader.EnqueueReadsInto({{.slots = slots,
+                                  .leaves = absl::MakeConstSpan(&leaf, 1),
+                                  .table = &table}},
+                                &uploads, [&] {
+                                  ++launches;
+                                  return absl::OkStatus();
+                                }));
+    EXPECT_EQ(launches, 1);
+    RILL_ASSERT_OK(stream.Synchronize());
+    ASSERT_EQ(table.count, 4);
+    std::vector<int64_t> rows(4);
+    RILL_ASSERT_OK(CopyAsync(rows.data(), table.rows,
+                             std::ssize(rows) * int64_t{sizeof(int64_t)},
+                             stream));
+    RILL_ASSERT_OK(stream.Synchronize());
+    const std::string& key = leaves[leaf].key;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      RILL_ASSERT_OK_AND_ASSIGN(const Tensor row, table.table.Index(rows[i]));
+      RILL_ASSERT_OK_AND_ASSIGN(const Tensor got, row.To(Device::Cpu()));
+      RILL_ASSERT_OK_AND_ASSIGN(const Tensor expected,
+                                want.Find(key)->Index(static_cast<int64_t>(i)));
+      EXPECT_THAT(got, BitEqualTo(expected)) << key << " " << i;
+    }
+  }
+  // An error of the launch is the call's.
+  TableLeaf table;
+  const size_t first = 0;
+  EXPECT_THAT(reader.EnqueueReadsInto(
+                  {{.slots = slots,
+                    .leaves = absl::MakeConstSpan(&first, 1),
+                    .table = &table}},
+                  &uploads, [] { return absl::UnavailableError("no"); }),
+              StatusIs(absl::StatusCode::kUnavailable));
   RILL_EXPECT_OK(stream.Synchronize());
   uploads.End(nullptr);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/device/row_column.h"
 #include "rill/device/stream.h"
@@ -26,6 +27,9 @@ class GatherLists {
   // Row rows[i] of the table goes to place i of each column.
   absl::Status Add(absl::Span<const RowColumn> columns,
                    absl::Span<const int64_t> rows);
+  // Such a list alone, for a kernel of the caller's: where it is on the device
+  // behind Launch; null where it is empty.
+  absl::StatusOr<const int64_t*> AddRows(absl::Span<const int64_t> rows);
   // All rows so far, list after list.
   absl::Span<const int64_t> rows() const { return rows_; }
   const Stream& stream() const { return uploads_.stream(); }

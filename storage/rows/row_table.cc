@@ -2,6 +2,7 @@
 #include "rill/storage/rows/row_table.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 #include <thread>
@@ -128,20 +129,26 @@ absl::StatusOr<Event> RowTable::EnqueueRead(absl::Span<const Slot> slots,
   return order_->EndRead(stream, copy.rows);
 }
 
-absl::Status RowTable::EnqueueReads(absl::Span<const ListRead> lists,
-                                    absl::Span<const LeafBatch> leaves,
-                                    StreamUploads* uploads) const {
+absl::Status RowTable::EnqueueReads(
+    absl::Span<const ListRead> lists, absl::Span<const LeafBatch> leaves,
+    StreamUploads* uploads, absl::FunctionRef<absl::Status()> launch) const {
   GatherLists gather(layout_.lanes().num_slots(), uploads);
   for (const ListRead& list : lists) {
     const RowCopy copy =
         MakeCopy</*kIsWrite=*/false>(list.slots, leaves.first(list.num_leaves));
     leaves.remove_prefix(list.num_leaves);
-    RILL_RETURN_IF_ERROR(gather.Add(copy.columns, copy.rows));
+    if (list.shown_rows == nullptr) {
+      RILL_RETURN_IF_ERROR(gather.Add(copy.columns, copy.rows));
+    } else {
+      RILL_ASSIGN_OR_RETURN(*list.shown_rows, gather.AddRows(copy.rows));
+    }
   }
   absl::MutexLock lock(&stream_mutex_);
   RILL_RETURN_IF_ERROR(order_->CheckNotLost(gather.rows()));
   RILL_RETURN_IF_ERROR(order_->BeginRead(gather.stream()));
-  if (absl::Status status = gather.Launch(); !status.ok()) {
+  absl::Status status = gather.Launch();
+  if (status.ok()) status = launch();
+  if (!status.ok()) {
     gather.stream().Synchronize().IgnoreError();
     return status;
   }
@@ -396,6 +403,23 @@ absl::StatusOr<Tensor> RowTable::ReadToHost(absl::Span<const Slot> slots,
   return tensor.To(Device::Cpu());
 }
 
+absl::StatusOr<Tensor> RowTable::ViewLeaf(size_t leaf, int64_t row,
+                                          int64_t step, int64_t count) const {
+  const LeafSpec& spec = layout_.spec().leaves()[leaf].spec;
+  const RowField& field = layout_.fields()[leaf];
+  const Shape shape = Shape({count}).Concat(spec.shape);
+  std::array<int64_t, Shape::kMaxRank> strides;
+  int64_t stride = DTypeSize(spec.dtype);
+  for (int d = shape.rank() - 1; d > 0; --d) {
+    strides[d] = stride;
+    stride *= shape[d];
+  }
+  strides[0] = field.stride * step;
+  return Tensor::View(lent_, spec.dtype, shape,
+                      field.offset + row * field.stride,
+                      absl::MakeConstSpan(strides).first(shape.rank()));
+}
+
 absl::StatusOr<TensorDict> RowTable::View(SlotRange range) const {
   if (next_ != nullptr) {
     return FailedPrecondition(
@@ -405,25 +429,12 @@ absl::StatusOr<TensorDict> RowTable::View(SlotRange range) const {
         "place; Read the rows, or create the storage without dedup_next");
   }
   RILL_RETURN_IF_ERROR(AwaitWrites());
-  const Shape rows = {range.count};
-  TensorDict view(rows);
+  TensorDict view({range.count});
+  const int64_t first = range.count == 0 ? 0 : layout_.RowOf(range.first);
   for (size_t i = 0; i < spec().leaves().size(); ++i) {
-    const TensorDictSpec::Leaf& leaf = spec().leaves()[i];
-    const RowField& field = layout_.fields()[i];
-    const Shape shape = rows.Concat(leaf.spec.shape);
-    std::vector<int64_t> strides(shape.rank());
-    int64_t stride = DTypeSize(leaf.spec.dtype);
-    for (int d = shape.rank() - 1; d > 0; --d) {
-      strides[d] = stride;
-      stride *= shape[d];
-    }
-    strides[0] = field.stride * layout_.row_step();
-    const int64_t first = range.count == 0 ? 0 : layout_.RowOf(range.first);
-    RILL_ASSIGN_OR_RETURN(
-        Tensor tensor,
-        Tensor::View(lent_, leaf.spec.dtype, shape,
-                     field.offset + first * field.stride, strides));
-    RILL_RETURN_IF_ERROR(view.Set(leaf.key, std::move(tensor)));
+    RILL_ASSIGN_OR_RETURN(Tensor tensor,
+                          ViewLeaf(i, first, layout_.row_step(), range.count));
+    RILL_RETURN_IF_ERROR(view.Set(spec().leaves()[i].key, std::move(tensor)));
   }
   return view;
 }

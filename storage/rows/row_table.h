@@ -95,16 +95,25 @@ class RowTable {
                                     const Stream& stream) const
       ABSL_LOCKS_EXCLUDED(stream_mutex_);
   // Several of these in one launch, on uploads->stream() behind what `uploads`
-  // has to send. Each takes its leaves of `leaves`, which stand there in turn.
+  // has to send. Each takes its leaves of `leaves`, which stand there in turn,
+  // or none where a leaf is shown. `launch` enqueues what reads the shown ones.
   // After an error the stream was waited for.
   struct ListRead {
     absl::Span<const Slot> slots;
     size_t num_leaves = 0;
+    // Gets where the device has the numbers of the rows, of which a leaf is
+    // shown (ViewLeaf), unless it is null.
+    const int64_t** shown_rows = nullptr;
   };
   absl::Status EnqueueReads(absl::Span<const ListRead> lists,
                             absl::Span<const LeafBatch> leaves,
-                            StreamUploads* uploads) const
+                            StreamUploads* uploads,
+                            absl::FunctionRef<absl::Status()> launch) const
       ABSL_LOCKS_EXCLUDED(stream_mutex_);
+  // Leaf `leaf` of `count` rows in place: `row` and each `step` rows behind the
+  // one before.
+  absl::StatusOr<Tensor> ViewLeaf(size_t leaf, int64_t row, int64_t step,
+                                  int64_t count) const;
   // Place i -> row slots[i]; of a slot named twice the later place wins. For
   // rows in host memory.
   absl::Status Write(absl::Span<const Slot> slots,

@@ -22,6 +22,7 @@ namespace rill {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Lists = std::vector<UnitTransform::Reads::List>;
@@ -143,6 +144,29 @@ TEST_P(UnitTransformConformanceTest, LeavesItDoesNotChangeAreAsGathered) {
                 IsOkAndHolds(true))
         << key;
   }
+}
+
+// A batch without them gets the same others, and no more of them than it had.
+TEST_P(UnitTransformConformanceTest, UntouchedLeavesAreNeitherReadNorMade) {
+  const auto unit = under_test().make();
+  const FakeSampleReader reader = MakeReader(under_test().rows);
+  const SamplePlan plan = under_test().plan(Anchors(16, 1));
+  TensorDict batch;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto inputs,
+                            reader.Gather(*unit, plan, &batch));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict without, batch.Clone());
+  std::vector<std::string> untouched;
+  for (const auto& list : ListsOf(*unit, reader.spec())) {
+    for (const std::string& key : list.untouched) {
+      EXPECT_THAT(list.batch, Contains(key));
+      RILL_ASSERT_OK(without.Delete(key));
+      untouched.push_back(key);
+    }
+  }
+  RILL_ASSERT_OK(unit->Apply(plan, inputs.rows, inputs.context, &batch));
+  RILL_ASSERT_OK(unit->Apply(plan, inputs.rows, inputs.context, &without));
+  for (const std::string& key : untouched) RILL_ASSERT_OK(batch.Delete(key));
+  RILL_EXPECT_OK(without.CheckEqual(batch));
 }
 
 TEST_P(UnitTransformConformanceTest, ReusesTheLeavesOfABatchThatItMade) {

@@ -60,6 +60,22 @@ DeviceRows::DeviceRows(const Tensor& leaf, int batch_rank,
       view_(leaf),
       dtype_(leaf.dtype()) {}
 
+absl::StatusOr<DeviceRows> DeviceRows::Gather(const Tensor& table,
+                                              const int64_t* rows,
+                                              int64_t count,
+                                              DeviceWork::Call* call,
+                                              ElementCopies* copies) {
+  RILL_ASSIGN_OR_RETURN(const Tensor first, table.Slice(0, 0, 1));
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor all,
+      first.Expand(Shape({count}).Concat(table.shape().Suffix(1))));
+  DeviceRows made(all, 1, call, copies);
+  made.gathered_ = {.rows = rows,
+                    .stride = table.strides_bytes()[0],
+                    .table_rows = table.shape()[0]};
+  return made;
+}
+
 absl::Status DeviceRows::AddStep(ElementStep step) {
   step.type = TypeOf(dtype_);
   if (static_cast<int>(steps_.size()) == ElementCopyKernel::kMostSteps) {
@@ -191,9 +207,10 @@ absl::Status DeviceRows::Expand(const Shape& shape) {
 
 absl::Status DeviceRows::Flush() {
   RILL_ASSIGN_OR_RETURN(const Tensor to, call_->Take(dtype_, view_.shape()));
-  RILL_RETURN_IF_ERROR(copies_->Add(view_, to, steps_));
+  RILL_RETURN_IF_ERROR(FinishInto(to));
   RILL_RETURN_IF_ERROR(copies_->Launch());
   view_ = to;
+  gathered_ = {};
   steps_.clear();
   has_numbers_ = false;
   is_own_ = true;
@@ -205,7 +222,7 @@ absl::Status DeviceRows::Launch(
     absl::FunctionRef<absl::Status(const std::byte* from, std::byte* to,
                                    const Stream& stream)>
         launch) {
-  if (!steps_.empty() || !view_.is_contiguous()) {
+  if (!steps_.empty() || !view_.is_contiguous() || gathered_.rows != nullptr) {
     RILL_RETURN_IF_ERROR(Flush());
   }
   RILL_ASSIGN_OR_RETURN(
@@ -219,6 +236,10 @@ absl::Status DeviceRows::Launch(
   dtype_ = dtype;
   is_own_ = true;
   return absl::OkStatus();
+}
+
+absl::Status DeviceRows::FinishInto(const Tensor& to) {
+  return copies_->Add(view_, gathered_, to, steps_);
 }
 
 absl::StatusOr<Tensor> DeviceRows::Finish(bool is_in_place, bool shares) {
@@ -240,7 +261,7 @@ absl::StatusOr<Tensor> DeviceRows::Finish(bool is_in_place, bool shares) {
     return view_;
   }
   RILL_ASSIGN_OR_RETURN(Tensor to, call_->Take(dtype_, view_.shape()));
-  RILL_RETURN_IF_ERROR(copies_->Add(view_, to, steps_));
+  RILL_RETURN_IF_ERROR(FinishInto(to));
   return to;
 }
 

@@ -41,6 +41,14 @@ class DeviceRows {
              transforms_internal::DeviceWork::Call* call,
              transforms_internal::ElementCopies* copies);
 
+  // `count` rows of `table` [n, row...], of which the device has the numbers at
+  // `rows`: they are gathered on the way. INVALID_ARGUMENT past the limits of
+  // Shape.
+  static absl::StatusOr<DeviceRows> Gather(
+      const Tensor& table, const int64_t* rows, int64_t count,
+      transforms_internal::DeviceWork::Call* call,
+      transforms_internal::ElementCopies* copies);
+
   DType dtype() const { return dtype_; }
   Shape shape() const { return view_.shape().Suffix(batch_rank_); }
   // Of the batch.
@@ -85,6 +93,9 @@ class DeviceRows {
   // `is_in_place`: the steps may write the leaf that came in. `shares`: the
   // result may share its bytes.
   absl::StatusOr<Tensor> Finish(bool is_in_place, bool shares);
+  // The same into `to`, of this dtype and shape, whose rows may lie at any
+  // distance. It shares no byte with the leaf.
+  absl::Status FinishInto(const Tensor& to);
 
  private:
   using ElementStep = transforms_internal::ElementStep;
@@ -108,6 +119,7 @@ class DeviceRows {
   const int batch_rank_;
   const Tensor leaf_;
   Tensor view_;
+  transforms_internal::ElementCopies::Gathered gathered_;  // Of view_.
   DType dtype_;
   bool is_own_ = false;       // view_ is of memory that was made here.
   bool has_numbers_ = false;  // A step has some for each element of a row.

@@ -22,17 +22,21 @@ static_assert(static_cast<int>(ElementType::kBool) ==
                   static_cast<int>(DType::kFloat64));
 static_assert(ElementCopy::kMostDims >= Shape::kMaxRank);
 
-// The dimensions of both sides, those together that lie so on both.
-void AddDims(const Tensor& from, const Tensor& to, ElementCopy* copy) {
+// The dimensions of both sides, those together that lie so on both. That of
+// rows that are gathered stays alone.
+void AddDims(const Tensor& from, const ElementCopies::Gathered& gathered,
+             const Tensor& to, ElementCopy* copy) {
   const int64_t bytes = DTypeSize(from.dtype());
   const int64_t to_bytes = DTypeSize(to.dtype());
+  const int alone = gathered.rows == nullptr ? 0 : 1;
   int rank = 0;
   for (int d = 0; d < from.rank(); ++d) {
     const int64_t size = from.shape()[d];
-    if (size == 1) continue;
-    const int64_t from_stride = from.strides_bytes()[d] / bytes;
+    if (size == 1 && d >= alone) continue;
+    const int64_t from_stride =
+        (d < alone ? gathered.stride : from.strides_bytes()[d]) / bytes;
     const int64_t to_stride = to.strides_bytes()[d] / to_bytes;
-    if (rank > 0 && copy->from_strides[rank - 1] == size * from_stride &&
+    if (rank > alone && copy->from_strides[rank - 1] == size * from_stride &&
         copy->to_strides[rank - 1] == size * to_stride) {
       copy->sizes[rank - 1] *= size;
     } else {
@@ -47,7 +51,8 @@ void AddDims(const Tensor& from, const Tensor& to, ElementCopy* copy) {
 
 }  // namespace
 
-absl::Status ElementCopies::Add(const Tensor& from, const Tensor& to,
+absl::Status ElementCopies::Add(const Tensor& from, const Gathered& gathered,
+                                const Tensor& to,
                                 absl::Span<const ElementStep> steps) {
   if (from.num_elements() == 0) return absl::OkStatus();
   const auto more = static_cast<int>(steps.size());
@@ -56,12 +61,16 @@ absl::Status ElementCopies::Add(const Tensor& from, const Tensor& to,
     RILL_RETURN_IF_ERROR(Launch());
   }
   ElementCopy copy;
-  AddDims(from, to, &copy);
+  AddDims(from, gathered, to, &copy);
   const ByteExtent read = ByteExtent::Of(from, 0);
   const ByteExtent written = ByteExtent::Of(to, 0);
   copy.from = read.begin;
   copy.to = const_cast<std::byte*>(written.begin);
   copy.from_bytes = read.end - read.begin;
+  if (gathered.rows != nullptr) {
+    copy.rows = gathered.rows;
+    copy.from_bytes += (gathered.table_rows - 1) * gathered.stride;
+  }
   copy.to_bytes = written.end - written.begin;
   copy.from_first = (from.raw_data() - read.begin) / DTypeSize(from.dtype());
   copy.to_first = (to.raw_data() - written.begin) / DTypeSize(to.dtype());

@@ -2,6 +2,8 @@
 #ifndef RILL_TRANSFORMS_ROWS_ELEMENT_COPIES_H_
 #define RILL_TRANSFORMS_ROWS_ELEMENT_COPIES_H_
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "rill/device/stream.h"
@@ -23,7 +25,19 @@ class ElementCopies {
   // `to` is `from`, or shares no byte with tensors of other copies since the
   // last Launch. Launches those before where there is no room.
   absl::Status Add(const Tensor& from, const Tensor& to,
-                   absl::Span<const ElementStep> steps = {});
+                   absl::Span<const ElementStep> steps = {}) {
+    return Add(from, {}, to, steps);
+  }
+  // The same of rows of a table: `from` is row 0 for all of its first
+  // dimension (Tensor::Expand), and the i-th is `stride` bytes times rows[i]
+  // behind it.
+  struct Gathered {
+    const int64_t* rows = nullptr;  // On the device; null: none are gathered.
+    int64_t stride = 0;
+    int64_t table_rows = 0;
+  };
+  absl::Status Add(const Tensor& from, const Gathered& gathered,
+                   const Tensor& to, absl::Span<const ElementStep> steps);
   // Enqueues what was added. The caller keeps the tensors until the stream got
   // there.
   absl::Status Launch();

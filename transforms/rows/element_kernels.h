@@ -285,7 +285,8 @@ struct ElementCopy {
   void* to = nullptr;
   int64_t from_bytes = 0;
   int64_t to_bytes = 0;
-  int64_t end = 0;  // Elements of this copy and those before it.
+  const int64_t* rows = nullptr;  // Of a gather: sizes[0] rows of a table.
+  int64_t end = 0;                // Elements of this copy and those before it.
   // From the lowest address to the first element, in elements.
   int64_t from_first = 0;
   int64_t to_first = 0;
@@ -327,13 +328,14 @@ struct ElementCopyKernel {
 
   template <typename Visit>
   void VisitMemory(const Visit& visit) {
+    const auto visit_numbers = [&](auto*& numbers, int64_t count) {
+      if (numbers != nullptr) visit(numbers, count * int64_t{sizeof(double)});
+    };
     for (int i = 0; i < num_copies; ++i) {
       visit(copies[i].from, copies[i].from_bytes);
       visit(copies[i].to, copies[i].to_bytes);
+      visit_numbers(copies[i].rows, copies[i].sizes[0]);
     }
-    const auto visit_numbers = [&](const double*& numbers, int64_t count) {
-      if (numbers != nullptr) visit(numbers, count * int64_t{sizeof(double)});
-    };
     for (int i = 0; i < num_steps; ++i) {
       visit_numbers(steps[i].each_a, steps[i].many_a);
       visit_numbers(steps[i].each_b, steps[i].many_b);
@@ -362,7 +364,8 @@ struct ElementCopyKernel {
       to += digit * copy.to_strides[d];
       rest = outer;
     }
-    from += rest * copy.from_strides[0];
+    from +=
+        (copy.rows == nullptr ? rest : copy.rows[rest]) * copy.from_strides[0];
     to += rest * copy.to_strides[0];
     if (copy.num_steps > 0) return Step(copy, i, from, to);
     switch (copy.element_bytes) {

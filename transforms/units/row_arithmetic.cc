@@ -281,6 +281,10 @@ absl::StatusOr<UnitTransform::Reads> RowArithmeticTransform::PlanReads(
     const bool is_apart =
         IsStacked(leaf.key) || (IsMark(leaf.key) && !is_summed);
     (is_apart ? list.apart : list.batch).push_back(leaf.key);
+    // Stacks are made of leaves that are not stacked themselves too.
+    if (!is_summed && !IsMark(leaf.key) && !has_stacks()) {
+      list.untouched.push_back(leaf.key);
+    }
     // Rewards and flags are needed of each step of a window.
     if (is_summed) behind.insert(leaf.key);
   }

@@ -17,6 +17,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/examples/program/config_field.h"
 #include "rill/examples/program/stop_signal.h"
+#include "rill/examples/torch_dqn/atari_task.h"
 #include "rill/examples/torch_dqn/catch_task.h"
 #include "rill/examples/torch_dqn/trainer.h"
 #include "rill/libtorch/torch_threads.h"
@@ -29,6 +30,8 @@ using examples::ConfigField;
 
 struct Flags {
   Config config;
+  std::string game = "";
+  std::string python_path = "";
   int64_t size = 12;
   int64_t threads = 1;
   std::string run_dir = "";
@@ -39,7 +42,11 @@ std::vector<ConfigField> Fields(Flags* flags) {
   Config& config = flags->config;
   return {
       {"seed", &config.seed, "Of weights, environments and draws.", 0, 1e9},
-      {"size", &flags->size, "Pixels of a side of a frame.", 4, 256},
+      {"game", &flags->game,
+       "Of the Arcade Learning Environment, as ALE/Pong-v5; default: Catch."},
+      {"python_path", &flags->python_path,
+       "Where gymnasium and ale_py are, if Python does not find them."},
+      {"size", &flags->size, "Pixels of a side of Catch.", 4, 256},
       {"total_steps", &config.total_steps, "Of the environments.", 1, 1e9},
       {"random_steps", &config.random_steps, "Before the first update.", 1,
        1e9},
@@ -65,6 +72,13 @@ std::vector<ConfigField> Fields(Flags* flags) {
        "New folder for curve, events and checkpoints; default: "
        "runs/torch_dqn_<seed>."},
       {"resume", &flags->resume, "Goes on from the checkpoint in run_dir."}};
+}
+
+absl::StatusOr<Task> MakeTask(const Flags& flags) {
+  if (flags.game.empty()) return CatchTask(flags.size);
+  AtariOptions options = {.id = flags.game};
+  if (!flags.python_path.empty()) options.python_path = {flags.python_path};
+  return AtariTask(options);
 }
 
 absl::StatusOr<RunResult> DoRun(const Flags& flags, const Task& task) {
@@ -95,9 +109,10 @@ int Main(absl::Span<const char* const> words) {
   }
   absl::Status status = examples::ReadFlags(words, fields).status();
   if (status.ok()) status = examples::CheckRanges(fields);
-  const Task task = CatchTask(flags.size);
-  absl::StatusOr<RunResult> result = status;
-  if (status.ok()) result = DoRun(flags, task);
+  absl::StatusOr<Task> task = status;
+  if (status.ok()) task = MakeTask(flags);
+  absl::StatusOr<RunResult> result = task.status();
+  if (task.ok()) result = DoRun(flags, *task);
   if (!result.ok()) {
     absl::FPrintF(stderr, "%s\n", result.status().ToString());
     return 1;
@@ -109,7 +124,7 @@ int Main(absl::Span<const char* const> words) {
   const bool is_solved = result->solved_at >= 0;
   absl::PrintF("%s: seed %d, %d steps, return %.2f, reached %.1f at step %d\n",
                is_solved ? "solved" : "not solved", flags.config.seed,
-               result->steps, result->evaluation_return, task.solve_return,
+               result->steps, result->evaluation_return, task->solve_return,
                result->solved_at);
   return is_solved ? 0 : 1;
 }

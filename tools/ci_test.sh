@@ -75,8 +75,8 @@ for name in suite cuda mujoco gymnasium torch onnx asan_ubsan tsan exchange; do
 done
 want "$CALLS" "^test --config=cuda //device/cuda:a_test$"
 want "$CALLS" "^test --config=mujoco --test_env=RILL_GYMNASIUM_PATH=[^ ]* //envs/mujoco/... //examples/ppo:half_cheetah_task_test testing/consumer//:mujoco_task_test$"
-want "$CALLS" "^test --test_env=RILL_GYMNASIUM_PATH=.*/gymnasium/[0-9a-f]+ //envs/gymnasium/...$"
-want "$CALLS" "^test --config=torch //libtorch/... //examples/torch_loop/... .*//tools/layering:libtorch_law testing/consumer//:torch_batch_test$"
+want "$CALLS" "^test --test_env=RILL_GYMNASIUM_PATH=.*/gymnasium/[0-9a-f]+ //envs/gymnasium:real_package_test$"
+want "$CALLS" "^test --config=torch --test_env=RILL_GYMNASIUM_PATH=[^ ]* //libtorch/... //examples/torch_loop/... .*//tools/layering:libtorch_law testing/consumer//:torch_batch_test$"
 want "$CALLS" "^test --config=onnx //onnx/... //tools/layering:onnx_law testing/consumer//:onnx_model_test$"
 want "$CALLS" "^reached --base= "
 want "$CALLS" "^sanitize asan_ubsan --copt=-O0 //a:reached_test$"

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
@@ -467,25 +466,6 @@ TEST(GymnasiumEnvTest, ChildrenEndTogetherAndCloseTheirEnvironments) {
   RILL_ASSERT_OK(env->BeginStep());
   env.reset();
   EXPECT_THAT(ReadFile(file), IsOkAndHolds("3"));
-}
-
-// With the real Gymnasium, below RILL_GYMNASIUM_PATH.
-TEST(GymnasiumEnvTest, Example) {
-  const char* const path = std::getenv("RILL_GYMNASIUM_PATH");
-  if (path == nullptr) {
-    GTEST_SKIP() << "RILL_GYMNASIUM_PATH is not set: a pip --target folder "
-                    "with gymnasium, passed by --test_env";
-  }
-  RILL_ASSERT_OK_AND_ASSIGN(auto env,
-                            MakeGymnasiumEnv({.id = "CartPole-v1",
-                                              .lanes = 8,
-                                              .children = 2,
-                                              .python_path = {path}}));
-  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(8, 1)));
-  for (int t = 0; t < 5; ++t) RILL_ASSERT_OK(env->Step());
-  RILL_ASSERT_OK_AND_ASSIGN(auto reward,
-                            env->step().Flat<float>("next/reward"));
-  EXPECT_THAT(reward, ::testing::Each(1.0f));
 }
 
 }  // namespace

@@ -32,6 +32,7 @@
 namespace rill {
 namespace {
 
+using ::testing::Each;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 
@@ -222,6 +223,20 @@ INSTANTIATE_TEST_SUITE_P(
       }
       return name;
     });
+
+TEST(GymnasiumEnvTest, Example) {
+  RILL_SKIP_WITHOUT(PackagePath(), "");
+  RILL_ASSERT_OK_AND_ASSIGN(auto env,
+                            MakeGymnasiumEnv({.id = "CartPole-v1",
+                                              .lanes = 8,
+                                              .children = 2,
+                                              .python_path = {PackagePath()}}));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(8, 1)));
+  for (int t = 0; t < 5; ++t) RILL_ASSERT_OK(env->Step());
+  RILL_ASSERT_OK_AND_ASSIGN(auto reward,
+                            env->step().Flat<float>("next/reward"));
+  EXPECT_THAT(reward, Each(1.0f));
+}
 
 TEST(RealPackageFaultTest, AMissingModelIsAnErrorThatNamesTheFile) {
   RILL_SKIP_WITHOUT(PackagePath(), "mujoco");

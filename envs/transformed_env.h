@@ -30,10 +30,10 @@ namespace rill {
 //
 // Groups: transforms are reset with their lane. One that changes an observation
 //   of a group that begins on its own (ResetMask::groups) is refused.
-// Device/Stream: transforms work in host memory. Of an environment on a device,
-//   the leaves that they read are copied to pinned memory and those that they
-//   make to the device; other leaves stay there. Copies are on the device's
-//   default stream, and complete when Reset and EndStep return.
+// Device/Stream: transforms work in host memory. Where the environment is on a
+//   device, the leaves that they read are copied to pinned memory, and those
+//   that they make to the device. Other leaves stay there. Copies are on the
+//   device's default stream, and complete when Reset and EndStep return.
 // Thread-safety: thread-compatible. After an error of a transform or of a copy
 //   all lanes are to be reset.
 // Cost: that of environment and transforms, and a copy of states of up to 8 KiB

@@ -30,11 +30,11 @@
 // value of the last step at the same stage. So a leaf of the root that a
 // transform uses is kept, with the buffer below next that becomes it.
 //
-// Devices. Transforms work in host memory. Of an environment on a device, the
-// leaves of stage 0 that a transform uses are copied to the host, and never
-// changed in place there: an environment keeps its own values. What transforms
-// made is copied to leaves on the device that the caller sees. All else stays
-// on the device.
+// Devices. Transforms work in host memory. Where the environment is on a
+// device, a leaf of stage 0 that a transform uses is copied to the host. It is
+// never changed in place there, as the environment keeps its own values. Leaves
+// that transforms made are copied to others on the device, for the caller. All
+// else stays on the device.
 
 namespace rill::envs_internal {
 namespace {
@@ -542,8 +542,8 @@ std::vector<bool> Planner::FindTouched() const {
     for (const Link& link : links) touched[link.from] = true;
   }
   for (size_t i = 0; i < buffers.size(); ++i) {
-    // What is above stage 0 is made on the host; what becomes a kept leaf of
-    // the root is needed with it.
+    // All above stage 0 is made on the host. A kept leaf of the root needs the
+    // one that becomes it.
     touched[i] = touched[i] || buffers[i].stage > 0;
     if (!IsNext(buffers[i].key)) continue;
     for (const Buffer& root : buffers) {

@@ -36,8 +36,8 @@ struct TransformedSteps {
     int64_t width = 0;     // Bytes of a lane.
     // Stage 0: the environment's own, or its copy where that is on a device.
     Tensor tensor = {};
-    // What the caller sees of one that is last, where that is another tensor:
-    // of a kept one a copy, and what is on a device.
+    // The caller's, of one that is last: a copy of a kept one, or the leaf on
+    // the device.
     Tensor outer = {};
   };
   // Rows of `width` bytes that go from one tensor to another.

@@ -48,7 +48,7 @@ class DeviceStepCopies {
   void GiveAction(const Tensor& leaf, const Tensor& host);
   void TakeNext(const Tensor& leaf, const Tensor& host);
   void GiveNext(const Tensor& leaf, const Tensor& host);
-  // Of the root: only the rows that a reset names are written.
+  // The same of the root. Only the rows that a reset names are written.
   absl::Status TakeRoot(const Tensor& leaf, const Tensor& host);
   absl::Status GiveRoot(const Tensor& leaf, const Tensor& host);
   // A leaf of the root that callers do not see and so do not carry:
@@ -58,7 +58,7 @@ class DeviceStepCopies {
   absl::Status Bind();
 
   absl::Status ActionsToHost() const;
-  // What comes behind the default stream sees them.
+  // Work behind the default stream sees them.
   absl::Status ActionsToDevice() const;
   absl::Status StepsToHost() const;
   absl::Status StepsToDevice() const;

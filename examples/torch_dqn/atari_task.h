@@ -17,10 +17,10 @@ struct AtariOptions {
   std::vector<std::string> python_path = {};  // Where ale_py is, if elsewhere.
 };
 
-// A game of the Arcade Learning Environment by Gymnasium, in child processes:
-// gray frames of 84 x 84 pixels, each action for four of the game's, rewards
-// clipped to their sign. Errors of MakeGymnasiumEnv. Its state cannot be saved,
-// so that a resumed run begins fresh episodes.
+// A game of the Arcade Learning Environment by Gymnasium, in child processes.
+// Frames are gray, of 84 x 84 pixels; an action holds for four of the game's
+// frames; rewards are clipped to their sign. The state cannot be saved, so that
+// a resumed run begins fresh episodes. Errors of MakeGymnasiumEnv.
 // Source: Mnih et al., "Human-level control through deep reinforcement
 //   learning", Nature 2015.
 absl::StatusOr<Task> AtariTask(const AtariOptions& options);

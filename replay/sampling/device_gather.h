@@ -22,8 +22,8 @@
 
 namespace rill::replay_internal {
 
-// A chain of transforms as a part of a gather on a device: the kernel that maps
-// a leaf reads its rows where they lie in the storage (TableLeaf) and writes
+// A chain of transforms as a part of a gather on a device. The kernel that maps
+// a leaf reads its rows where they lie in the storage (TableLeaf), and writes
 // the batch. FusedGather is that of the host.
 // Thread-safety: thread-compatible.
 class DeviceGather {
@@ -43,7 +43,7 @@ class DeviceGather {
   // The batch's spec, before the leaves that a sample adds.
   const TensorDictSpec& spec() const { return spec_; }
 
-  // What becomes of leaf `from` of the unit's batch.
+  // A leaf that is made of leaf `from` of the unit's batch.
   struct Output {
     std::string from;
     std::string key;                                       // In the batch.

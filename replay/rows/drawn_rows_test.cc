@@ -25,9 +25,16 @@ void GiveOthersTime() {
   for (int i = 0; i < 200; ++i) std::this_thread::yield();
 }
 
-// Whether `wait`, of a write on another thread, is over before the plan is
-// released. Where it should be it is called here, and a wait has no end.
-bool Waits(bool is_expected, const SamplePlan& plan, DrawnRows& drawn_rows,
+// Tells when a write begins to wait for a gather.
+class WatchedRows : public DrawnRows {
+ public:
+  WatchedRows() : DrawnRows([this] { waits = true; }) {}
+  std::atomic<bool> waits = false;
+};
+
+// Whether `wait`, of a write on another thread, waits for the plan's release.
+// Where it should not, it is called here, and a wait has no end.
+bool Waits(bool is_expected, const SamplePlan& plan, WatchedRows& drawn_rows,
            const std::function<void()>& wait) {
   if (!is_expected) {
     drawn_rows.BeginWrite();
@@ -35,17 +42,15 @@ bool Waits(bool is_expected, const SamplePlan& plan, DrawnRows& drawn_rows,
     drawn_rows.EndWrite(0);
     return false;
   }
-  std::atomic<bool> has_turn = false;
+  drawn_rows.waits = false;
   std::atomic<bool> is_over = false;
   std::thread writer([&] {
     drawn_rows.BeginWrite();
-    has_turn = true;
     wait();
     is_over = true;
     drawn_rows.EndWrite(0);
   });
-  while (!has_turn) std::this_thread::yield();
-  GiveOthersTime();
+  while (!drawn_rows.waits && !is_over) std::this_thread::yield();
   const bool has_waited = !is_over;
   drawn_rows.Release(&plan);
   writer.join();
@@ -101,7 +106,7 @@ TEST(DrawnRowsTest, AppendWaitsForTheRowsOfItsWindowAndNoOthers) {
     const Slot slot = rng.UniformInt(i, 6, kLanes.num_slots());
     const SamplePlan plan =
         PlanWith(slot, rng.UniformInt(i, 7, has_context ? 3 : 2));
-    DrawnRows drawn_rows;
+    WatchedRows drawn_rows;
     const int64_t in_flight = rng.UniformInt(i, 8, 3);
     drawn_rows.BeginWrite();
     drawn_rows.WaitForRows({.lanes = kLanes, .steps = in_flight});
@@ -144,7 +149,7 @@ TEST(DrawnRowsTest, RowsUpToTheFirstHeldOneMayBeOverwritten) {
     }
     const auto size = static_cast<int64_t>(rows.size());
     const int64_t done = below(size);
-    DrawnRows drawn_rows;
+    WatchedRows drawn_rows;
     const SamplePlan first = PlanWith(below(at), below(2));
     const SamplePlan second = PlanWith(below(at), below(2));
     Draw(&first, drawn_rows);
@@ -173,7 +178,7 @@ TEST(DrawnRowsTest, RowsUpToTheFirstHeldOneMayBeOverwritten) {
 
 // Its rows are retired, so that no batch to come has one.
 TEST(DrawnRowsTest, DrawsGoOnWhileAWriteWaitsForRowsThatItOverwrites) {
-  DrawnRows drawn_rows;
+  WatchedRows drawn_rows;
   const SamplePlan plan = PlanWith(5, 0);
   Draw(&plan, drawn_rows);
   drawn_rows.BeginWrite();
@@ -193,7 +198,7 @@ TEST(DrawnRowsTest, DrawsGoOnWhileAWriteWaitsForRowsThatItOverwrites) {
 }
 
 TEST(DrawnRowsTest, AppendThatEndsAfterTheCursorsWereReadStillCounts) {
-  DrawnRows drawn_rows;
+  WatchedRows drawn_rows;
   const SamplePlan plan = PlanWith(5, 0);  // Of the second append's rows.
   Draw(&plan, drawn_rows);
   drawn_rows.BeginWrite();
@@ -212,7 +217,7 @@ TEST(DrawnRowsTest, AppendThatEndsAfterTheCursorsWereReadStillCounts) {
 
 TEST(DrawnRowsTest, WriteInPlaceWaitsForItsSlotsAndNoOthers) {
   for (int64_t place = 0; place < 3; ++place) {
-    DrawnRows drawn_rows;
+    WatchedRows drawn_rows;
     const SamplePlan plan = PlanWith(5, place);
     Draw(&plan, drawn_rows);
     const std::vector<Slot> others = {1, 4, 6};
@@ -227,7 +232,7 @@ TEST(DrawnRowsTest, WriteInPlaceWaitsForItsSlotsAndNoOthers) {
 
 // The draws' own slots are no rows of a plan that lists its rows.
 TEST(DrawnRowsTest, DrawsOfAPlanThatListsItsRowsAreNotHeld) {
-  DrawnRows drawn_rows;
+  WatchedRows drawn_rows;
   SamplePlan plan;
   plan.draws = {{.slot = 3}};
   plan.rows = {8, 9};
@@ -238,7 +243,7 @@ TEST(DrawnRowsTest, DrawsOfAPlanThatListsItsRowsAreNotHeld) {
 }
 
 TEST(DrawnRowsTest, WaitForAllWaitsForTheLastPlan) {
-  DrawnRows drawn_rows;
+  WatchedRows drawn_rows;
   const SamplePlan first = PlanWith(1, 0);
   const SamplePlan second = PlanWith(2, 0);
   drawn_rows.BeginDraw();
@@ -251,7 +256,7 @@ TEST(DrawnRowsTest, WaitForAllWaitsForTheLastPlan) {
 }
 
 TEST(DrawnRowsTest, DrawsWaitUntilTheWriteHasRetiredItsRows) {
-  DrawnRows drawn_rows;
+  WatchedRows drawn_rows;
   drawn_rows.BeginWrite();
   drawn_rows.WaitForRows(
       {.lanes = {.count = 1, .capacity = 4}, .num_lanes = 1, .steps = 2});
@@ -268,7 +273,7 @@ TEST(DrawnRowsTest, DrawsWaitUntilTheWriteHasRetiredItsRows) {
 }
 
 TEST(DrawnRowsTest, DrawsWaitForTheLastOfSeveralEventsOfAWrite) {
-  DrawnRows drawn_rows;
+  WatchedRows drawn_rows;
   drawn_rows.BeginWrite();
   drawn_rows.WaitForRows({.lanes = {.count = 3, .capacity = 4},
                           .num_lanes = 3,
@@ -286,7 +291,7 @@ TEST(DrawnRowsTest, DrawsWaitForTheLastOfSeveralEventsOfAWrite) {
 
 // One whose rows are not known before.
 TEST(DrawnRowsTest, DrawsWaitUntilTheEndOfAWriteThatWaitsForAll) {
-  DrawnRows drawn_rows;
+  WatchedRows drawn_rows;
   drawn_rows.BeginWrite();
   drawn_rows.WaitForAll();
   drawn_rows.Retired(3);
@@ -300,7 +305,7 @@ TEST(DrawnRowsTest, DrawsWaitUntilTheEndOfAWriteThatWaitsForAll) {
 }
 
 TEST(DrawnRowsTest, ReleaseOfWhatIsNotHeldDoesNothing) {
-  DrawnRows drawn_rows;
+  WatchedRows drawn_rows;
   const SamplePlan held = PlanWith(1, 0);
   const SamplePlan other = PlanWith(1, 0);
   Draw(&held, drawn_rows);

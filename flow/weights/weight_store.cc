@@ -283,11 +283,22 @@ absl::Status WeightStore::Store(const TensorDict& weights, int64_t version) {
 }
 
 absl::StatusOr<int64_t> WeightStore::Publish(const TensorDict& weights) {
+  const int64_t next = VersionOf(current_) + 1;
+  RILL_RETURN_IF_ERROR(PublishAs(next, weights));
+  return next;
+}
+
+absl::Status WeightStore::PublishAs(int64_t version,
+                                    const TensorDict& weights) {
   // A forked child has its own current_, so two writers would choose one
   // buffer.
   if (getpid() != writer_) {
     return FailedPrecondition(kPublish, ": got process ", getpid(), ", want ",
                               writer_, ", which made the store");
+  }
+  if (version <= VersionOf(current_) || version > kMaxVersion) {
+    return InvalidArgument(kPublish, ": version: got ", version, ", want [",
+                           VersionOf(current_) + 1, ", ", kMaxVersion, "]");
   }
   if (weights.batch_shape() != shared_->layout().batch_shape) {
     return InvalidArgument(kPublish, ": batch shape: got ",
@@ -300,9 +311,7 @@ absl::StatusOr<int64_t> WeightStore::Publish(const TensorDict& weights) {
          "store";
   RILL_RETURN_IF_ERROR(flow_internal::CheckOnlyTensors(kPublish, weights));
   RILL_RETURN_IF_ERROR(CheckFiniteIfAsked(kPublish, weights));
-  const int64_t next = VersionOf(current_) + 1;
-  RILL_RETURN_IF_ERROR(Store(weights, next));
-  return next;
+  return Store(weights, version);
 }
 
 int64_t WeightStore::version() const {

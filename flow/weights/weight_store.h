@@ -83,6 +83,9 @@ class WeightStore {
   // FAILED_PRECONDITION in a forked child. After errors the latest is as
   // before.
   absl::StatusOr<int64_t> Publish(const TensorDict& weights);
+  // The same under a version of the caller's: of weights that come from another
+  // store. INVALID_ARGUMENT also where it is not above version().
+  absl::Status PublishAs(int64_t version, const TensorDict& weights);
   // The latest snapshot's. Thread-safe.
   int64_t version() const;
 

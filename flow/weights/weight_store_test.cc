@@ -144,6 +144,24 @@ TEST(WeightStoreTest, VersionsCountUpFromTheFirst) {
   }
 }
 
+TEST(WeightStoreTest, AVersionOfTheCallersIsAboveTheLatest) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto store,
+      WeightStore::Create({.weights = Weights(4), .version = 4}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto reader, store->OpenReader());
+  RILL_ASSERT_OK(store->PublishAs(9, Weights(9)));
+  EXPECT_EQ(reader->Latest().version, 9);
+  EXPECT_TRUE(IsWhole(reader->Latest()));
+  for (const int64_t version :
+       {int64_t{9}, int64_t{8}, int64_t{-1}, (int64_t{1} << 46) + 1}) {
+    EXPECT_THAT(
+        store->PublishAs(version, Weights(version)),
+        StatusIs(kInvalidArgument, HasSubstr("want [10, 70368744177664]")));
+  }
+  EXPECT_EQ(reader->Latest().version, 9);
+  EXPECT_THAT(store->Publish(Weights(10)), IsOkAndHolds(10));
+}
+
 TEST(WeightStoreTest, ASnapshotStaysUntilItsReaderAsksAgain) {
   const auto store = Store();
   std::vector<std::unique_ptr<WeightStore::Reader>> readers;

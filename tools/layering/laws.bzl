@@ -35,6 +35,8 @@ LAWS = {
     # neither replay nor what is under it.
     "replay": ["base", "device", "flow", "formats", "samplers", "slots", "specs", "storage", "tensordict", "tensors", "transforms"],
     "collectors": ["base", "device", "envs", "flow", "formats", "specs", "tensordict", "tensors", "transforms"],
+    # Row 5: buffers and weights for other programs; they know no environment.
+    "distributed": ["base", "device", "flow", "formats", "replay", "samplers", "slots", "specs", "storage", "tensordict", "tensors", "transforms"],
     # Row 5: CUDA's backend and kernels for all of them, LibTorch beside them, and
     # policies by ONNX Runtime. Nothing depends on any.
     "cuda": ["base", "device", "estimators", "specs", "tensordict", "tensors", "transforms"],

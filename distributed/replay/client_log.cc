@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/distributed/replay/client_log.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "rill/base/state/saved_state.h"
+#include "rill/base/status_macros.h"
+#include "rill/distributed/transport/final_error.h"
+#include "rill/flow/producers.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kClientType = "LoggedClient";
+constexpr absl::string_view kErrorType = "LoggedError";
+constexpr absl::string_view kLogType = "ClientLog";
+constexpr int64_t kVersion = 1;
+
+}  // namespace
+
+absl::Status LoggedClient::Apply(int64_t number, int64_t rows,
+                                 absl::FunctionRef<absl::Status()> apply) {
+  absl::MutexLock lock(&mu_);
+  if (number <= position_.newest) {
+    const auto error = errors_.find(number);
+    return error == errors_.end() ? absl::OkStatus() : error->second;
+  }
+  if (number != position_.newest + 1) {
+    return absl::AbortedError(absl::StrCat("operation ", number,
+                                           ": got operations up to ",
+                                           position_.newest, " before it"));
+  }
+  const absl::Status status = apply();
+  if (status.ok()) {
+    position_.rows += rows;
+  } else if (IsFinalError(status)) {
+    errors_[number] = status;
+    if (errors_.size() > kKeptErrors) errors_.erase(errors_.begin());
+  } else {
+    return status;
+  }
+  position_.newest = number;
+  return status;
+}
+
+ClientPosition LoggedClient::Resume(int64_t newest) {
+  absl::MutexLock lock(&mu_);
+  const ClientPosition before = position_;
+  position_.newest = std::max(before.newest, newest);
+  return before;
+}
+
+uint64_t LoggedClient::LocalSource(int64_t source) {
+  if (source == 0) return 0;
+  absl::MutexLock lock(&mu_);
+  const auto [it, is_new] = sources_.try_emplace(source, 0);
+  if (is_new) it->second = NewSource();
+  return it->second;
+}
+
+ClientPosition LoggedClient::position() const {
+  absl::MutexLock lock(&mu_);
+  return position_;
+}
+
+SavedState LoggedClient::Save() const {
+  absl::MutexLock lock(&mu_);
+  SavedState state(kClientType, kVersion);
+  state.Set("newest", position_.newest);
+  state.Set("rows", position_.rows);
+  std::vector<SavedState> errors;
+  for (const auto& [number, status] : errors_) {
+    SavedState error(kErrorType, kVersion);
+    error.Set("number", number);
+    error.Set("code", static_cast<int64_t>(status.code()));
+    error.Set("text", std::string(status.message()));
+    errors.push_back(std::move(error));
+  }
+  state.Set("errors", std::move(errors));
+  return state;
+}
+
+absl::Status LoggedClient::Load(const SavedState& state) {
+  RILL_ASSIGN_OR_RETURN(const auto newest, state.Get<int64_t>("newest"));
+  RILL_ASSIGN_OR_RETURN(const auto rows, state.Get<int64_t>("rows"));
+  if (newest < 0 || rows < 0) {
+    return state.Damaged(absl::StrCat("newest ", newest, ", rows ", rows));
+  }
+  RILL_ASSIGN_OR_RETURN(const auto errors, state.Parts("errors"));
+  absl::MutexLock lock(&mu_);
+  position_ = {.newest = newest, .rows = rows};
+  for (const SavedState& error : errors) {
+    RILL_RETURN_IF_ERROR(error.CheckType(kErrorType, kVersion));
+    RILL_ASSIGN_OR_RETURN(const auto number, error.Get<int64_t>("number"));
+    RILL_ASSIGN_OR_RETURN(const auto code, error.Get<int64_t>("code"));
+    RILL_ASSIGN_OR_RETURN(const auto text, error.Get<std::string>("text"));
+    errors_[number] = absl::Status(static_cast<absl::StatusCode>(code), text);
+  }
+  return absl::OkStatus();
+}
+
+LoggedClient& ClientLog::Of(absl::string_view table, absl::string_view client) {
+  absl::MutexLock lock(&mu_);
+  std::unique_ptr<LoggedClient>& one =
+      clients_[{std::string(table), std::string(client)}];
+  if (one == nullptr) one = std::make_unique<LoggedClient>();
+  return *one;
+}
+
+int64_t ClientLog::Count(absl::string_view table) const {
+  absl::MutexLock lock(&mu_);
+  return std::count_if(
+      clients_.begin(), clients_.end(),
+      [&](const auto& client) { return client.first.first == table; });
+}
+
+SavedState ClientLog::Save() const {
+  absl::MutexLock lock(&mu_);
+  std::vector<SavedState> clients;
+  for (const auto& [name, client] : clients_) {
+    SavedState state = client->Save();
+    state.Set("table", name.first);
+    state.Set("client", name.second);
+    clients.push_back(std::move(state));
+  }
+  SavedState state(kLogType, kVersion);
+  state.Set("clients", std::move(clients));
+  return state;
+}
+
+absl::Status ClientLog::Load(const SavedState& state) {
+  RILL_RETURN_IF_ERROR(state.CheckType(kLogType, kVersion));
+  RILL_ASSIGN_OR_RETURN(const auto clients, state.Parts("clients"));
+  std::map<Name, std::unique_ptr<LoggedClient>> loaded;
+  for (const SavedState& client : clients) {
+    RILL_RETURN_IF_ERROR(client.CheckType(kClientType, kVersion));
+    RILL_ASSIGN_OR_RETURN(auto table, client.Get<std::string>("table"));
+    RILL_ASSIGN_OR_RETURN(auto name, client.Get<std::string>("client"));
+    auto one = std::make_unique<LoggedClient>();
+    RILL_RETURN_IF_ERROR(one->Load(client));
+    loaded[{std::move(table), std::move(name)}] = std::move(one);
+  }
+  absl::MutexLock lock(&mu_);
+  clients_ = std::move(loaded);
+  return absl::OkStatus();
+}
+
+}  // namespace rill

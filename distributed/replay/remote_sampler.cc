@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/distributed/replay/remote_sampler.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "rill/base/state/saved_state.h"
+#include "rill/base/status_macros.h"
+#include "rill/distributed/client/retrying_stream.h"
+#include "rill/distributed/replay/replay_protocol.h"
+#include "rill/distributed/transport/call_stream.h"
+#include "rill/distributed/transport/final_error.h"
+#include "rill/distributed/transport/message.h"
+#include "rill/distributed/transport/transport.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
+
+namespace rill {
+namespace {
+
+using namespace replay_protocol;  // NOLINT: its names alone.
+
+constexpr int64_t kMostAhead = 64;
+
+absl::Status NoGreeting(Connection&, absl::Time) { return absl::OkStatus(); }
+
+}  // namespace
+
+RemoteSampler::RemoteSampler(const Options& options)
+    : options_(options),
+      samples_(options.server, std::string(kSample), options.ahead + 1,
+               NoGreeting),
+      updates_(options.server, std::string(kUpdate), options.max_updates,
+               NoGreeting, [this](const Message&, const Reply& reply, bool) {
+                 updates_mu_.AssertHeld();
+                 TakeUpdateReply(reply);
+               }) {}
+
+absl::StatusOr<std::unique_ptr<RemoteSampler>> RemoteSampler::Create(
+    const Options& options) {
+  constexpr char kCreate[] = "RemoteSampler::Create";
+  RILL_RETURN_IF_ERROR(CheckRemoteServer(kCreate, options.server));
+  if (options.batch_size < 0) {
+    return InvalidArgument(kCreate, ": batch_size: got ", options.batch_size,
+                           ", want >= 0");
+  }
+  if (options.ahead < 0 || options.ahead > kMostAhead) {
+    return InvalidArgument(kCreate, ": ahead: got ", options.ahead,
+                           ", want [0, ", kMostAhead, "]");
+  }
+  if (options.max_updates < 1 || options.max_updates > kMostAhead) {
+    return InvalidArgument(kCreate, ": max_updates: got ", options.max_updates,
+                           ", want [1, ", kMostAhead, "]");
+  }
+  return std::unique_ptr<RemoteSampler>(new RemoteSampler(options));
+}
+
+absl::StatusOr<TensorDict> RemoteSampler::Sample() {
+  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  absl::MutexLock lock(&samples_mu_);
+  for (;;) {
+    absl::StatusOr<TensorDict> batch = TakeBatch(deadline);
+    if (batch.ok()) ++batches_;
+    if (batch.ok() || IsFinalError(batch.status())) return batch;
+    if (!samples_.AwaitAttempt(deadline)) {
+      return absl::Status(
+          batch.status().code(),
+          absl::StrCat("RemoteSampler::Sample: table \"", options_.table,
+                       "\" at \"", options_.server.address,
+                       "\": ", batch.status().message()));
+    }
+  }
+}
+
+absl::StatusOr<TensorDict> RemoteSampler::TakeBatch(absl::Time deadline) {
+  RILL_RETURN_IF_ERROR(samples_.Open());
+  const absl::Duration timeout = options_.server.reply_timeout;
+  while (static_cast<int64_t>(due_.size()) < options_.ahead + 1) {
+    Message request{.values = SavedState(kRequest, kVersion)};
+    request.values.Set(kTable, options_.table);
+    request.values.Set(kBatchSize, options_.batch_size);
+    const absl::Time now = absl::Now();
+    if (absl::Status sent = samples_.stream()->Send(request, now + timeout);
+        !sent.ok()) {
+      return Drop(std::move(sent));
+    }
+    due_.push_back(now + 2 * timeout);
+  }
+  const absl::Time due = due_.front();
+  absl::StatusOr<Reply> reply =
+      samples_.stream()->Receive(std::min(deadline, due));
+  if (absl::IsDeadlineExceeded(reply.status()) && deadline < due) {
+    return reply.status();
+  }
+  if (!reply.ok()) return Drop(reply.status());
+  if (IsFinalError(reply->status)) {
+    // What was asked for behind it would only repeat the error.
+    due_.clear();
+    samples_.Reset();
+    return reply->status;
+  }
+  if (!reply->status.ok()) return Drop(reply->status);
+  due_.pop_front();
+  samples_.Worked();
+  return std::move(reply->message.batch);
+}
+
+absl::Status RemoteSampler::Drop(absl::Status why) {
+  due_.clear();
+  return samples_.Drop(std::move(why));
+}
+
+absl::Status RemoteSampler::UpdatePriorities(
+    const TensorDict& sample, absl::Span<const float> priorities) {
+  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  Message request{.values = SavedState(kRequest, kVersion)};
+  request.values.Set(kTable, options_.table);
+  RILL_ASSIGN_OR_RETURN(const Tensor index, sample.Get("index"));
+  RILL_ASSIGN_OR_RETURN(request.batch,
+                        sample.Select({"index", "index_generation", kServerKey,
+                                       "sequence_id", "anchor_index"},
+                                      /*strict=*/false));
+  if (static_cast<int64_t>(priorities.size()) == index.num_elements()) {
+    RILL_ASSIGN_OR_RETURN(Tensor leaf, Tensor::From(priorities, index.shape()));
+    RILL_RETURN_IF_ERROR(request.batch.Set(kPriorityKey, std::move(leaf)));
+  } else {
+    request.values.Set(
+        kPriorities, std::vector<double>(priorities.begin(), priorities.end()));
+  }
+  absl::MutexLock lock(&updates_mu_);
+  RILL_RETURN_IF_ERROR(
+      updates_.Await(static_cast<size_t>(options_.max_updates - 1), deadline));
+  RILL_RETURN_IF_ERROR(NextRefusal());
+  return updates_.Add(std::move(request), deadline);
+}
+
+absl::Status RemoteSampler::Flush() {
+  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  absl::MutexLock lock(&updates_mu_);
+  RILL_RETURN_IF_ERROR(updates_.Await(/*left=*/0, deadline));
+  return NextRefusal();
+}
+
+RemoteSampler::Stats RemoteSampler::GetStats() const {
+  Stats stats;
+  {
+    absl::MutexLock lock(&samples_mu_);
+    stats.batches = batches_;
+    stats.connects = samples_.connects();
+  }
+  absl::MutexLock lock(&updates_mu_);
+  stats.stale_rows = stale_rows_;
+  return stats;
+}
+
+void RemoteSampler::TakeUpdateReply(const Reply& reply) {
+  if (!reply.status.ok()) {
+    refusals_.push_back(absl::Status(
+        reply.status.code(),
+        absl::StrCat("RemoteSampler::UpdatePriorities: table \"",
+                     options_.table, "\" at \"", options_.server.address,
+                     "\": ", reply.status.message())));
+    return;
+  }
+  const auto stale = reply.message.values.Get<int64_t>(kStale);
+  if (stale.ok()) stale_rows_ += *stale;
+}
+
+absl::Status RemoteSampler::NextRefusal() {
+  if (refusals_.empty()) return absl::OkStatus();
+  absl::Status oldest = std::move(refusals_.front());
+  refusals_.pop_front();
+  return oldest;
+}
+
+}  // namespace rill

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/distributed/replay/remote_sink.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/log/log.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "rill/base/rng_entropy.h"
+#include "rill/base/state/saved_state.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/distributed/client/resent_calls.h"
+#include "rill/distributed/client/retrying_stream.h"
+#include "rill/distributed/replay/client_log.h"
+#include "rill/distributed/replay/replay_protocol.h"
+#include "rill/distributed/transport/message.h"
+#include "rill/distributed/transport/transport.h"
+#include "rill/flow/sink.h"
+#include "rill/specs/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+namespace {
+
+using namespace replay_protocol;  // NOLINT: its names alone.
+
+constexpr int64_t kMostUnacknowledged = 64;
+
+}  // namespace
+
+RemoteSink::RemoteSink(const Options& options, std::string client)
+    : options_(options),
+      client_(std::move(client)),
+      calls_(
+          options.server, std::string(kOperation), options.max_unacknowledged,
+          [this](Connection& connection, absl::Time deadline) {
+            mu_.AssertHeld();
+            return Greet(connection, deadline);
+          },
+          [this](const Message& request, const Reply& reply, bool was_sent) {
+            mu_.AssertHeld();
+            TakeReply(request, reply, was_sent);
+          }) {}
+
+absl::StatusOr<std::unique_ptr<RemoteSink>> RemoteSink::Create(
+    const Options& options) {
+  RILL_RETURN_IF_ERROR(CheckRemoteServer("RemoteSink::Create", options.server));
+  if (options.max_unacknowledged < 1 ||
+      options.max_unacknowledged > kMostUnacknowledged) {
+    return InvalidArgument("RemoteSink::Create: max_unacknowledged: got ",
+                           options.max_unacknowledged, ", want [1, ",
+                           kMostUnacknowledged, "]");
+  }
+  RILL_ASSIGN_OR_RETURN(const auto name, RandomName());
+  auto sink = std::unique_ptr<RemoteSink>(new RemoteSink(
+      options, absl::BytesToHexString(
+                   {reinterpret_cast<const char*>(name.data()), name.size()})));
+  RILL_RETURN_IF_ERROR(sink->Flush());
+  return sink;
+}
+
+absl::Status RemoteSink::Greet(Connection& connection, absl::Time deadline) {
+  Message hello{.values = SavedState(kRequest, kVersion)};
+  hello.values.Set(kTable, options_.table);
+  hello.values.Set(kClient, client_);
+  hello.values.Set(kNewest, newest_);
+  RILL_ASSIGN_OR_RETURN(const Message reply,
+                        connection.Call(kHello, hello, deadline));
+  RILL_RETURN_IF_ERROR(reply.values.CheckType(kReply, kVersion));
+  ClientPosition had;
+  RILL_ASSIGN_OR_RETURN(had.newest, reply.values.Get<int64_t>(kNewest));
+  RILL_ASSIGN_OR_RETURN(had.rows, reply.values.Get<int64_t>(kRows));
+  if (had.newest >= newest_) return absl::OkStatus();
+  const int64_t lost = acknowledged_rows_ - lost_rows_ - had.rows;
+  lost_rows_ += lost;
+  LOG_IF(WARNING, lost > 0)
+      << "the replay server at \"" << options_.server.address
+      << "\" came back without " << lost << " rows of this client";
+  return absl::OkStatus();
+}
+
+absl::Status RemoteSink::Write(const TensorDict& batch, const WriteInfo& info) {
+  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  absl::MutexLock lock(&mu_);
+  if (layout_.has_value()) {
+    RILL_RETURN_IF_ERROR(layout_->CheckLayout("RemoteSink::Write", batch));
+  } else {
+    RILL_RETURN_IF_ERROR(calls_.Await(/*left=*/0, deadline));
+  }
+  RILL_ASSIGN_OR_RETURN(const TensorDict on_host, batch.To(Device::Cpu()));
+  RILL_ASSIGN_OR_RETURN(TensorDict copy, on_host.Clone());
+  RILL_RETURN_IF_ERROR(
+      Add(kWrite, info, /*lanes=*/0, std::move(copy), deadline));
+  if (layout_.has_value()) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(calls_.Await(/*left=*/0, deadline));
+  RILL_RETURN_IF_ERROR(NextRefusal());
+  layout_ = TensorDictSpec::Of(batch);
+  return absl::OkStatus();
+}
+
+absl::Status RemoteSink::Cut(int64_t producer, LaneRange lanes) {
+  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  absl::MutexLock lock(&mu_);
+  return Add(kCut, {.producer = producer, .first_lane = lanes.first},
+             lanes.count, {}, deadline);
+}
+
+absl::Status RemoteSink::Flush() {
+  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  absl::MutexLock lock(&mu_);
+  RILL_RETURN_IF_ERROR(Add(kFlush, {}, /*lanes=*/0, {}, deadline));
+  RILL_RETURN_IF_ERROR(calls_.Await(/*left=*/0, deadline));
+  return NextRefusal();
+}
+
+RemoteSink::Stats RemoteSink::GetStats() const {
+  absl::MutexLock lock(&mu_);
+  return {.acknowledged_rows = acknowledged_rows_,
+          .lost_rows = lost_rows_,
+          .unacknowledged = calls_.size(),
+          .connects = calls_.connects()};
+}
+
+absl::Status RemoteSink::Add(int64_t kind, const WriteInfo& info, int64_t lanes,
+                             TensorDict batch, absl::Time deadline) {
+  RILL_RETURN_IF_ERROR(calls_.Await(
+      static_cast<size_t>(options_.max_unacknowledged - 1), deadline));
+  RILL_RETURN_IF_ERROR(NextRefusal());
+  Message message{.values = SavedState(kRequest, kVersion),
+                  .batch = std::move(batch)};
+  message.values.Set(kTable, options_.table);
+  message.values.Set(kClient, client_);
+  message.values.Set(kNumber, next_number_++);
+  message.values.Set(kKind, kind);
+  message.values.Set(kProducer, info.producer);
+  message.values.Set(kFirstLane, info.first_lane);
+  message.values.Set(kLanes, lanes);
+  message.values.Set(kPolicyVersion, info.policy_version);
+  message.values.Set(kSequence, info.sequence);
+  message.values.Set(kSource, static_cast<int64_t>(info.source));
+  return calls_.Add(std::move(message), deadline);
+}
+
+void RemoteSink::TakeReply(const Message& request, const Reply& reply,
+                           bool was_sent) {
+  const auto number = request.values.Get<int64_t>(kNumber);
+  const auto kind = request.values.Get<int64_t>(kKind);
+  if (!reply.status.ok()) {
+    refusals_.push_back(absl::Status(
+        reply.status.code(),
+        absl::StrCat("RemoteSink: table \"", options_.table, "\" at \"",
+                     options_.server.address, "\" refused operation ", *number,
+                     ": ", reply.status.message())));
+  } else if (*kind == kWrite) {
+    acknowledged_rows_ += request.batch.batch_shape().num_elements();
+  }
+  if (was_sent) {
+    newest_ = *number;
+  } else {
+    next_number_ = *number;  // It was the newest, and the first of its leaves.
+  }
+}
+
+absl::Status RemoteSink::NextRefusal() {
+  if (refusals_.empty()) return absl::OkStatus();
+  absl::Status oldest = std::move(refusals_.front());
+  refusals_.pop_front();
+  return oldest;
+}
+
+}  // namespace rill

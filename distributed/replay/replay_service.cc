@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/distributed/replay/replay_service.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "rill/base/rng_entropy.h"
+#include "rill/base/state/saved_state.h"
+#include "rill/base/status_macros.h"
+#include "rill/distributed/replay/client_log.h"
+#include "rill/distributed/replay/replay_protocol.h"
+#include "rill/distributed/transport/message.h"
+#include "rill/distributed/transport/transport.h"
+#include "rill/flow/sink.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/replay/run/run_checkpoint.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
+
+namespace rill {
+namespace {
+
+using namespace replay_protocol;  // NOLINT: its names alone.
+
+constexpr absl::string_view kClientsState = "clients";
+constexpr absl::string_view kLogLeaf = "log";
+
+absl::StatusOr<int64_t> NewServerNumber() {
+  RILL_ASSIGN_OR_RETURN(const auto name, RandomName());
+  int64_t number;
+  std::memcpy(&number, name.data(), sizeof(number));
+  return number & INT64_MAX;
+}
+
+absl::StatusOr<WriteInfo> InfoOf(const SavedState& values, uint64_t source) {
+  WriteInfo info = {.source = source};
+  RILL_ASSIGN_OR_RETURN(info.producer, values.Get<int64_t>(kProducer));
+  RILL_ASSIGN_OR_RETURN(info.first_lane, values.Get<int64_t>(kFirstLane));
+  RILL_ASSIGN_OR_RETURN(info.policy_version,
+                        values.Get<int64_t>(kPolicyVersion));
+  RILL_ASSIGN_OR_RETURN(info.sequence, values.Get<int64_t>(kSequence));
+  return info;
+}
+
+Message MakeReply(
+    std::initializer_list<std::pair<absl::string_view, int64_t>> values) {
+  Message reply{.values = SavedState(kReply, kVersion)};
+  for (const auto& [name, value] : values) reply.values.Set(name, value);
+  return reply;
+}
+
+// The priorities of a request: its leaf or its list.
+absl::StatusOr<std::vector<float>> PrioritiesOf(const SavedState& values,
+                                                const TensorDict& batch) {
+  if (batch.Contains(kPriorityKey)) {
+    RILL_ASSIGN_OR_RETURN(const auto leaf, batch.Flat<float>(kPriorityKey));
+    return std::vector<float>(leaf.begin(), leaf.end());
+  }
+  RILL_ASSIGN_OR_RETURN(const auto list, values.Doubles(kPriorities));
+  std::vector<float> priorities;
+  for (const double value : list) {
+    priorities.push_back(static_cast<float>(value));
+  }
+  return priorities;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<ReplayService>> ReplayService::Create(
+    Tables tables) {
+  if (tables.empty()) {
+    return InvalidArgument("ReplayService::Create: there is no table");
+  }
+  for (const auto& [name, table] : tables) {
+    if (table == nullptr) {
+      return InvalidArgument("ReplayService::Create: table \"", name,
+                             "\" is null");
+    }
+  }
+  RILL_ASSIGN_OR_RETURN(const int64_t server_number, NewServerNumber());
+  return std::shared_ptr<ReplayService>(
+      new ReplayService(std::move(tables), server_number));
+}
+
+absl::Status ReplayService::Save(const std::string& directory) const {
+  RunCheckpoint::Contents contents;
+  for (const auto& [name, table] : tables_)
+    contents.buffers[name] = table.get();
+  absl::MutexLock pause(&pause_);
+  const std::string log = clients_.Save().Encode();
+  std::vector<uint8_t> bytes(log.begin(), log.end());
+  RILL_ASSIGN_OR_RETURN(
+      Tensor leaf, Tensor::From(bytes, {static_cast<int64_t>(bytes.size())}));
+  TensorDict state;
+  RILL_RETURN_IF_ERROR(state.Set(kLogLeaf, std::move(leaf)));
+  contents.states[std::string(kClientsState)] = std::move(state);
+  return RunCheckpoint::Save(directory, contents);
+}
+
+absl::StatusOr<std::shared_ptr<ReplayService>> ReplayService::Open(
+    const std::string& directory, TableOptions tables) {
+  RILL_ASSIGN_OR_RETURN(
+      RunCheckpoint::Opened opened,
+      RunCheckpoint::Open(directory, {.buffers = std::move(tables),
+                                      .states = {std::string(kClientsState)}}));
+  RILL_ASSIGN_OR_RETURN(auto service, Create(std::move(opened.buffers)));
+  RILL_ASSIGN_OR_RETURN(
+      const auto log,
+      opened.states[std::string(kClientsState)].Flat<uint8_t>(kLogLeaf));
+  RILL_ASSIGN_OR_RETURN(
+      const SavedState state,
+      SavedState::Decode(
+          {reinterpret_cast<const char*>(log.data()), log.size()}));
+  RILL_RETURN_IF_ERROR(service->clients_.Load(state));
+  return service;
+}
+
+ReplayBuffer* ReplayService::table(absl::string_view name) const {
+  const auto found = tables_.find(std::string(name));
+  return found == tables_.end() ? nullptr : found->second.get();
+}
+
+absl::StatusOr<Message> ReplayService::Call(const CallInfo& info,
+                                            const Message& request) {
+  using Handler = absl::StatusOr<Message> (ReplayService::*)(const Request&);
+  static constexpr std::pair<absl::string_view, Handler> kHandlers[] = {
+      {kHello, &ReplayService::Hello},
+      {kOperation, &ReplayService::Operation},
+      {kSample, &ReplayService::Sample},
+      {kUpdate, &ReplayService::UpdatePriorities},
+      {kStats, &ReplayService::GetStats},
+  };
+  const auto* const handler =
+      std::find_if(std::begin(kHandlers), std::end(kHandlers),
+                   [&](const auto& one) { return one.first == info.method; });
+  if (handler == std::end(kHandlers)) {
+    return absl::UnimplementedError(absl::StrCat(
+        "ReplayService: method: got \"", info.method, "\", want one of ",
+        absl::StrJoin(kHandlers, ", ", [](std::string* out, const auto& one) {
+          absl::StrAppend(out, one.first);
+        })));
+  }
+  RILL_RETURN_IF_ERROR(request.values.CheckType(kRequest, kVersion));
+  RILL_ASSIGN_OR_RETURN(const auto name,
+                        request.values.Get<std::string>(kTable));
+  ReplayBuffer* const found = table(name);
+  if (found == nullptr) {
+    return NotFound(
+        "ReplayService: table: got \"", name, "\", want one of ",
+        absl::StrJoin(tables_, ", ", [](std::string* out, const auto& one) {
+          absl::StrAppend(out, one.first);
+        }));
+  }
+  return (this->*handler->second)({.values = request.values,
+                                   .batch = request.batch,
+                                   .table_name = name,
+                                   .table = *found});
+}
+
+absl::StatusOr<Message> ReplayService::Hello(const Request& request) {
+  RILL_ASSIGN_OR_RETURN(const auto name,
+                        request.values.Get<std::string>(kClient));
+  RILL_ASSIGN_OR_RETURN(const auto newest,
+                        request.values.Get<int64_t>(kNewest));
+  if (name.empty() || newest < 0) {
+    return InvalidArgument("ReplayService: client \"", name, "\", newest ",
+                           newest, ": want a name and a number >= 0");
+  }
+  absl::ReaderMutexLock pause(&pause_);
+  const ClientPosition had =
+      clients_.Of(request.table_name, name).Resume(newest);
+  return MakeReply(
+      {{kServer, server_number_}, {kNewest, had.newest}, {kRows, had.rows}});
+}
+
+absl::StatusOr<Message> ReplayService::Operation(const Request& request) {
+  const SavedState& values = request.values;
+  RILL_ASSIGN_OR_RETURN(const auto name, values.Get<std::string>(kClient));
+  RILL_ASSIGN_OR_RETURN(const auto number, values.Get<int64_t>(kNumber));
+  RILL_ASSIGN_OR_RETURN(const auto kind, values.Get<int64_t>(kKind));
+  RILL_ASSIGN_OR_RETURN(const auto source, values.Get<int64_t>(kSource));
+  RILL_ASSIGN_OR_RETURN(const auto lanes, values.Get<int64_t>(kLanes));
+  absl::ReaderMutexLock pause(&pause_);
+  LoggedClient& client = clients_.Of(request.table_name, name);
+  RILL_ASSIGN_OR_RETURN(const WriteInfo info,
+                        InfoOf(values, client.LocalSource(source)));
+  const auto apply = [&]() -> absl::Status {
+    switch (kind) {
+      case kWrite:
+        return request.table.Write(request.batch, info);
+      case kCut:
+        return request.table.Cut(info.producer,
+                                 {.first = info.first_lane, .count = lanes});
+      case kFlush:
+        return request.table.Flush();
+      default:
+        return InvalidArgument("ReplayService: ", kKind, ": got ", kind,
+                               ", want 0, 1 or 2");
+    }
+  };
+  const int64_t rows =
+      kind == kWrite ? request.batch.batch_shape().num_elements() : 0;
+  RILL_RETURN_IF_ERROR(client.Apply(number, rows, apply));
+  return MakeReply({});
+}
+
+absl::StatusOr<Message> ReplayService::Sample(const Request& request) {
+  RILL_ASSIGN_OR_RETURN(const auto batch_size,
+                        request.values.Get<int64_t>(kBatchSize));
+  Message reply = MakeReply({});
+  RILL_ASSIGN_OR_RETURN(reply.batch, batch_size == 0
+                                         ? request.table.Sample()
+                                         : request.table.Sample(batch_size));
+  RILL_ASSIGN_OR_RETURN(const Tensor index, reply.batch.Get("index"));
+  RILL_ASSIGN_OR_RETURN(Tensor server,
+                        Tensor::Empty(DType::kInt64, index.shape()));
+  std::fill_n(server.data<int64_t>(), server.num_elements(), server_number_);
+  RILL_RETURN_IF_ERROR(reply.batch.Set(kServerKey, std::move(server)));
+  return reply;
+}
+
+absl::StatusOr<Message> ReplayService::UpdatePriorities(
+    const Request& request) {
+  RILL_ASSIGN_OR_RETURN(const auto servers,
+                        request.batch.Flat<int64_t>(kServerKey));
+  RILL_ASSIGN_OR_RETURN(const std::vector<float> priorities,
+                        PrioritiesOf(request.values, request.batch));
+  const int64_t rows = static_cast<int64_t>(servers.size());
+  const int64_t own =
+      std::count(servers.begin(), servers.end(), server_number_);
+  if (own == 0) return MakeReply({{kStale, rows}});
+  if (own != rows) {
+    return InvalidArgument("ReplayService: ", kServerKey, ": ", own, " of ",
+                           rows, " rows are this server's, want all or none");
+  }
+  RILL_RETURN_IF_ERROR(
+      request.table.UpdatePriorities(request.batch, priorities));
+  return MakeReply({{kStale, 0}});
+}
+
+absl::StatusOr<Message> ReplayService::GetStats(const Request& request) {
+  return MakeReply(
+      {{kSize, request.table.size()},
+       {kCapacity, request.table.capacity()},
+       {kBatches, static_cast<int64_t>(request.table.batch_number())},
+       {kClients, clients_.Count(request.table_name)}});
+}
+
+}  // namespace rill

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/distributed/replay/replay_service.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/state/saved_state.h"
+#include "rill/base/status_macros.h"
+#include "rill/distributed/replay/replay_protocol.h"
+#include "rill/distributed/transport/inproc/inproc_transport.h"
+#include "rill/distributed/transport/message.h"
+#include "rill/distributed/transport/transport.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/replay/testing/numbered_steps.h"
+#include "rill/samplers/uniform_sampler.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace replay_protocol;  // NOLINT: its names alone.
+
+std::unique_ptr<ReplayBuffer> MakeBuffer() {
+  auto buffer = ReplayBuffer::Create({.storage = MakeStorage(100),
+                                      .sampler = MakeUniformSampler(),
+                                      .batch_size = 4});
+  RILL_EXPECT_OK(buffer.status());
+  return *std::move(buffer);
+}
+
+ReplayService::Tables OneTable(std::unique_ptr<ReplayBuffer> buffer) {
+  ReplayService::Tables tables;
+  tables["replay"] = std::move(buffer);
+  return tables;
+}
+
+std::shared_ptr<ReplayService> MakeService() {
+  auto service = ReplayService::Create(OneTable(MakeBuffer()));
+  RILL_EXPECT_OK(service.status());
+  return *std::move(service);
+}
+
+Message Request(absl::string_view table = "replay") {
+  Message request{.values = SavedState(kRequest, kVersion)};
+  request.values.Set(kTable, std::string(table));
+  return request;
+}
+
+Message WriteRequest(int64_t number, TensorDict batch,
+                     absl::string_view client = "a") {
+  Message request = Request();
+  request.values.Set(kClient, std::string(client));
+  request.values.Set(kNumber, number);
+  request.values.Set(kKind, kWrite);
+  for (const absl::string_view name :
+       {kProducer, kFirstLane, kLanes, kPolicyVersion, kSequence, kSource}) {
+    request.values.Set(name, int64_t{0});
+  }
+  request.batch = std::move(batch);
+  return request;
+}
+
+Message HelloRequest(int64_t newest) {
+  Message request = Request();
+  request.values.Set(kClient, std::string("a"));
+  request.values.Set(kNewest, newest);
+  return request;
+}
+
+int64_t ValueOf(const absl::StatusOr<Message>& reply, absl::string_view name) {
+  RILL_EXPECT_OK(reply.status());
+  if (!reply.ok()) return -1;
+  const auto value = reply->values.Get<int64_t>(name);
+  RILL_EXPECT_OK(value.status());
+  return value.value_or(-1);
+}
+
+TEST(ReplayServiceTest, Example) {
+  const std::string directory =
+      absl::StrCat(::testing::TempDir(), "/replay_service_example");
+  const auto run = [&](std::unique_ptr<ReplayBuffer> buffer) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(const std::unique_ptr<Transport> transport,
+                          InprocTransport::Create());
+    std::map<std::string, std::unique_ptr<ReplayBuffer>> tables;
+    tables["replay"] = std::move(buffer);
+    RILL_ASSIGN_OR_RETURN(auto service,
+                          ReplayService::Create(std::move(tables)));
+    RILL_ASSIGN_OR_RETURN(auto server, transport->Listen("", service));
+    RILL_RETURN_IF_ERROR(
+        service->table("replay")->Extend(NumberedSteps(1, 10)).status());
+    return service->Save(directory);
+  };
+  RILL_EXPECT_OK(run(MakeBuffer()));
+}
+
+TEST(ReplayServiceTest, ARepeatedOperationIsCarriedOutOnce) {
+  const auto service = MakeService();
+  for (int i = 0; i < 2; ++i) {
+    RILL_ASSERT_OK(service->Call({.method = kOperation},
+                                 WriteRequest(1, NumberedSteps(1, 10))));
+  }
+  EXPECT_EQ(ValueOf(service->Call({.method = kStats}, Request()), kSize), 10);
+  RILL_ASSERT_OK(service->Call({.method = kOperation},
+                               WriteRequest(1, NumberedSteps(1, 5), "b")));
+  const auto stats = service->Call({.method = kStats}, Request());
+  EXPECT_EQ(ValueOf(stats, kSize), 15);
+  EXPECT_EQ(ValueOf(stats, kClients), 2);
+  EXPECT_EQ(ValueOf(stats, kCapacity), 100);
+}
+
+TEST(ReplayServiceTest, ASampleNamesItsServer) {
+  const auto service = MakeService();
+  RILL_ASSERT_OK(service->table("replay")->Extend(NumberedSteps(1, 10)));
+  Message request = Request();
+  request.values.Set(kBatchSize, int64_t{7});
+  RILL_ASSERT_OK_AND_ASSIGN(Message reply,
+                            service->Call({.method = kSample}, request));
+  ExpectWholeSteps(reply.batch, 100);
+  RILL_ASSERT_OK_AND_ASSIGN(const auto servers,
+                            reply.batch.Flat<int64_t>(kServerKey));
+  EXPECT_EQ(servers.size(), 7);
+  for (const int64_t server : servers) {
+    EXPECT_EQ(server, service->server_number());
+  }
+  request.values.Set(kBatchSize, int64_t{0});
+  RILL_ASSERT_OK_AND_ASSIGN(reply, service->Call({.method = kSample}, request));
+  EXPECT_EQ(reply.batch.batch_shape().num_elements(), 4);
+}
+
+TEST(ReplayServiceTest, PrioritiesOfAnotherStartAreStale) {
+  const auto service = MakeService();
+  const auto other = MakeService();
+  RILL_ASSERT_OK(service->table("replay")->Extend(NumberedSteps(1, 10)));
+  Message request = Request();
+  request.values.Set(kBatchSize, int64_t{3});
+  RILL_ASSERT_OK_AND_ASSIGN(Message sample,
+                            service->Call({.method = kSample}, request));
+  Message update = Request();
+  update.batch = sample.batch;
+  update.values.Set(kPriorities, std::vector<double>{1.0});
+  EXPECT_EQ(ValueOf(other->Call({.method = kUpdate}, update), kStale), 3);
+  EXPECT_NE(service->server_number(), other->server_number());
+}
+
+TEST(ReplayServiceTest, ACheckpointHasTheRowsAndWhatWasCarriedOut) {
+  const std::string directory =
+      absl::StrCat(::testing::TempDir(), "/replay_service_checkpoint");
+  {
+    const auto service = MakeService();
+    RILL_ASSERT_OK(service->Call({.method = kOperation},
+                                 WriteRequest(1, NumberedSteps(1, 10))));
+    RILL_ASSERT_OK(service->Save(directory));
+    RILL_ASSERT_OK(service->Call({.method = kOperation},
+                                 WriteRequest(2, NumberedSteps(1, 10, 10))));
+  }
+  ReplayService::TableOptions options;
+  options["replay"] = {.storage = MakeStorage(100),
+                       .sampler = MakeUniformSampler(),
+                       .batch_size = 4};
+  RILL_ASSERT_OK_AND_ASSIGN(const auto service,
+                            ReplayService::Open(directory, std::move(options)));
+  EXPECT_EQ(service->table("replay")->size(), 10);
+  // The client had two acknowledged: the second is lost.
+  const auto hello = service->Call({.method = kHello}, HelloRequest(2));
+  EXPECT_EQ(ValueOf(hello, kNewest), 1);
+  EXPECT_EQ(ValueOf(hello, kRows), 10);
+  RILL_ASSERT_OK(service->Call({.method = kOperation},
+                               WriteRequest(3, NumberedSteps(1, 5, 20))));
+  // What is late from before the loss is known to be old.
+  RILL_ASSERT_OK(service->Call({.method = kOperation},
+                               WriteRequest(2, NumberedSteps(1, 10, 10))));
+  EXPECT_EQ(service->table("replay")->size(), 15);
+}
+
+TEST(ReplayServiceTest, BadRequestsAreNamedAndChangeNothing) {
+  const auto service = MakeService();
+  const auto refuses = [&](absl::string_view method, const Message& request,
+                           absl::StatusCode code, const std::string& says) {
+    EXPECT_THAT(service->Call({.method = method}, request),
+                StatusIs(code, HasSubstr(says)));
+  };
+  refuses("replay/none", Request(), absl::StatusCode::kUnimplemented,
+          "replay/hello, replay/operation");
+  refuses(kStats, Request("other"), absl::StatusCode::kNotFound,
+          "got \"other\", want one of replay");
+  refuses(kStats, {}, absl::StatusCode::kFailedPrecondition, "ReplayRequest");
+  refuses(kOperation, Request(), absl::StatusCode::kFailedPrecondition,
+          "client");
+  refuses(kSample, Request(), absl::StatusCode::kFailedPrecondition,
+          "batch_size");
+  refuses(kUpdate, Request(), absl::StatusCode::kNotFound, "index_server");
+  Message newer = Request();
+  newer.values = SavedState(kRequest, kVersion + 1);
+  refuses(kStats, newer, absl::StatusCode::kFailedPrecondition, "version 2");
+  refuses(kHello, HelloRequest(-1), absl::StatusCode::kInvalidArgument,
+          "newest -1");
+  Message wrong = WriteRequest(1, NumberedSteps(1, 2));
+  wrong.values.Set(kKind, int64_t{9});
+  refuses(kOperation, wrong, absl::StatusCode::kInvalidArgument, "got 9");
+  EXPECT_EQ(service->table("replay")->size(), 0);
+}
+
+TEST(ReplayServiceTest, TablesAreNeeded) {
+  EXPECT_THAT(ReplayService::Create({}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(ReplayService::Create(OneTable(nullptr)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"replay\" is null")));
+}
+
+}  // namespace
+}  // namespace rill

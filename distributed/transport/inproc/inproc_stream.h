@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_DISTRIBUTED_TRANSPORT_INPROC_INPROC_STREAM_H_
+#define RILL_DISTRIBUTED_TRANSPORT_INPROC_INPROC_STREAM_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "rill/distributed/transport/inproc/inproc_faults.h"
+#include "rill/distributed/transport/message.h"
+#include "rill/distributed/transport/transport.h"
+
+namespace rill::inproc_internal {
+
+// Calls of a service, from the threads of its streams.
+// Thread-safety: thread-safe.
+class ServiceCalls {
+ public:
+  explicit ServiceCalls(std::shared_ptr<Service> service)
+      : service_(std::move(service)) {}
+
+  // Calls the service, and for what is late by now before that. `repeats`:
+  // twice, and the first reply counts. UNAVAILABLE behind Close.
+  Reply Call(const CallInfo& info, const Message& request, bool repeats);
+  // It is called for when `calls` others have begun; never, where these do not
+  // come before Close.
+  void CallLate(const CallInfo& info, const Message& request, int64_t calls);
+
+  // No call begins any more. Await: true where none runs at `deadline`.
+  void Close();
+  bool Await(absl::Time deadline);
+
+ private:
+  struct Late {
+    std::string method, peer;
+    absl::Time deadline;
+    Message request;
+    int64_t calls;  // Before this one.
+  };
+
+  Reply CallNow(const CallInfo& info, const Message& request);
+
+  const std::shared_ptr<Service> service_;
+  absl::Mutex mu_;
+  bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t running_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<Late> late_ ABSL_GUARDED_BY(mu_);
+};
+
+// One stream: what its client and the thread that serves it share.
+// Thread-safety: thread-safe.
+class InprocStream {
+ public:
+  struct Options {
+    std::shared_ptr<ServiceCalls> calls = nullptr;
+    std::string method = {};
+    std::string peer = {};  // As the service sees the client.
+    int64_t window = 1;
+    InprocFaults faults = {};
+    uint64_t number = 0;  // Among the engine's.
+  };
+  explicit InprocStream(Options options) : options_(std::move(options)) {}
+
+  // CallStream's.
+  absl::Status Send(const Message& request, absl::Time deadline);
+  absl::StatusOr<Reply> Receive(absl::Time deadline);
+
+  // Carries requests out until the stream ends.
+  void Serve();
+  // Takes no more requests, and drops those that wait; a reply to the one under
+  // way arrives. The first reason counts.
+  void End(const absl::Status& why);
+  // The same; replies that were not received are lost too.
+  void Cut(const absl::Status& why);
+
+ private:
+  struct Request {
+    Message message;
+    absl::Time deadline;
+  };
+
+  // Waits for the next request and for as long as its fate says. False where
+  // the stream has ended.
+  bool Take(uint32_t number, Request* request, InprocFate* fate);
+  // False where the stream ends or stalls with it.
+  bool CarryOut(const Request& request, const InprocFate& fate);
+  void Answer(Reply reply);
+
+  const Options options_;
+  absl::Mutex mu_;
+  std::deque<Request> requests_ ABSL_GUARDED_BY(mu_);
+  std::deque<Reply> replies_ ABSL_GUARDED_BY(mu_);
+  int64_t unreceived_ ABSL_GUARDED_BY(mu_) = 0;
+  bool is_carrying_out_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_cut_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Status ended_ ABSL_GUARDED_BY(mu_);  // OK: lives.
+};
+
+}  // namespace rill::inproc_internal
+
+#endif  // RILL_DISTRIBUTED_TRANSPORT_INPROC_INPROC_STREAM_H_

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_DISTRIBUTED_TRANSPORT_MESSAGE_H_
+#define RILL_DISTRIBUTED_TRANSPORT_MESSAGE_H_
+
+#include "absl/status/status.h"
+#include "rill/base/state/saved_state.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// A request or what answers it: rows as columns, and values by name beside
+// them.
+//
+// Whoever receives one only reads it: an engine within one process hands the
+// sender's tensors on. Whoever sends one leaves its tensors as they are until
+// the reply is there (a request), or for good (a reply).
+struct Message {
+  SavedState values = {};
+  TensorDict batch = {};  // Host tensors.
+};
+
+// What Service::Call returned.
+struct Reply {
+  absl::Status status = absl::OkStatus();
+  Message message = {};  // Empty with an error.
+};
+
+}  // namespace rill
+
+#endif  // RILL_DISTRIBUTED_TRANSPORT_MESSAGE_H_

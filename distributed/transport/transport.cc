@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/distributed/transport/transport.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "rill/base/status_macros.h"
+#include "rill/distributed/transport/call_stream.h"
+#include "rill/distributed/transport/message.h"
+
+namespace rill {
+
+absl::StatusOr<Message> Connection::Call(absl::string_view method,
+                                         const Message& request,
+                                         absl::Time deadline) {
+  RILL_ASSIGN_OR_RETURN(const std::unique_ptr<CallStream> stream,
+                        Open(method, {.window = 1}, deadline));
+  RILL_RETURN_IF_ERROR(stream->Send(request, deadline));
+  RILL_ASSIGN_OR_RETURN(Reply reply, stream->Receive(deadline));
+  RILL_RETURN_IF_ERROR(reply.status);
+  return std::move(reply.message);
+}
+
+}  // namespace rill

@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/client/retrying_stream.h"
 #include "rill/distributed/transport/call_stream.h"
@@ -21,7 +21,7 @@ namespace rill {
 absl::Status ResentCalls::Add(Message request, absl::Time deadline) {
   RILL_RETURN_IF_ERROR(Await(most_ - 1, deadline));
   queue_.push_back({.request = std::move(request)});
-  // What does not go now, Await sends.
+  // Await sends those that do not go now.
   if (!link_.Open().ok() || !SendAll().ok()) return absl::OkStatus();
   while (!queue_.empty() && TakeReply(absl::InfinitePast()).ok()) {
   }
@@ -47,7 +47,7 @@ absl::Status ResentCalls::Await(size_t left, absl::Time deadline) {
 absl::Status ResentCalls::SendAll() {
   const absl::Duration timeout = link_.server().reply_timeout;
   while (sent_ < queue_.size()) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = Clock::System().Now();
     Call& call = queue_[sent_];
     const absl::Status status =
         link_.stream()->Send(call.request, now + timeout);

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/transport.h"
 
@@ -37,8 +37,8 @@ absl::Status CheckRemoteServer(const std::string& caller,
 
 absl::Status RetryingStream::Open() {
   if (stream_ != nullptr) return absl::OkStatus();
-  if (absl::Now() < next_attempt_) return last_error_;
-  absl::Status status = Connect(absl::Now() + server_.reply_timeout);
+  if (Clock::System().Now() < next_attempt_) return last_error_;
+  absl::Status status = Connect(Clock::System().Now() + server_.reply_timeout);
   if (!status.ok()) return Drop(std::move(status));
   ++connects_;
   return absl::OkStatus();
@@ -61,14 +61,14 @@ void RetryingStream::Reset() {
 absl::Status RetryingStream::Drop(absl::Status why) {
   Reset();
   wait_ = std::clamp(2 * wait_, kFirstWait, kLongestWait);
-  next_attempt_ = absl::Now() + wait_;
+  next_attempt_ = Clock::System().Now() + wait_;
   last_error_ = std::move(why);
   return last_error_;
 }
 
 bool RetryingStream::AwaitAttempt(absl::Time deadline) {
-  absl::SleepFor(std::min(next_attempt_, deadline) - absl::Now());
-  return absl::Now() < deadline;
+  absl::SleepFor(std::min(next_attempt_, deadline) - Clock::System().Now());
+  return Clock::System().Now() < deadline;
 }
 
 }  // namespace rill

@@ -54,11 +54,14 @@ absl::Status LoggedClient::Apply(int64_t number, int64_t rows,
   return status;
 }
 
-ClientPosition LoggedClient::Resume(int64_t newest) {
+ClientPosition LoggedClient::Resume(int64_t newest, int64_t rows) {
   absl::MutexLock lock(&mu_);
-  const ClientPosition before = position_;
-  position_.newest = std::max(before.newest, newest);
-  return before;
+  if (newest > position_.newest) {
+    position_.newest = newest;
+    position_.lost += rows - position_.rows;
+    position_.rows = rows;
+  }
+  return position_;
 }
 
 uint64_t LoggedClient::LocalSource(int64_t source) {
@@ -79,6 +82,7 @@ SavedState LoggedClient::Save() const {
   SavedState state(kClientType, kVersion);
   state.Set("newest", position_.newest);
   state.Set("rows", position_.rows);
+  state.Set("lost", position_.lost);
   std::vector<SavedState> errors;
   for (const auto& [number, status] : errors_) {
     SavedState error(kErrorType, kVersion);
@@ -92,14 +96,18 @@ SavedState LoggedClient::Save() const {
 }
 
 absl::Status LoggedClient::Load(const SavedState& state) {
-  RILL_ASSIGN_OR_RETURN(const auto newest, state.Get<int64_t>("newest"));
-  RILL_ASSIGN_OR_RETURN(const auto rows, state.Get<int64_t>("rows"));
-  if (newest < 0 || rows < 0) {
-    return state.Damaged(absl::StrCat("newest ", newest, ", rows ", rows));
+  ClientPosition position;
+  RILL_ASSIGN_OR_RETURN(position.newest, state.Get<int64_t>("newest"));
+  RILL_ASSIGN_OR_RETURN(position.rows, state.Get<int64_t>("rows"));
+  RILL_ASSIGN_OR_RETURN(position.lost, state.Get<int64_t>("lost"));
+  if (position.newest < 0 || position.lost < 0 ||
+      position.rows < position.lost) {
+    return state.Damaged(absl::StrCat("newest ", position.newest, ", rows ",
+                                      position.rows, ", lost ", position.lost));
   }
   RILL_ASSIGN_OR_RETURN(const auto errors, state.Parts("errors"));
   absl::MutexLock lock(&mu_);
-  position_ = {.newest = newest, .rows = rows};
+  position_ = position;
   for (const SavedState& error : errors) {
     RILL_RETURN_IF_ERROR(error.CheckType(kErrorType, kVersion));
     RILL_ASSIGN_OR_RETURN(const auto number, error.Get<int64_t>("number"));

@@ -17,11 +17,12 @@
 
 namespace rill {
 
-// How far a client's operations are carried out: up to `newest`, but for those
-// that were lost. `rows` are those that it wrote and that were not lost.
+// How far a client's operations came: up to `newest`, by which it wrote `rows`.
+// `lost` of these are gone with a server that came back without them.
 struct ClientPosition {
   int64_t newest = 0;
   int64_t rows = 0;
+  int64_t lost = 0;
   friend bool operator==(const ClientPosition&,
                          const ClientPosition&) = default;
 };
@@ -37,9 +38,10 @@ class LoggedClient {
   // (transport/final_error.h) it was not carried out. `rows` is what it writes.
   absl::Status Apply(int64_t number, int64_t rows,
                      absl::FunctionRef<absl::Status()> apply);
-  // Goes on behind `newest`, where that is further: the operations up to there
-  // were lost. Returns the position of before.
-  ClientPosition Resume(int64_t newest);
+  // The client has replies up to `newest`, by which it wrote `rows`. Where that
+  // is further than the position, the operations in between were lost, and it
+  // goes on behind them. Returns where it goes on; the same if asked again.
+  ClientPosition Resume(int64_t newest, int64_t rows);
   // A number of this process for what is `source` to the client
   // (WriteInfo::source); 0 for 0.
   uint64_t LocalSource(int64_t source);
@@ -59,8 +61,8 @@ class LoggedClient {
   std::map<int64_t, uint64_t> sources_ ABSL_GUARDED_BY(mu_);
 };
 
-// All clients of a server, by table and name. What it says belongs to the rows
-// in the tables: save and load both at once.
+// All clients of a server, by table and name. The log belongs to the rows in
+// the tables: save and load both at once.
 // Thread-safety: thread-safe.
 // Memory: some 200 bytes a client that ever wrote.
 class ClientLog {

@@ -16,7 +16,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// What was carried out, in order; an error is that of the next operation.
+// The operations that were carried out, in order; an error is that of the next
+// operation.
 struct Applied {
   std::vector<int64_t> numbers = {};
   absl::Status error = absl::OkStatus();
@@ -80,11 +81,14 @@ TEST(ClientLogTest, AClientGoesOnBehindWhatAServerLost) {
   LoggedClient& client = log.Of("table", "a");
   Applied applied;
   RILL_EXPECT_OK(applied.By(client, 1));
-  EXPECT_EQ(client.Resume(5), (ClientPosition{.newest = 1, .rows = 10}));
-  // A greeting that comes late takes nothing back.
-  EXPECT_EQ(client.Resume(2), (ClientPosition{.newest = 5, .rows = 10}));
+  const ClientPosition behind = {.newest = 5, .rows = 50, .lost = 40};
+  EXPECT_EQ(client.Resume(5, 50), behind);
+  // The greeting is repeated, and an older one comes late.
+  EXPECT_EQ(client.Resume(5, 50), behind);
+  EXPECT_EQ(client.Resume(2, 20), behind);
   RILL_EXPECT_OK(applied.By(client, 6));
-  EXPECT_EQ(client.position(), (ClientPosition{.newest = 6, .rows = 20}));
+  EXPECT_EQ(client.position(),
+            (ClientPosition{.newest = 6, .rows = 60, .lost = 40}));
 }
 
 TEST(ClientLogTest, ClientsAndTablesAreApart) {
@@ -138,6 +142,7 @@ TEST(ClientLogTest, AnotherStateIsRefusedAndChangesNothing) {
   client.Set("client", std::string("a"));
   client.Set("newest", int64_t{-1});
   client.Set("rows", int64_t{0});
+  client.Set("lost", int64_t{0});
   SavedState state("ClientLog", 1);
   state.Set("clients", std::vector<SavedState>{client});
   EXPECT_THAT(log.Load(state), StatusIs(absl::StatusCode::kDataLoss));

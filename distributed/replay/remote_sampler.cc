@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "rill/base/clock.h"
 #include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/client/retrying_stream.h"
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<RemoteSampler>> RemoteSampler::Create(
 }
 
 absl::StatusOr<TensorDict> RemoteSampler::Sample() {
-  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   absl::MutexLock lock(&samples_mu_);
   for (;;) {
     absl::StatusOr<TensorDict> batch = TakeBatch(deadline);
@@ -91,7 +91,7 @@ absl::StatusOr<TensorDict> RemoteSampler::TakeBatch(absl::Time deadline) {
     Message request{.values = SavedState(kRequest, kVersion)};
     request.values.Set(kTable, options_.table);
     request.values.Set(kBatchSize, options_.batch_size);
-    const absl::Time now = absl::Now();
+    const absl::Time now = Clock::System().Now();
     if (absl::Status sent = samples_.stream()->Send(request, now + timeout);
         !sent.ok()) {
       return Drop(std::move(sent));
@@ -106,7 +106,7 @@ absl::StatusOr<TensorDict> RemoteSampler::TakeBatch(absl::Time deadline) {
   }
   if (!reply.ok()) return Drop(reply.status());
   if (IsFinalError(reply->status)) {
-    // What was asked for behind it would only repeat the error.
+    // Those that were asked for behind it would only repeat the error.
     due_.clear();
     samples_.Reset();
     return reply->status;
@@ -124,7 +124,7 @@ absl::Status RemoteSampler::Drop(absl::Status why) {
 
 absl::Status RemoteSampler::UpdatePriorities(
     const TensorDict& sample, absl::Span<const float> priorities) {
-  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   Message request{.values = SavedState(kRequest, kVersion)};
   request.values.Set(kTable, options_.table);
   RILL_ASSIGN_OR_RETURN(const Tensor index, sample.Get("index"));
@@ -147,7 +147,7 @@ absl::Status RemoteSampler::UpdatePriorities(
 }
 
 absl::Status RemoteSampler::Flush() {
-  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   absl::MutexLock lock(&updates_mu_);
   RILL_RETURN_IF_ERROR(updates_.Await(/*left=*/0, deadline));
   return NextRefusal();

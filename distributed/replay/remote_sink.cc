@@ -13,15 +13,14 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "rill/base/clock.h"
 #include "rill/base/rng_entropy.h"
 #include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/distributed/client/resent_calls.h"
 #include "rill/distributed/client/retrying_stream.h"
-#include "rill/distributed/replay/client_log.h"
 #include "rill/distributed/replay/replay_protocol.h"
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/transport.h"
@@ -74,23 +73,20 @@ absl::Status RemoteSink::Greet(Connection& connection, absl::Time deadline) {
   hello.values.Set(kTable, options_.table);
   hello.values.Set(kClient, client_);
   hello.values.Set(kNewest, newest_);
+  hello.values.Set(kRows, acknowledged_rows_);
   RILL_ASSIGN_OR_RETURN(const Message reply,
                         connection.Call(kHello, hello, deadline));
   RILL_RETURN_IF_ERROR(reply.values.CheckType(kReply, kVersion));
-  ClientPosition had;
-  RILL_ASSIGN_OR_RETURN(had.newest, reply.values.Get<int64_t>(kNewest));
-  RILL_ASSIGN_OR_RETURN(had.rows, reply.values.Get<int64_t>(kRows));
-  if (had.newest >= newest_) return absl::OkStatus();
-  const int64_t lost = acknowledged_rows_ - lost_rows_ - had.rows;
-  lost_rows_ += lost;
-  LOG_IF(WARNING, lost > 0)
+  RILL_ASSIGN_OR_RETURN(const auto lost, reply.values.Get<int64_t>(kLost));
+  LOG_IF(WARNING, lost > lost_rows_)
       << "the replay server at \"" << options_.server.address
-      << "\" came back without " << lost << " rows of this client";
+      << "\" came back without " << lost - lost_rows_ << " rows of this client";
+  lost_rows_ = lost;
   return absl::OkStatus();
 }
 
 absl::Status RemoteSink::Write(const TensorDict& batch, const WriteInfo& info) {
-  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   absl::MutexLock lock(&mu_);
   if (layout_.has_value()) {
     RILL_RETURN_IF_ERROR(layout_->CheckLayout("RemoteSink::Write", batch));
@@ -109,14 +105,14 @@ absl::Status RemoteSink::Write(const TensorDict& batch, const WriteInfo& info) {
 }
 
 absl::Status RemoteSink::Cut(int64_t producer, LaneRange lanes) {
-  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   absl::MutexLock lock(&mu_);
   return Add(kCut, {.producer = producer, .first_lane = lanes.first},
              lanes.count, {}, deadline);
 }
 
 absl::Status RemoteSink::Flush() {
-  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   absl::MutexLock lock(&mu_);
   RILL_RETURN_IF_ERROR(Add(kFlush, {}, /*lanes=*/0, {}, deadline));
   RILL_RETURN_IF_ERROR(calls_.Await(/*left=*/0, deadline));

@@ -42,7 +42,7 @@ namespace rill {
 // - A server that comes back from a checkpoint has lost what came after it:
 //   Stats::lost_rows, and a warning in the log. Nothing else is lost, and
 //   nothing is there twice.
-// - What was not acknowledged when this is destroyed may be lost: Flush.
+// - Writes that are not acknowledged when this is destroyed may be lost: Flush.
 //
 // Thread-safety: thread-safe; calls come one at a time.
 // Cost: Write copies the batch once.
@@ -62,7 +62,7 @@ class RemoteSink final : public Sink {
   };
   struct Stats {
     int64_t acknowledged_rows = 0;
-    // Acknowledged, and gone with a server that came back without them.
+    // Those of them that are gone with a server that came back without them.
     int64_t lost_rows = 0;
     int64_t unacknowledged = 0;  // Writes and cuts.
     int64_t connects = 0;
@@ -90,7 +90,7 @@ class RemoteSink final : public Sink {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeReply(const Message& request, const Reply& reply, bool was_sent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The oldest error that nobody was told of.
+  // The oldest error that no call has returned.
   absl::Status NextRefusal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
@@ -102,7 +102,7 @@ class RemoteSink final : public Sink {
   int64_t acknowledged_rows_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t lost_rows_ ABSL_GUARDED_BY(mu_) = 0;
   std::deque<absl::Status> refusals_ ABSL_GUARDED_BY(mu_);
-  // Of the first batch that was acknowledged.
+  // That of the first batch that was acknowledged.
   std::optional<TensorDictSpec> layout_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -8,8 +8,8 @@
 
 namespace rill::replay_protocol {
 
-// What ReplayService and its clients say to each other. distributed/README.md
-// has the same as a table.
+// The methods of ReplayService and their values. distributed/README.md has them
+// as a table.
 //
 // The values of every request are of the type kRequest and name the table; all
 // of a client's operations have its name.
@@ -18,14 +18,15 @@ inline constexpr absl::string_view kReply = "ReplayReply";
 inline constexpr int64_t kVersion = 1;
 inline constexpr absl::string_view kTable = "table";
 
-// Tells the server where the client goes on: `client`, and by `newest` the
-// operations whose replies it has. The reply's `newest` is how far the server
-// had come until now, and `rows` those of the client's rows that it has.
+// Tells the server where the client goes on: `client`, and by `newest` and
+// `rows` the operations, and the rows written by these, whose replies it has.
+// The reply's `lost` are those of the rows that the server does not have.
 // `server` is a number that no other start of a server has.
 inline constexpr absl::string_view kHello = "replay/hello";
 inline constexpr absl::string_view kClient = "client";
 inline constexpr absl::string_view kNewest = "newest";
 inline constexpr absl::string_view kRows = "rows";
+inline constexpr absl::string_view kLost = "lost";
 inline constexpr absl::string_view kServer = "server";
 
 // An operation of a client, by its number from 1: `kind` kWrite with the batch
@@ -50,8 +51,8 @@ inline constexpr absl::string_view kSample = "replay/sample";
 inline constexpr absl::string_view kBatchSize = "batch_size";
 inline constexpr absl::string_view kServerKey = "index_server";
 
-// Priorities of a sample: its index, generation and server leaves, those by
-// which sequences are told apart, and either the leaf kPriorityKey float32 or
+// Priorities of a sample: its index, generation and server leaves, those that
+// number sequences, and either the leaf kPriorityKey float32 or
 // the list kPriorities. The reply's `stale` is the number of rows of another
 // start of the server.
 inline constexpr absl::string_view kUpdate = "replay/priorities";

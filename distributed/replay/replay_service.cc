@@ -174,15 +174,16 @@ absl::StatusOr<Message> ReplayService::Hello(const Request& request) {
                         request.values.Get<std::string>(kClient));
   RILL_ASSIGN_OR_RETURN(const auto newest,
                         request.values.Get<int64_t>(kNewest));
-  if (name.empty() || newest < 0) {
+  RILL_ASSIGN_OR_RETURN(const auto rows, request.values.Get<int64_t>(kRows));
+  if (name.empty() || newest < 0 || rows < 0) {
     return InvalidArgument("ReplayService: client \"", name, "\", newest ",
-                           newest, ": want a name and a number >= 0");
+                           newest, ", rows ", rows,
+                           ": want a name and numbers >= 0");
   }
   absl::ReaderMutexLock pause(&pause_);
-  const ClientPosition had =
-      clients_.Of(request.table_name, name).Resume(newest);
-  return MakeReply(
-      {{kServer, server_number_}, {kNewest, had.newest}, {kRows, had.rows}});
+  const ClientPosition position =
+      clients_.Of(request.table_name, name).Resume(newest, rows);
+  return MakeReply({{kServer, server_number_}, {kLost, position.lost}});
 }
 
 absl::StatusOr<Message> ReplayService::Operation(const Request& request) {

@@ -23,9 +23,9 @@ namespace rill {
 // as a server. RemoteSink writes to a table, RemoteSampler samples it.
 //
 // Each operation of a client is carried out exactly once, though connections
-// end and requests are repeated, lost or late. What was carried out is saved
-// with the rows: a server that is opened from a checkpoint knows which
-// operations it has, and clients are told what it lost.
+// end and requests are repeated, lost or late. The numbers of operations are
+// saved with the rows: a server that is opened from a checkpoint knows which it
+// has, and its clients know what it lost.
 //
 // Thread-safety: thread-safe.
 // Cost: that of the buffer's call.
@@ -50,7 +50,7 @@ class ReplayService final : public Service {
   // Tables and what was carried out, as one RunCheckpoint, with its errors.
   // Writes wait meanwhile.
   absl::Status Save(const std::string& directory) const;
-  // What Save wrote, with tables of these options; errors as
+  // A service with what Save wrote, and tables of these options; errors as
   // RunCheckpoint::Open.
   static absl::StatusOr<std::shared_ptr<ReplayService>> Open(
       const std::string& directory, TableOptions tables);

@@ -11,15 +11,15 @@ namespace rill {
 // A request or what answers it: rows as columns, and values by name beside
 // them.
 //
-// Whoever receives one only reads it: an engine within one process hands the
-// sender's tensors on. Whoever sends one leaves its tensors as they are until
-// the reply is there (a request), or for good (a reply).
+// A receiver only reads it: an engine within one process hands the sender's
+// tensors on. A sender leaves the tensors as they are until the reply is there
+// (a request), or for good (a reply).
 struct Message {
   SavedState values = {};
   TensorDict batch = {};  // Host tensors.
 };
 
-// What Service::Call returned.
+// The result of Service::Call.
 struct Reply {
   absl::Status status = absl::OkStatus();
   Message message = {};  // Empty with an error.

@@ -7,10 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/inproc/inproc_transport.h"
 #include "rill/distributed/transport/message.h"
@@ -40,7 +40,7 @@ class Named final : public Service {
 TEST(ServiceSetTest, Example) {
   const auto run = [](std::shared_ptr<Service> replay,
                       std::shared_ptr<Service> weights) -> absl::Status {
-    const absl::Time deadline = absl::Now() + absl::Minutes(1);
+    const absl::Time deadline = Clock::System().Now() + absl::Minutes(1);
     RILL_ASSIGN_OR_RETURN(auto transport, InprocTransport::Create());
     auto services = std::make_shared<ServiceSet>(
         ServiceSet::Services{{"replay", replay}, {"weights", weights}});

@@ -23,7 +23,7 @@ struct CallInfo {
   absl::Time deadline = absl::InfiniteFuture();
 };
 
-// What a server does for its clients.
+// The methods that a server has for its clients.
 // Thread-safety: Call is thread-safe. Calls of one stream come one after
 // another,
 //   in order; those of different streams at once.
@@ -74,7 +74,7 @@ class Connection {
 };
 
 // An engine that carries calls between programs: the seam of distributed/.
-// What every engine promises is transport_conformance.h.
+// Every engine passes transport_conformance.h.
 //
 // Every wait has a deadline, and ends earlier where the other side is known to
 // be gone. A server that dies ends its own streams and nobody else's.
@@ -84,9 +84,9 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Serves at `address` until the server is destroyed. What an address is the
-  // engine says, and whether an empty one is chosen. ALREADY_EXISTS where the
-  // address is in use.
+  // Serves at `address` until the server is destroyed. The engine says how
+  // addresses look, and whether it chooses one where that is empty.
+  // ALREADY_EXISTS where the address is in use.
   virtual absl::StatusOr<std::unique_ptr<Server>> Listen(
       const std::string& address, std::shared_ptr<Service> service) = 0;
 

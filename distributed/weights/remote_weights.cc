@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "rill/base/clock.h"
 #include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/client/retrying_stream.h"
@@ -67,7 +67,7 @@ absl::StatusOr<int64_t> RemoteWeights::Pull() {
 }
 
 absl::StatusOr<Message> RemoteWeights::Fetch(int64_t have) {
-  const absl::Time deadline = absl::Now() + options_.server.timeout;
+  const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   for (;;) {
     absl::StatusOr<Message> reply = TryFetch(have);
     if (reply.ok() || IsFinalError(reply.status())) return reply;
@@ -85,7 +85,7 @@ absl::StatusOr<Message> RemoteWeights::TryFetch(int64_t have) {
   Message request{.values = SavedState(kRequest, kVersion)};
   request.values.Set(kName, options_.name);
   request.values.Set(kHave, have);
-  const absl::Time due = absl::Now() + options_.server.reply_timeout;
+  const absl::Time due = Clock::System().Now() + options_.server.reply_timeout;
   if (absl::Status sent = link_.stream()->Send(request, due); !sent.ok()) {
     return link_.Drop(std::move(sent));
   }

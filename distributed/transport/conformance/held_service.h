@@ -14,7 +14,7 @@
 
 namespace rill {
 
-// What the conformance suite has a server do, by method:
+// The server of the conformance suite. Its methods:
 // - "echo": the request comes back.
 // - "fail": the error of the request's values `code` and `text`.
 // - "hold": the request comes back once Release was called; DEADLINE_EXCEEDED

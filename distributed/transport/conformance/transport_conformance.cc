@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
+#include "rill/base/clock.h"
 #include "rill/distributed/transport/call_stream.h"
 #include "rill/distributed/transport/conformance/held_service.h"
 #include "rill/distributed/transport/message.h"
@@ -29,7 +29,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-absl::Time Soon() { return absl::Now() + absl::Minutes(1); }
+absl::Time Soon() { return Clock::System().Now() + absl::Minutes(1); }
 
 // A server of the engine and a connection to it.
 struct Pair {
@@ -225,7 +225,7 @@ TEST_P(TransportConformanceTest, ErrorsOfTheServiceAreReplies) {
 
 TEST_P(TransportConformanceTest, TheServiceIsToldWhoCallsWhatAndUntilWhen) {
   Pair pair(GetParam());
-  const absl::Time deadline = absl::Now() + absl::Seconds(90);
+  const absl::Time deadline = Clock::System().Now() + absl::Seconds(90);
   RILL_ASSERT_OK(pair.connection->Call("echo", {}, deadline).status());
   EXPECT_EQ(pair.service->last_method(), "echo");
   EXPECT_NE(pair.service->last_peer(), "");
@@ -238,7 +238,7 @@ TEST_P(TransportConformanceTest, ReceiveEndsAtItsDeadlineAndLosesNothing) {
   Pair pair(GetParam());
   const auto stream = pair.Open("hold");
   RILL_ASSERT_OK(stream->Send(Numbered(1), Soon()));
-  EXPECT_THAT(stream->Receive(absl::Now() + absl::Milliseconds(5)),
+  EXPECT_THAT(stream->Receive(Clock::System().Now() + absl::Milliseconds(5)),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   pair.service->Release();
   EXPECT_EQ(NumberOf(stream->Receive(Soon())), 1);
@@ -260,7 +260,7 @@ TEST_P(TransportConformanceTest, ARequestThatComesTooLateIsNotCarriedOut) {
   const auto stream = pair.Open("hold");
   RILL_ASSERT_OK(stream->Send(Numbered(1), Soon()));
   ASSERT_TRUE(pair.service->AwaitBegun(1));
-  const absl::Time deadline = absl::Now() + absl::Milliseconds(20);
+  const absl::Time deadline = Clock::System().Now() + absl::Milliseconds(20);
   RILL_ASSERT_OK(stream->Send(Numbered(2), deadline));
   EXPECT_THAT(stream->Receive(deadline + absl::Milliseconds(5)),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
@@ -327,8 +327,9 @@ TEST_P(TransportConformanceTest, ShutdownWaitsForTheCallUnderWay) {
     RILL_ASSERT_OK(stream->Send(Numbered(i), Soon()));
   }
   ASSERT_TRUE(pair.service->AwaitBegun(1));
-  EXPECT_THAT(pair.server->Shutdown(absl::Now() + absl::Milliseconds(5)),
-              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(
+      pair.server->Shutdown(Clock::System().Now() + absl::Milliseconds(5)),
+      StatusIs(absl::StatusCode::kDeadlineExceeded));
   std::thread release([&] { pair.service->Release(2); });
   RILL_EXPECT_OK(pair.server->Shutdown(Soon()));
   release.join();

@@ -9,8 +9,8 @@
 
 namespace rill {
 
-// What goes wrong on the way in an InprocTransport: what networks, proxies and
-// dying machines do to calls. Each is the probability that it happens to a
+// Faults on the way in an InprocTransport, such as networks, proxies and dying
+// machines have. Each is the probability that it happens to a
 // request, in [0, 1]; one at most does.
 //
 // Draws are counter-based (base/rng.h): they depend on the seed, the number of
@@ -44,7 +44,7 @@ enum class InprocFault {
   kLate,
 };
 
-// What becomes of a request.
+// The fate of a request.
 struct InprocFate {
   InprocFault fault = InprocFault::kNone;
   int64_t calls_late = 0;  // Of kLate: calls of others before it, [1, 8].

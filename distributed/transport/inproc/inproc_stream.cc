@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/inproc/inproc_faults.h"
 #include "rill/distributed/transport/message.h"
@@ -174,7 +174,7 @@ bool InprocStream::CarryOut(const Request& request, const InprocFate& fate) {
     case InprocFault::kRepeat:
       break;
   }
-  if (request.deadline < absl::Now()) {
+  if (request.deadline < Clock::System().Now()) {
     Answer({.status = absl::DeadlineExceededError(absl::StrCat(
                 options_.method, ": the deadline passed before the call"))});
   } else {

@@ -87,7 +87,7 @@ class InprocTransport::Core {
   uint64_t addresses_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<std::string, std::shared_ptr<ServerState>, std::less<>> servers_
       ABSL_GUARDED_BY(mu_);
-  // Of servers that are gone, whose last calls still run.
+  // Those of servers that are gone, whose last calls still run.
   std::list<Worker> orphans_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -44,7 +44,7 @@ class InprocTransport final : public Transport {
   absl::StatusOr<std::unique_ptr<Connection>> Connect(
       const std::string& address, absl::Time deadline) override;
 
-  // Of streams that are opened from here on. INVALID_ARGUMENT as Create.
+  // Those of streams that are opened from here on. INVALID_ARGUMENT as Create.
   absl::Status SetFaults(const InprocFaults& faults);
   // Every stream to this address ends: UNAVAILABLE. The server lives.
   void Cut(absl::string_view address);

@@ -11,10 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/clock.h"
 #include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/call_stream.h"
@@ -32,7 +32,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-absl::Time Soon() { return absl::Now() + absl::Minutes(1); }
+absl::Time Soon() { return Clock::System().Now() + absl::Minutes(1); }
 
 std::shared_ptr<InprocTransport> MakeInproc(const InprocFaults& faults = {}) {
   auto transport = InprocTransport::Create(faults);
@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Delayed, TransportConformanceTest,
 
 // --- engines that the suite refuses ------------------------------------------
 
-// What a wrong engine does otherwise; null: as it should be.
+// The steps that a wrong engine does otherwise; null: as it should be.
 struct Wrongs {
   std::function<absl::StatusOr<Message>(Service&, CallInfo, Message)> call =
       nullptr;
@@ -280,7 +280,7 @@ TEST(InprocTransportTest, AStalledStreamIsSilent) {
   Pair pair{.transport = MakeInproc({.stall = 1})};
   const auto stream = pair.Open("echo");
   RILL_ASSERT_OK(stream->Send({}, Soon()));
-  EXPECT_THAT(stream->Receive(absl::Now() + absl::Milliseconds(5)),
+  EXPECT_THAT(stream->Receive(Clock::System().Now() + absl::Milliseconds(5)),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   RILL_ASSERT_OK(pair.transport->SetFaults({}));
   RILL_EXPECT_OK(pair.connection->Call("echo", {}, Soon()).status());

@@ -272,7 +272,6 @@ absl::Status CheckIsFlagIfAny(absl::string_view caller, absl::string_view key,
                               const TensorDictSpec& spec) {
   const LeafSpec* flag = key.empty() ? nullptr : spec.Find(key);
   if (flag == nullptr) return absl::OkStatus();
-  RILL_RETURN_IF_ERROR(CheckOnHost(caller, key, spec));
   if (flag->dtype == DType::kBool && flag->shape.num_elements() == 1) {
     return absl::OkStatus();
   }

@@ -136,7 +136,8 @@ absl::Status CheckIsFlagAnywhere(absl::string_view caller,
 absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
                          const TensorDictSpec& spec);
 
-// The same of one bool a row, of any shape, where there is a leaf of this key.
+// The same of one bool a row, of any shape and on any device, where there is a
+// leaf of this key.
 absl::Status CheckIsFlagIfAny(absl::string_view caller, absl::string_view key,
                               const TensorDictSpec& spec);
 

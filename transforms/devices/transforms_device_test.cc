@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The column "device" of docs/transforms.md, and chains, on the fake device and
 // on a GPU.
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -94,10 +95,39 @@ TEST(TransformsDeviceTest, EpisodesAreAsDocumented) {
     RILL_ASSERT_OK(make()->Inverse(&cases.back().batch, &state));
   }
   add(*RandomCropTensorDict::Create({.sub_seq_len = 3}));
+  add(*RandomCropTensorDict::Create({.sub_seq_len = 2, .sample_dim = 0}));
+  add(*RandomCropTensorDict::Create({.sub_seq_len = 3, .mask_key = "mask"}));
+  const Tensor mask = *Tensor::Zeros(DType::kBool, {3, 8});
+  for (int i = 0; i < 24; ++i) mask.data<bool>()[i] = i % 8 < 3 + i / 8;
+  RILL_ASSERT_OK(cases.back().batch.Set("mask", mask));
   add(*BurnIn::Create({.burn_in = 2}));
   add(*BurnIn::Create({.burn_in = 20, .mask_key = "next/done"}));
   add(*PolicyAgeFilter::Create({.policy_version_key = "info/count"}));
   ExpectAsDocumented("transforms/episodes/", cases, DeviceUnderTest());
+}
+
+// Results of one batch serve the next; leaves of a part of a batch have gaps.
+TEST(TransformsDeviceTest, PartsOfBatchesAreCroppedAsOnTheHost) {
+  const auto crop = *RandomCropTensorDict::Create({.sub_seq_len = 3});
+  const TensorDict whole = DeviceCaseBatch({3, 8});
+  const Stream stream = *Stream::Create(DeviceUnderTest());
+  const StreamScope scope(stream);
+  std::vector<Tensor> in_flight;
+  const TensorDict moved = *whole.ToAsync(stream, &in_flight);
+  TensorDict state = *crop->InitialState();
+  std::vector<TensorDict> want, got;
+  for (int i = 0; i < 4; ++i) {
+    TensorDict device_state = state;
+    got.push_back(*moved.Slice(1, i, 8));
+    RILL_ASSERT_OK(crop->Forward(&got.back(), &device_state));
+    want.push_back(*whole.Slice(1, i, 8));
+    RILL_ASSERT_OK(crop->Forward(&want.back(), &state));
+    RILL_EXPECT_OK(device_state.CheckEqual(state));
+  }
+  RILL_ASSERT_OK(stream.Synchronize());
+  for (size_t i = 0; i < got.size(); ++i) {
+    RILL_EXPECT_OK(got[i].To(Device::Cpu())->CheckEqual(want[i]));
+  }
 }
 
 std::unique_ptr<Compose> Chain(

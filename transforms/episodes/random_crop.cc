@@ -3,14 +3,18 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/backend.h"
+#include "rill/device/row_copy.h"
+#include "rill/device/stream.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -18,9 +22,13 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/element_copies.h"
+#include "rill/transforms/spare/device_work.h"
 
 namespace rill {
 namespace {
+
+using transforms_internal::DeviceWork;
 
 constexpr absl::string_view kForward = "RandomCropTensorDict::Forward";
 constexpr absl::string_view kBatches = "batches";
@@ -32,6 +40,82 @@ struct Lines {
   int64_t steps = 0;
   int64_t inner = 1;
   int64_t count() const { return outer * inner; }
+  int64_t rows() const { return count() * steps; }
+};
+
+// The same rows of each leaf: of the host at once, of a device all in one
+// gather.
+class LeafGather {
+ public:
+  // `rows`, of `table_rows`, outlive this.
+  LeafGather(int64_t table_rows, absl::Span<const int64_t> rows,
+             DeviceWork* work)
+      : table_rows_(table_rows), rows_(rows), call_(work) {}
+
+  // Of this shape, with the rows of `leaf` behind Run.
+  absl::StatusOr<Tensor> Add(const Tensor& leaf, const Shape& shape) {
+    if (!leaf.is_host()) return AddOnDevice(leaf, shape);
+    RILL_ASSIGN_OR_RETURN(const Tensor from, leaf.Contiguous());
+    RILL_ASSIGN_OR_RETURN(Tensor to, Tensor::Empty(leaf.dtype(), shape));
+    const RowColumn column = ColumnOf(from, to);
+    if (column.width > 0) {
+      GatherRowsOnHost(absl::MakeConstSpan(&column, 1), rows_);
+    }
+    return to;
+  }
+
+  absl::Status Run() {
+    if (!copies_.has_value()) return absl::OkStatus();
+    RILL_RETURN_IF_ERROR(copies_->Launch()) << kForward;
+    const Stream& stream = call_.stream();
+    if (!columns_.empty()) {
+      RILL_RETURN_IF_ERROR(stream.backend()->GatherRows(
+          stream.device().index, columns_, rows_, stream.handle()))
+          << kForward;
+    }
+    return call_.End();
+  }
+
+ private:
+  RowColumn ColumnOf(const Tensor& from, const Tensor& to) const {
+    const int64_t width = from.size_bytes() / table_rows_;
+    return {.table = from.raw_data(),
+            .table_stride = width,
+            .batch = to.raw_data(),
+            .batch_stride = width,
+            .width = width};
+  }
+
+  absl::StatusOr<Tensor> AddOnDevice(const Tensor& leaf, const Shape& shape) {
+    if (!copies_.has_value()) {
+      RILL_RETURN_IF_ERROR(call_.Begin(leaf.device())) << kForward;
+      copies_.emplace(&call_.stream());
+    }
+    if (leaf.device() != call_.stream().device()) {
+      return FailedPrecondition(kForward, ": lies on ",
+                                leaf.device().ToString(), ", want ",
+                                call_.stream().device().ToString(),
+                                " as the leaves before it; put ToDevice before "
+                                "this");
+    }
+    call_.Keep(leaf);
+    Tensor from = leaf;
+    if (!leaf.is_contiguous()) {
+      RILL_ASSIGN_OR_RETURN(from, call_.Take(leaf.dtype(), leaf.shape()));
+      RILL_RETURN_IF_ERROR(copies_->Add(leaf, from)) << kForward;
+    }
+    RILL_ASSIGN_OR_RETURN(Tensor to, call_.Take(leaf.dtype(), shape));
+    const RowColumn column = ColumnOf(from, to);
+    if (column.width > 0) columns_.push_back(column);
+    return to;
+  }
+
+  const int64_t table_rows_;
+  const absl::Span<const int64_t> rows_;
+  DeviceWork::Call call_;
+  // Of leaves with gaps. None before the first leaf on a device.
+  std::optional<transforms_internal::ElementCopies> copies_;
+  std::vector<RowColumn> columns_;  // Of the device.
 };
 
 class RandomCrop final : public BatchTransform {
@@ -70,10 +154,6 @@ class RandomCrop final : public BatchTransform {
   absl::StatusOr<TensorDictSpec> ForwardSpec(
       const TensorDictSpec& spec) const override {
     constexpr absl::string_view kCaller = "RandomCropTensorDict::ForwardSpec";
-    for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-      RILL_RETURN_IF_ERROR(
-          transforms_internal::CheckOnHost(kCaller, leaf.key, spec));
-    }
     RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlagIfAny(
         kCaller, options_.mask_key, spec));
     return spec;
@@ -119,14 +199,20 @@ class RandomCrop final : public BatchTransform {
       // does not depend on the others.
       starts[i] = rng_.UniformInt(number, static_cast<uint32_t>(i), choices);
     }
+    const std::vector<int64_t> rows = RowsFrom(starts, lines);
+    // Leaves that the batch loses and those that take their place.
+    device_work_.KeepUpTo(2 * static_cast<size_t>(batch->num_leaves()));
+    LeafGather gather(lines.rows(), rows, &device_work_);
     // MapShape applies the same map to each kind of entry, and refuses ragged
     // ones.
     RILL_ASSIGN_OR_RETURN(
         TensorDict cropped,
-        batch->MapShape(shape.WithSize(dim, options_.sub_seq_len),
-                        [&](const Tensor& leaf) {
-                          return CropLeaf(dim, lines, starts, leaf);
-                        }));
+        batch->MapShape(
+            shape.WithSize(dim, options_.sub_seq_len), [&](const Tensor& leaf) {
+              return gather.Add(
+                  leaf, leaf.shape().WithSize(dim, options_.sub_seq_len));
+            }));
+    RILL_RETURN_IF_ERROR(gather.Run());
     if (!batch->dim_names().empty()) {
       RILL_RETURN_IF_ERROR(cropped.SetDimNames(batch->dim_names()));
     }
@@ -139,19 +225,21 @@ class RandomCrop final : public BatchTransform {
   absl::StatusOr<std::vector<int64_t>> CountSteps(
       const Lines& lines, const TensorDict& batch) const {
     std::vector<int64_t> steps(static_cast<size_t>(lines.count()), lines.steps);
-    if (options_.mask_key.empty() || batch.Find(options_.mask_key) == nullptr) {
-      return steps;
+    const Tensor* const found =
+        options_.mask_key.empty() ? nullptr : batch.Find(options_.mask_key);
+    if (found == nullptr) return steps;
+    if (found->dtype() != DType::kBool ||
+        found->num_elements() != batch.batch_shape().num_elements()) {
+      return InvalidArgument(
+          kForward, ": \"", options_.mask_key, "\": got ",
+          DTypeName(found->dtype()), found->shape().ToString(),
+          ", want one bool for each row of ", batch.batch_shape().ToString());
     }
+    // The starts depend on it, so a device is waited for.
     RILL_ASSIGN_OR_RETURN(
         const Tensor mask,
-        transforms_internal::ReadLeaf(kForward, options_.mask_key, batch));
-    if (mask.dtype() != DType::kBool ||
-        mask.num_elements() != batch.batch_shape().num_elements()) {
-      return InvalidArgument(kForward, ": \"", options_.mask_key, "\": got ",
-                             DTypeName(mask.dtype()), mask.shape().ToString(),
-                             ", want one bool for each row of ",
-                             batch.batch_shape().ToString());
-    }
+        transforms_internal::FetchLeaf(kForward, options_.mask_key,
+                                       DType::kBool, found->shape(), batch));
     std::fill(steps.begin(), steps.end(), 0);
     const bool* flag = mask.data<bool>();
     for (int64_t o = 0; o < lines.outer; ++o) {
@@ -164,39 +252,28 @@ class RandomCrop final : public BatchTransform {
     return steps;
   }
 
-  // One copy a row: rows of a line are `inner` rows apart, so that neighbours
-  // of the result may come from different steps.
-  absl::StatusOr<Tensor> CropLeaf(int dim, const Lines& lines,
-                                  const std::vector<int64_t>& starts,
-                                  const Tensor& leaf) const {
-    if (!leaf.is_host()) {
-      return FailedPrecondition(kForward, ": lies on ",
-                                leaf.device().ToString(),
-                                ", want host memory; put ToDevice behind it");
-    }
-    RILL_ASSIGN_OR_RETURN(const Tensor from, leaf.Contiguous());
-    RILL_ASSIGN_OR_RETURN(
-        Tensor to, Tensor::Empty(leaf.dtype(), leaf.shape().WithSize(
-                                                   dim, options_.sub_seq_len)));
-    const int64_t width = from.size_bytes() / (lines.count() * lines.steps);
-    if (width == 0) return to;
-    std::byte* at = to.raw_data();
+  // The rows of the result. Those of a line are `inner` rows apart, so that
+  // neighbours of the result may come from different steps.
+  std::vector<int64_t> RowsFrom(absl::Span<const int64_t> starts,
+                                const Lines& lines) const {
+    std::vector<int64_t> rows;
+    rows.reserve(starts.size() * static_cast<size_t>(options_.sub_seq_len));
     for (int64_t o = 0; o < lines.outer; ++o) {
       for (int64_t t = 0; t < options_.sub_seq_len; ++t) {
-        for (int64_t i = 0; i < lines.inner; ++i, at += width) {
+        for (int64_t i = 0; i < lines.inner; ++i) {
           const int64_t step =
               o * lines.steps +
               starts[static_cast<size_t>(o * lines.inner + i)] + t;
-          std::memcpy(at, from.raw_data() + (step * lines.inner + i) * width,
-                      static_cast<size_t>(width));
+          rows.push_back(step * lines.inner + i);
         }
       }
     }
-    return to;
+    return rows;
   }
 
   const RandomCropTensorDict::Options options_;
   const Rng rng_;
+  mutable DeviceWork device_work_{2};
 };
 
 }  // namespace

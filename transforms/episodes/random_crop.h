@@ -22,12 +22,16 @@ namespace rill {
 //   of seed, batch number and line.
 // Errors: INVALID_ARGUMENT where a line, or its part under the mask, is shorter
 //   than sub_seq_len, or there is no such dimension. So too of a spec whose mask
-//   is not one bool a row. Values a row that are no tensors go along; ragged
-//   tensors are refused.
+//   is not one bool a row. FAILED_PRECONDITION where leaves lie on two devices.
+//   Values a row that are no tensors go along; ragged tensors are refused.
+// Device/Stream: each leaf is cropped where it lies, on a device on its current
+//   stream. The host goes on, but where there is a mask on a device: it copies
+//   that one and waits. Starts are the same on every device.
 // Differs from TorchRL: the last start is drawn too, and a line of just
 //   sub_seq_len steps is taken whole.
 // Thread-safety: immutable.
-// Cost: one copy of what is kept.
+// Cost: one copy of what is kept, and of leaves with gaps. On a device one
+//   gather takes all leaves.
 //
 // Example (SequencePartsTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto crop,

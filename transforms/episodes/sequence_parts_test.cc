@@ -174,16 +174,20 @@ TEST(RandomCropTest, SpecsWhoseMaskIsNoFlagAreRefused) {
   EXPECT_THAT(crop->ForwardSpec(TedSpec()), IsOkAndHolds(TedSpec()));
 }
 
-TEST(RandomCropTest, LeavesOnADeviceAreNamed) {
+TEST(RandomCropTest, LeavesOnTwoDevicesAreNamed) {
   auto crop = *RandomCropTensorDict::Create({.sub_seq_len = 2});
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, crop->InitialState());
+  const Tensor zeros = *Tensor::Zeros(DType::kFloat32, {3});
   TensorDict batch({3});
-  RILL_ASSERT_OK(batch.Set("deep/leaf", *Tensor::Zeros(DType::kFloat32, {3})));
-  RILL_ASSERT_OK_AND_ASSIGN(batch, batch.To(Device::Fake(0)));
-  EXPECT_THAT(crop->Forward(&batch, &state),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("RandomCropTensorDict"),
-                             HasSubstr("deep/leaf"))));
+  RILL_ASSERT_OK(batch.Set("first", *zeros.To(Device::Fake(0))));
+  RILL_ASSERT_OK(batch.Set("deep/leaf", *zeros.To(Device::Fake(1))));
+  EXPECT_THAT(
+      crop->Forward(&batch, &state),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("RandomCropTensorDict"), HasSubstr("deep/leaf"),
+                     HasSubstr("fake:1"), HasSubstr("want fake:0"))));
+  EXPECT_EQ(batch.batch_shape(), Shape({3}));
+  RILL_EXPECT_OK(state.CheckEqual(*crop->InitialState()));
 }
 
 TEST(RandomCropTest, BadOptionsAndBatchesAreNamed) {

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/log/log.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
@@ -17,6 +19,8 @@
 #include "rill/distributed/replay/remote_sampler.h"
 #include "rill/distributed/replay/remote_sink.h"
 #include "rill/distributed/replay/replay_service.h"
+#include "rill/distributed/server/replay_server.h"
+#include "rill/distributed/server/server_config.h"
 #include "rill/distributed/transport/conformance/transport_conformance.h"
 #include "rill/distributed/transport/inproc/inproc_transport.h"
 #include "rill/distributed/transport/service_set.h"
@@ -38,6 +42,7 @@ extern const std::shared_ptr<Service> service;
 extern const std::shared_ptr<Service> replay;
 extern const std::shared_ptr<Service> weights;
 extern const std::string directory;
+extern const absl::string_view json;
 extern const std::string address;
 extern const absl::Time deadline;
 extern const std::vector<float> td_errors;

@@ -62,6 +62,7 @@ class ReplayService final : public Service {
   // For local users beside the remote ones; null where there is none. It lives
   // as long as this.
   ReplayBuffer* table(absl::string_view name) const;
+  const Tables& tables() const { return tables_; }
   // A number that no other start of a server has.
   int64_t server_number() const { return server_number_; }
 

@@ -38,8 +38,15 @@ absl::Status CheckRemoteServer(const std::string& caller,
 absl::Status RetryingStream::Open() {
   if (stream_ != nullptr) return absl::OkStatus();
   if (Clock::System().Now() < next_attempt_) return last_error_;
-  absl::Status status = Connect(Clock::System().Now() + server_.reply_timeout);
-  if (!status.ok()) return Drop(std::move(status));
+  const absl::Time start = Clock::System().Now();
+  absl::Status status = Connect(start + server_.reply_timeout);
+  if (!status.ok()) {
+    Drop(std::move(status)).IgnoreError();
+    // An attempt that took long is not made all the time.
+    const absl::Time now = Clock::System().Now();
+    next_attempt_ = std::max(next_attempt_, now + (now - start));
+    return last_error_;
+  }
   ++connects_;
   return absl::OkStatus();
 }

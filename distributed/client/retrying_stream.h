@@ -32,7 +32,7 @@ absl::Status CheckRemoteServer(const std::string& caller,
                                const RemoteServer& server);
 
 // One stream to a server, which is opened again behind each error. Waits
-// between attempts grow from 1 to 100 ms.
+// between attempts grow from 1 to 100 ms, and to what the last attempt took.
 // Thread-safety: thread-compatible.
 class RetryingStream {
  public:

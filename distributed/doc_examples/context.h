@@ -21,6 +21,7 @@
 #include "rill/distributed/replay/replay_service.h"
 #include "rill/distributed/server/replay_server.h"
 #include "rill/distributed/server/server_config.h"
+#include "rill/distributed/shards/sharded_sampler.h"
 #include "rill/distributed/transport/conformance/transport_conformance.h"
 #include "rill/distributed/transport/inproc/inproc_transport.h"
 #include "rill/distributed/transport/service_set.h"

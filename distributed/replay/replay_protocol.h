@@ -46,7 +46,8 @@ inline constexpr absl::string_view kSequence = "sequence";
 inline constexpr absl::string_view kSource = "source";
 
 // A batch of `batch_size` items; 0: as many as the table has set. Its rows have
-// kServerKey beside their `index` and `index_generation`.
+// kServerKey beside their `index` and `index_generation`. The reply has the
+// table's `size`.
 inline constexpr absl::string_view kSample = "replay/sample";
 inline constexpr absl::string_view kBatchSize = "batch_size";
 inline constexpr absl::string_view kServerKey = "index_server";
@@ -60,7 +61,8 @@ inline constexpr absl::string_view kPriorityKey = "priority";
 inline constexpr absl::string_view kPriorities = "priorities";
 inline constexpr absl::string_view kStale = "stale";
 
-// The table's `size`, `capacity`, `batches` drawn, and `clients` that wrote.
+// The table's `size`, `capacity`, `batches` drawn, and `clients` that wrote;
+// `server` as in a greeting.
 inline constexpr absl::string_view kStats = "replay/stats";
 inline constexpr absl::string_view kSize = "size";
 inline constexpr absl::string_view kCapacity = "capacity";

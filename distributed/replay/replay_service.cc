@@ -220,7 +220,7 @@ absl::StatusOr<Message> ReplayService::Operation(const Request& request) {
 absl::StatusOr<Message> ReplayService::Sample(const Request& request) {
   RILL_ASSIGN_OR_RETURN(const auto batch_size,
                         request.values.Get<int64_t>(kBatchSize));
-  Message reply = MakeReply({});
+  Message reply = MakeReply({{kSize, request.table.size()}});
   RILL_ASSIGN_OR_RETURN(reply.batch, batch_size == 0
                                          ? request.table.Sample()
                                          : request.table.Sample(batch_size));
@@ -256,7 +256,8 @@ absl::StatusOr<Message> ReplayService::GetStats(const Request& request) {
       {{kSize, request.table.size()},
        {kCapacity, request.table.capacity()},
        {kBatches, static_cast<int64_t>(request.table.batch_number())},
-       {kClients, clients_.Count(request.table_name)}});
+       {kClients, clients_.Count(request.table_name)},
+       {kServer, server_number_}});
 }
 
 }  // namespace rill

@@ -49,6 +49,7 @@ LABELS = {
     "@rill//distributed/replay:replay_service": ["distributed/replay/replay_service.h"],
     "@rill//distributed/server:replay_server": ["distributed/server/replay_server.h"],
     "@rill//distributed/server:server_config": ["distributed/server/server_config.h"],
+    "@rill//distributed/shards:sharded_sampler": ["distributed/shards/sharded_sampler.h"],
     "@rill//distributed/transport/conformance:transport_conformance": ["distributed/transport/conformance/transport_conformance.h"],
     "@rill//distributed/transport/inproc:inproc_faults": ["distributed/transport/inproc/inproc_faults.h"],
     "@rill//distributed/transport/inproc:inproc_transport": ["distributed/transport/inproc/inproc_transport.h"],

@@ -17,6 +17,8 @@ namespace rill {
 //   and a later Receive gets the reply.
 // - UNAVAILABLE: the server or the way to it is gone. The stream has ended, and
 //   what was sent and has no reply may have been carried out or not.
+// - DATA_LOSS, FAILED_PRECONDITION: a message arrived damaged, or is of another
+//   version. The stream has ended, and another one would not help.
 // Errors of the service are in the reply, and the stream goes on.
 //
 // Thread-safety: one thread may send while another one receives.

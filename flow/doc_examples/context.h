@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -12,10 +13,12 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/buffer.h"
 #include "rill/flow/channel/record_channel.h"
 #include "rill/flow/conformance/sink_conformance.h"
 #include "rill/flow/conformance/source_conformance.h"
 #include "rill/flow/exactly_once_sink.h"
+#include "rill/flow/frames/frame.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
 #include "rill/flow/weights/weight_store.h"

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_DISTRIBUTED_TRANSPORT_RANKS_RANK_CARRIER_H_
+#define RILL_DISTRIBUTED_TRANSPORT_RANKS_RANK_CARRIER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "rill/device/buffer.h"
+
+namespace rill {
+
+// Carries blocks of bytes between ranks, which are numbered processes: all that
+// an engine for a RankTransport has to be. Blocks of one rank for another
+// arrive whole, once, and in order.
+// Thread-safety: Send is thread-safe.
+class RankCarrier {
+ public:
+  struct Events {
+    // A block has come. Returns soon.
+    std::function<void(int rank, std::shared_ptr<Buffer> bytes)> receive;
+    // Nothing is sent or received any more. At most once.
+    std::function<void(const absl::Status& why)> fail;
+  };
+
+  virtual ~RankCarrier() = default;
+
+  // Once, before all else. `events` are called on one thread, which is not the
+  // caller's, until Finish returns.
+  virtual absl::Status Start(Events events) = 0;
+  virtual int rank() const = 0;
+  virtual int num_ranks() const = 0;
+
+  // The longest block.
+  virtual int64_t max_bytes() const = 0;
+  // Waits for nobody. `bytes` are a frame (flow/frames/frame.h) of at most
+  // max_bytes(), and are not written to any more.
+  virtual void Send(int rank, std::shared_ptr<Buffer> bytes) = 0;
+
+  // Once, behind the last Send of others than `events`. The engine says for
+  // whom this waits.
+  virtual void Finish() = 0;
+};
+
+}  // namespace rill
+
+#endif  // RILL_DISTRIBUTED_TRANSPORT_RANKS_RANK_CARRIER_H_

@@ -5,6 +5,8 @@ load("//tools:bazel4.bzl", "builtin_rules_java", "no_coverage_tools")
 load("//tools:debian_archive.bzl", "debian_archive")
 load("//tools:pins.bzl", "PINS")
 load("//tools/cuda:cuda_configure.bzl", "cuda_repositories")
+load("//tools/flight:flight_configure.bzl", "flight_repositories")
+load("//tools/mpi:mpi_configure.bzl", "mpi_repositories")
 load("//tools/mujoco:mujoco_configure.bzl", "mujoco_repositories")
 load("//tools/onnx:onnx_configure.bzl", "onnx_repositories")
 load("//tools/torch:torch_configure.bzl", "torch_repositories")
@@ -50,6 +52,10 @@ def rill_dependencies():
             pinned_archive(name)
     if "local_cuda" not in existing:
         cuda_repositories()
+    if "local_flight" not in existing:
+        flight_repositories()
+    if "local_mpi" not in existing:
+        mpi_repositories()
     if "local_mujoco" not in existing:
         mujoco_repositories()
     if "local_onnx" not in existing:

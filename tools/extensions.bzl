@@ -2,6 +2,8 @@
 
 load("//tools:deps.bzl", "pinned_archive")
 load("//tools/cuda:cuda_configure.bzl", "cuda_repositories")
+load("//tools/flight:flight_configure.bzl", "flight_repositories")
+load("//tools/mpi:mpi_configure.bzl", "mpi_repositories")
 load("//tools/mujoco:mujoco_configure.bzl", "mujoco_repositories")
 load("//tools/onnx:onnx_configure.bzl", "onnx_repositories")
 load("//tools/torch:torch_configure.bzl", "torch_repositories")
@@ -20,6 +22,16 @@ def _cuda_impl(_ctx):
     cuda_repositories()
 
 cuda = module_extension(implementation = _cuda_impl)
+
+def _flight_impl(_ctx):
+    flight_repositories()
+
+flight = module_extension(implementation = _flight_impl)
+
+def _mpi_impl(_ctx):
+    mpi_repositories()
+
+mpi = module_extension(implementation = _mpi_impl)
 
 def _mujoco_impl(_ctx):
     mujoco_repositories()

@@ -28,7 +28,7 @@ _WHOLE = re.compile(r"^(\.bazelrc|WORKSPACE|MODULE\.bazel|BUILD|\.ci/)|^tools/(?
 _NO_TARGET = re.compile(r"no targets found beneath '[^']*'|no such target '//[^']*_test'")
 # Workspaces of their own.
 _OUTSIDE = re.compile(r"^testing/consumer/")
-_NOT_UNDER_SANITIZERS = r"[\[ ](benchmark|no_sanitizer|manual|requires-gpu|requires-mujoco|requires-onnx|requires-torch)[,\]]"
+_NOT_UNDER_SANITIZERS = r"[\[ ](benchmark|no_sanitizer|manual|requires-flight|requires-gpu|requires-mpi|requires-mujoco|requires-onnx|requires-torch)[,\]]"
 
 
 def say(sentence):

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -62,6 +63,9 @@ absl::StatusOr<LearnerReport> RunLearner(std::shared_ptr<Transport> transport,
   RILL_ASSIGN_OR_RETURN(const auto server,
                         transport->Listen(options.address, std::move(service)));
 
+  if (options.say != nullptr) {
+    options.say(absl::StrCat("serving at ", server->address()));
+  }
   ShardedSampler::Options shards = {.batch_size = kBatchSize,
                                     .seed = options.seed};
   for (const std::string& shard : options.shards) {

@@ -33,8 +33,9 @@ TEST(OneProcessTest, ALearnerLearnsFromTwoShardsOfFourCollectors) {
            .say = [&](const std::string& line) { lines.push_back(line); }}));
   EXPECT_EQ(report.learner.updates, 200);
   EXPECT_GT(report.learner.evaluation_return, 0);
-  EXPECT_EQ(lines.size(), 2);
-  EXPECT_THAT(lines[1], HasSubstr("updates 200  weights 12  return "));
+  ASSERT_EQ(lines.size(), 3);
+  EXPECT_EQ(lines[0], "serving at learner");
+  EXPECT_THAT(lines[2], HasSubstr("updates 200  weights 12  return "));
   EXPECT_EQ(report.learner.samples.batches, 200);
   for (const ShardedSampler::Shard& shard : report.learner.samples.shards) {
     EXPECT_GT(shard.rows, 0);

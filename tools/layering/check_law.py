@@ -16,7 +16,9 @@ import sys
 ALWAYS = ["tools"]
 MAX_LINES = 5
 # Their only user among the packages.
-LIBRARIES = {"LibTorch": (re.compile(r"^@.*local_torch"), "libtorch"),
+LIBRARIES = {"Arrow": (re.compile(r"^@.*local_flight"), "distributed"),
+             "MPI": (re.compile(r"^@.*local_mpi"), "distributed"),
+             "LibTorch": (re.compile(r"^@.*local_torch"), "libtorch"),
              "ONNX Runtime": (re.compile(r"^@.*local_onnx"), "onnx")}
 CUDA_REPOSITORY = re.compile(r"^@.*local_cuda")
 

@@ -47,6 +47,9 @@ LAWS = {
 # Libraries that are left out of their package's bundle, and why. They keep the
 # law of their package, each in a test of its own.
 BESIDE_BUNDLE = {
+    "//distributed/arrow:arrow_batch": "Arrow is for those who ask for it, by --config=flight",
+    "//distributed/transport/flight:flight_transport": "Arrow Flight is for those who ask for it, by --config=flight",
+    "//distributed/transport/mpi:mpi_transport": "MPI is for those who ask for it, by --config=mpi",
     "//envs/mujoco:mujoco": "MuJoCo is for those who ask for it, by --config=mujoco",
     "//storage/compressed:compressed_storage": "Zstandard is for those who ask for it",
     "//tensors:eigen_view": "Eigen is for those who ask for it",

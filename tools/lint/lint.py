@@ -54,10 +54,10 @@ COUNTS = {
 }
 
 THIRD_PARTY = ("absl/", "benchmark/", "Eigen/", "unsupported/Eigen/", "gmock/", "gtest/", "hwy/",
-               "nlohmann/", "Random123/", "ATen/", "c10/", "torch/", "gymnasium_models/", "mujoco/", "onnxruntime_c_api.h", "zlib.h",
+               "nlohmann/", "Random123/", "ATen/", "arrow/", "c10/", "torch/", "gymnasium_models/", "mujoco/", "onnxruntime_c_api.h", "zlib.h",
                "zstd.h")
 # Only where include_allow.txt says.
-RESTRICTED_INCLUDE = re.compile(r"^(Eigen/|unsupported/Eigen/|nlohmann/|ATen/|c10/|torch/|gymnasium_models/|mujoco/|onnxruntime|zlib\.h|zstd\.h|cuda|nvtx|cub/|thrust/|Python\.h)")
+RESTRICTED_INCLUDE = re.compile(r"^(Eigen/|unsupported/Eigen/|nlohmann/|ATen/|arrow/|c10/|torch/|gymnasium_models/|mujoco/|onnxruntime|zlib\.h|zstd\.h|cuda|nvtx|cub/|thrust/|Python\.h)")
 HEAVY_INCLUDE = {"regex": "compiles slowly and runs slowly", "iostream": "has static constructors"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)

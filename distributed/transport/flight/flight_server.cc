@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/distributed/transport/flight/flight_server.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "arrow/flight/server.h"
+#include "arrow/flight/server_middleware.h"
+#include "arrow/status.h"
+#include "rill/base/catch_exceptions.h"
+#include "rill/base/clock.h"
+#include "rill/base/status_macros.h"
+#include "rill/distributed/transport/flight/flight_message.h"
+#include "rill/distributed/transport/message.h"
+
+namespace rill::flight_internal {
+namespace {
+
+namespace flight = ::arrow::flight;
+
+// Far longer than streams take to end where no call runs.
+constexpr absl::Duration kStreamsEnd = absl::Seconds(1);
+
+// As long as it takes to look at all of `want`, whatever `got` is.
+bool IsSame(absl::string_view got, absl::string_view want) {
+  size_t difference = got.size() ^ want.size();
+  for (size_t i = 0; i < want.size(); ++i) {
+    const char other = i < got.size() ? got[i] : '\0';
+    difference |= static_cast<unsigned char>(other ^ want[i]);
+  }
+  return difference == 0;
+}
+
+class TokenCheck final : public flight::ServerMiddlewareFactory {
+ public:
+  explicit TokenCheck(absl::string_view token)
+      : want_(absl::StrCat("Bearer ", token)) {}
+
+  arrow::Status StartCall(
+      const flight::CallInfo& /*info*/,
+      const flight::ServerCallContext& context,
+      std::shared_ptr<flight::ServerMiddleware>* /*middleware*/) override {
+    const auto& headers = context.incoming_headers();
+    const auto [begin, end] = headers.equal_range("authorization");
+    for (auto it = begin; it != end; ++it) {
+      if (IsSame(it->second, want_)) return arrow::Status::OK();
+    }
+    return flight::MakeFlightError(
+        flight::FlightStatusCode::Unauthenticated,
+        begin == end ? "got no token, want this server's"
+                     : "got another token, want this server's");
+  }
+
+ private:
+  const std::string want_;
+};
+
+// Requests of a stream that were read and wait for the one before them.
+class RequestQueue {
+ public:
+  // Reads until the stream ends. A client that sends on without reading waits.
+  void Fill(flight::FlightMessageReader* reader) {
+    for (;;) {
+      const auto chunk = reader->Next();
+      if (!chunk.ok() ||
+          (chunk->data == nullptr && chunk->app_metadata == nullptr)) {
+        absl::MutexLock lock(&mu_);
+        is_at_end_ = true;
+        return;
+      }
+      absl::StatusOr<Request> request =
+          DecodeRequest(*chunk, Clock::System().Now());
+      absl::MutexLock lock(&mu_);
+      const auto has_room = [this] {
+        mu_.AssertReaderHeld();
+        return requests_.size() < kMostAhead || is_dropping_;
+      };
+      mu_.Await(absl::Condition(&has_room));
+      if (!is_dropping_) requests_.push_back(std::move(request));
+    }
+  }
+
+  // False at the end of the stream.
+  bool Take(absl::StatusOr<Request>* request) {
+    absl::MutexLock lock(&mu_);
+    const auto is_there = [this] {
+      mu_.AssertReaderHeld();
+      return !requests_.empty() || is_at_end_;
+    };
+    mu_.Await(absl::Condition(&is_there));
+    if (requests_.empty()) return false;
+    *request = std::move(requests_.front());
+    requests_.pop_front();
+    return true;
+  }
+
+  // Requests that come from here on are read and forgotten.
+  void Drop() {
+    absl::MutexLock lock(&mu_);
+    is_dropping_ = true;
+    requests_.clear();
+  }
+
+ private:
+  static constexpr size_t kMostAhead = 256;
+
+  absl::Mutex mu_;
+  std::deque<absl::StatusOr<Request>> requests_ ABSL_GUARDED_BY(mu_);
+  bool is_at_end_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_dropping_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+// The server as Flight sees it.
+class Handler final : public flight::FlightServerBase {
+ public:
+  explicit Handler(std::shared_ptr<Service> service)
+      : service_(std::move(service)) {}
+
+  // How clients ask whether the server is there.
+  arrow::Status ListActions(const flight::ServerCallContext& /*context*/,
+                            std::vector<flight::ActionType>* actions) override {
+    actions->clear();
+    return arrow::Status::OK();
+  }
+
+  arrow::Status DoExchange(
+      const flight::ServerCallContext& context,
+      std::unique_ptr<flight::FlightMessageReader> reader,
+      std::unique_ptr<flight::FlightMessageWriter> writer) override {
+    const flight::FlightDescriptor& descriptor = reader->descriptor();
+    if (descriptor.type != flight::FlightDescriptor::PATH ||
+        descriptor.path.size() != 1) {
+      return arrow::Status::Invalid(
+          "descriptor: want a path of one part, the method");
+    }
+    RequestQueue queue;
+    // Another thread, so that requests have the time of their arrival.
+    std::thread reads([&] { queue.Fill(reader.get()); });
+    MessageWriter replies(writer.get());
+    absl::StatusOr<Request> request;
+    arrow::Status status;
+    while (status.ok() && queue.Take(&request) && BeginCall()) {
+      status = replies.Write(
+          EncodeReply(Answer(descriptor.path[0], context.peer(), request)));
+      EndCall();
+    }
+    queue.Drop();
+    reads.join();  // The client ends the stream, or the server's end does.
+    return status;
+  }
+
+  // No call begins any more. Await: true where none runs at `deadline`.
+  void Close() {
+    absl::MutexLock lock(&mu_);
+    is_closed_ = true;
+  }
+  bool Await(absl::Time deadline) {
+    absl::MutexLock lock(&mu_);
+    const auto is_idle = [this] {
+      mu_.AssertReaderHeld();
+      return running_ == 0;
+    };
+    return mu_.AwaitWithDeadline(absl::Condition(&is_idle), deadline);
+  }
+
+ private:
+  bool BeginCall() {
+    absl::MutexLock lock(&mu_);
+    if (!is_closed_) ++running_;
+    return !is_closed_;
+  }
+  void EndCall() {
+    absl::MutexLock lock(&mu_);
+    --running_;
+  }
+
+  absl::StatusOr<Message> Answer(const std::string& method,
+                                 const std::string& peer,
+                                 const absl::StatusOr<Request>& request) {
+    RILL_RETURN_IF_ERROR(request.status());
+    if (request->deadline < Clock::System().Now()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(method, ": the deadline passed before the call"));
+    }
+    return CatchExceptions(
+        [&] {
+          return service_->Call(
+              {.method = method, .peer = peer, .deadline = request->deadline},
+              request->message);
+        },
+        method);
+  }
+
+  const std::shared_ptr<Service> service_;
+  absl::Mutex mu_;
+  bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
+  int running_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+class FlightServer final : public Server {
+ public:
+  FlightServer(std::shared_ptr<Handler> handler, std::string address)
+      : handler_(std::move(handler)), address_(std::move(address)) {}
+  ~FlightServer() override {
+    if (Shutdown(absl::InfinitePast()).ok()) return;
+    // Streams end at once; the calls that still run keep the service.
+    StopFlight();
+  }
+
+  const std::string& address() const override { return address_; }
+
+  absl::Status Shutdown(absl::Time deadline) override {
+    handler_->Close();
+    if (!handler_->Await(deadline)) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "Server::Shutdown: \"", address_, "\": calls still run"));
+    }
+    // No call is left to wait for, but perhaps a connection that takes no more.
+    if (StopFlight()->WaitForNotificationWithTimeout(
+            std::max(deadline - Clock::System().Now(), kStreamsEnd))) {
+      return absl::OkStatus();
+    }
+    return absl::DeadlineExceededError(absl::StrCat(
+        "Server::Shutdown: \"", address_, "\": connections still end"));
+  }
+
+ private:
+  using Notification = std::shared_ptr<absl::Notification>;
+
+  // Ends all streams; notified when that is done, behind the last call.
+  Notification StopFlight() {
+    absl::MutexLock lock(&mu_);
+    if (stopped_ != nullptr) return stopped_;
+    stopped_ = std::make_shared<absl::Notification>();
+    std::thread([handler = handler_, stopped = stopped_] {
+      const auto now = absl::ToChronoTime(Clock::System().Now());
+      (void)handler->Shutdown(&now);
+      (void)handler->Wait();
+      stopped->Notify();
+    }).detach();
+    return stopped_;
+  }
+
+  const std::shared_ptr<Handler> handler_;
+  const std::string address_;
+  absl::Mutex mu_;
+  Notification stopped_ ABSL_GUARDED_BY(mu_);  // Null: it serves.
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> MakeFlightServer(
+    const FlightServerConfig& config, std::shared_ptr<Service> service) {
+  const char* scheme = config.tls_certificate.empty() ? "grpc" : "grpc+tls";
+  const std::string wanted =
+      absl::StrCat(scheme, "://", config.host, ":", config.port);
+  auto location = config.tls_certificate.empty()
+                      ? flight::Location::ForGrpcTcp(config.host, config.port)
+                      : flight::Location::ForGrpcTls(config.host, config.port);
+  if (!location.ok()) {
+    return InvalidArgument("FlightTransport::Listen: \"", wanted,
+                           "\": ", location.status().message());
+  }
+  flight::FlightServerOptions options(*location);
+  if (!config.tls_certificate.empty()) {
+    options.tls_certificates.push_back(
+        {config.tls_certificate, config.tls_key});
+  }
+  if (!config.token.empty()) {
+    options.middleware.emplace_back("token",
+                                    std::make_shared<TokenCheck>(config.token));
+  }
+  auto handler = std::make_shared<Handler>(std::move(service));
+  const arrow::Status status = handler->Init(options);
+  if (!status.ok()) {
+    // Flight says no more than that the server did not start.
+    return absl::AlreadyExistsError(absl::StrCat(
+        "FlightTransport::Listen: \"", wanted,
+        "\": the address is in use, is none of this machine, or the "
+        "certificate and key are no PEM: ",
+        status.message()));
+  }
+  return std::make_unique<FlightServer>(
+      handler, absl::StrCat(scheme, "://", config.host, ":", handler->port()));
+}
+
+}  // namespace rill::flight_internal

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/distributed/transport/flight/flight_stream.h"
+
+#include <deque>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "arrow/flight/client.h"
+#include "arrow/status.h"
+#include "rill/base/clock.h"
+#include "rill/base/status_macros.h"
+#include "rill/distributed/transport/flight/flight_message.h"
+
+namespace rill::flight_internal {
+
+// Far longer than the threads take but for the case above.
+constexpr absl::Duration kThreadsEnd = absl::Milliseconds(200);
+
+// Shared by the caller and the two threads.
+class FlightStream::Core {
+ public:
+  explicit Core(Parts parts) : parts_(std::move(parts)) {}
+  // Else Flight logs that it was cancelled.
+  ~Core() { (void)parts_.writer->Close(); }
+
+  absl::Status Send(const Message& request, absl::Time deadline);
+  absl::StatusOr<Reply> Receive(absl::Time deadline);
+
+  // The threads.
+  void WriteRequests();
+  void ReadReplies();
+
+  // Both threads' calls return, and the threads end. True once they have.
+  bool Stop() {
+    End(absl::CancelledError("the client has ended the stream"));
+    parts_.reader->Cancel();
+    absl::MutexLock lock(&mu_);
+    const auto is_done = [this] {
+      mu_.AssertReaderHeld();
+      return threads_ == 0;
+    };
+    return mu_.AwaitWithTimeout(absl::Condition(&is_done), kThreadsEnd);
+  }
+
+ private:
+  void End(absl::Status why);
+  void EndThread() {
+    absl::MutexLock lock(&mu_);
+    --threads_;
+  }
+
+  const Parts parts_;
+  absl::Mutex mu_;
+  int threads_ ABSL_GUARDED_BY(mu_) = 2;
+  std::deque<FlightMessage> requests_ ABSL_GUARDED_BY(mu_);  // To be written.
+  std::deque<Reply> replies_ ABSL_GUARDED_BY(mu_);
+  int64_t unreceived_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Status ended_ ABSL_GUARDED_BY(mu_);  // OK: lives.
+};
+
+absl::Status FlightStream::Core::Send(const Message& request,
+                                      absl::Time deadline) {
+  {
+    absl::MutexLock lock(&mu_);
+    const auto may_go = [this] {
+      mu_.AssertReaderHeld();
+      return !ended_.ok() || unreceived_ < parts_.window;
+    };
+    if (!mu_.AwaitWithDeadline(absl::Condition(&may_go), deadline)) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "CallStream::Send: ", parts_.who, ": ", unreceived_,
+          " replies are not received, want fewer than ", parts_.window));
+    }
+    RILL_RETURN_IF_ERROR(ended_);
+  }
+  RILL_ASSIGN_OR_RETURN(
+      FlightMessage message,
+      EncodeRequest(request, deadline - Clock::System().Now()));
+  absl::MutexLock lock(&mu_);
+  RILL_RETURN_IF_ERROR(ended_);
+  requests_.push_back(std::move(message));
+  ++unreceived_;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Reply> FlightStream::Core::Receive(absl::Time deadline) {
+  absl::MutexLock lock(&mu_);
+  if (unreceived_ == 0) {
+    RILL_RETURN_IF_ERROR(ended_);
+    return FailedPrecondition("CallStream::Receive: ", parts_.who,
+                              ": all replies are received; send a request");
+  }
+  const auto is_there = [this] {
+    mu_.AssertReaderHeld();
+    return !ended_.ok() || !replies_.empty();
+  };
+  if (!mu_.AwaitWithDeadline(absl::Condition(&is_there), deadline)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("CallStream::Receive: ", parts_.who, ": no reply"));
+  }
+  if (replies_.empty()) return ended_;
+  Reply reply = std::move(replies_.front());
+  replies_.pop_front();
+  --unreceived_;
+  return reply;
+}
+
+void FlightStream::Core::WriteRequests() {
+  MessageWriter writer(parts_.writer.get());
+  arrow::Status status;
+  while (status.ok()) {
+    FlightMessage request;
+    {
+      absl::MutexLock lock(&mu_);
+      const auto is_there = [this] {
+        mu_.AssertReaderHeld();
+        return !ended_.ok() || !requests_.empty();
+      };
+      mu_.Await(absl::Condition(&is_there));
+      if (!ended_.ok()) break;
+      request = std::move(requests_.front());
+      requests_.pop_front();
+    }
+    status = writer.Write(request);
+  }
+  // The reader ends the stream with the status of the call, which says more.
+  // Where the error is not the call's, the call has to be ended.
+  if (!status.ok()) parts_.reader->Cancel();
+  EndThread();
+}
+
+void FlightStream::Core::ReadReplies() {
+  for (;;) {
+    const auto chunk = parts_.reader->Next();
+    if (!chunk.ok()) {
+      End(StatusOfFlight(parts_.who, chunk.status()));
+      break;
+    }
+    if (chunk->data == nullptr && chunk->app_metadata == nullptr) {
+      End(Unavailable(parts_.who, ": the server has ended the stream"));
+      break;
+    }
+    absl::StatusOr<Reply> reply = DecodeReply(*chunk);
+    if (!reply.ok()) reply = Reply{.status = reply.status()};
+    absl::MutexLock lock(&mu_);
+    if (static_cast<int64_t>(replies_.size()) < unreceived_) {
+      replies_.push_back(*std::move(reply));
+    }
+  }
+  EndThread();
+}
+
+void FlightStream::Core::End(absl::Status why) {
+  absl::MutexLock lock(&mu_);
+  if (ended_.ok()) ended_ = std::move(why);
+  requests_.clear();
+}
+
+FlightStream::FlightStream(Parts parts)
+    : core_(std::make_shared<Core>(std::move(parts))),
+      writes_([core = core_] { core->WriteRequests(); }),
+      reads_([core = core_] { core->ReadReplies(); }) {}
+
+FlightStream::~FlightStream() {
+  const bool has_stopped = core_->Stop();
+  for (std::thread* thread : {&writes_, &reads_}) {
+    has_stopped ? thread->join() : thread->detach();
+  }
+}
+
+absl::Status FlightStream::Send(const Message& request, absl::Time deadline) {
+  return core_->Send(request, deadline);
+}
+
+absl::StatusOr<Reply> FlightStream::Receive(absl::Time deadline) {
+  return core_->Receive(deadline);
+}
+
+}  // namespace rill::flight_internal

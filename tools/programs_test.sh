@@ -50,6 +50,8 @@ put_program "$bin/external/rill" dqn_cartpole
 for name in inspect convert watch_env; do
   put_program "$bin" "$name"
 done
+mkdir -p "$bin/distributed/flight"
+cp "$root/program" "$bin/distributed/flight/replay_server"
 shared=$(flags_of quickstart)
 grep -q "^$root/cache/rill/quickstart/.*/project: .* @rill//examples/dqn_cartpole:dqn_cartpole$" "$CALLS" || {
   echo "quickstart does not build outside: $(cat "$CALLS")" >&2
@@ -61,6 +63,7 @@ case "$shared" in
 esac
 want "$shared" inspect
 want "$shared" convert
+want "$shared--config=flight " replay_server
 want "$shared" watch_env
 
 # The tests have built inspect only, and nobody else has.

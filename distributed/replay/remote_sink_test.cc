@@ -105,7 +105,9 @@ std::vector<int64_t> Stored(ReplayBuffer& table) {
   const auto rows = table.ReadAll();
   RILL_EXPECT_OK(rows.status());
   if (!rows.ok()) return {};
-  const auto actions = rows->Clone()->Flat<int64_t>("action");
+  const auto copy = rows->Clone();  // Without gaps.
+  RILL_EXPECT_OK(copy.status());
+  const auto actions = copy->Flat<int64_t>("action");
   RILL_EXPECT_OK(actions.status());
   return {actions->begin(), actions->end()};
 }

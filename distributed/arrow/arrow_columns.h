@@ -44,10 +44,10 @@ std::string DimNamesText(const std::vector<std::string>& names);
 absl::StatusOr<Shape> ParseShape(absl::string_view text);
 absl::StatusOr<std::vector<std::string>> ParseDimNames(absl::string_view text);
 
-// --- Elements
-// ----------------------------------------------------------------- How a dtype
-// lies in a column: as elements of an Arrow type, `parts` for one. Arrow has no
-// bfloat16 and no complex numbers, and its bools are bits.
+// --- Elements ---------------------------------------------------------------
+
+// How a dtype lies in a column: as elements of an Arrow type, `parts` for one.
+// Arrow has no bfloat16 and no complex numbers, and its bools are bits.
 struct Elements {
   std::shared_ptr<arrow::DataType> type;
   DType storage;  // Its DType.

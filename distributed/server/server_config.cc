@@ -34,7 +34,7 @@ namespace {
 
 constexpr char kKind[] = "kind";
 
-// What the fields make; nothing where there are none.
+// The table's unit; nothing where it names none.
 absl::StatusOr<std::optional<SampleUnit>> UnitOf(JsonFields& table) {
   RILL_ASSIGN_OR_RETURN(std::optional<JsonFields> fields, table.Object("unit"));
   if (!fields.has_value()) return std::nullopt;

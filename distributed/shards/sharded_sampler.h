@@ -27,11 +27,11 @@ namespace rill {
 // in shares of their sizes. Collectors write each to one shard, by a
 // RemoteSink.
 //
-// A batch of B rows takes floor or ceil of B * size / (sum of sizes) from each
-// shard, in the order of the shards, and that number on average over batches. A
-// shard that is lost is left out, and the others give its rows; Stats has the
-// error. It takes part again when its address answers. While none answers, a
-// call tries until RemoteServer::timeout.
+// A batch of B rows has B * size / (sum of sizes) of each shard, rounded up or
+// down so that the mean over batches is exact. They come in the order of the
+// shards. A shard that is lost is left out, and the others give its rows; Stats
+// has the error. It takes part again when its address answers. While none
+// answers, a call tries until RemoteServer::timeout.
 //
 // Priorities go back to the start of the server that drew the row
 // (`index_server`). Those of a server that is away, or has begun anew, are

@@ -52,7 +52,7 @@ class LeafGather {
              DeviceWork* work)
       : table_rows_(table_rows), rows_(rows), call_(work) {}
 
-  // Of this shape, with the rows of `leaf` behind Run.
+  // A tensor of this shape, with the rows of `leaf` behind Run.
   absl::StatusOr<Tensor> Add(const Tensor& leaf, const Shape& shape) {
     if (!leaf.is_host()) return AddOnDevice(leaf, shape);
     RILL_ASSIGN_OR_RETURN(const Tensor from, leaf.Contiguous());
@@ -113,7 +113,7 @@ class LeafGather {
   const int64_t table_rows_;
   const absl::Span<const int64_t> rows_;
   DeviceWork::Call call_;
-  // Of leaves with gaps. None before the first leaf on a device.
+  // Copies of leaves with gaps. None before the first leaf on a device.
   std::optional<transforms_internal::ElementCopies> copies_;
   std::vector<RowColumn> columns_;  // Of the device.
 };

@@ -15,7 +15,7 @@
 
 namespace rill::flight_internal {
 
-// Far longer than the threads take but for the case above.
+// Far longer than the threads take where the peer reads.
 constexpr absl::Duration kThreadsEnd = absl::Milliseconds(200);
 
 // Shared by the caller and the two threads.

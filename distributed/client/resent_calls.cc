@@ -18,14 +18,12 @@
 
 namespace rill {
 
-absl::Status ResentCalls::Add(Message request, absl::Time deadline) {
-  RILL_RETURN_IF_ERROR(Await(most_ - 1, deadline));
+void ResentCalls::Add(Message request) {
   queue_.push_back({.request = std::move(request)});
   // Await sends those that do not go now.
-  if (!link_.Open().ok() || !SendAll().ok()) return absl::OkStatus();
+  if (!link_.Open().ok() || !SendAll().ok()) return;
   while (!queue_.empty() && TakeReply(absl::InfinitePast()).ok()) {
   }
-  return absl::OkStatus();
 }
 
 absl::Status ResentCalls::Await(size_t left, absl::Time deadline) {
@@ -41,7 +39,16 @@ absl::Status ResentCalls::Await(size_t left, absl::Time deadline) {
                        " requests have no reply: ", status.message()));
     }
   }
-  return absl::OkStatus();
+  if (refusals_.empty()) return absl::OkStatus();
+  absl::Status oldest = std::move(refusals_.front());
+  refusals_.pop_front();
+  return oldest;
+}
+
+void ResentCalls::Answer(const Message& request, const Reply& reply,
+                         bool was_sent) {
+  absl::Status refusal = on_reply_(request, reply, was_sent);
+  if (!refusal.ok()) refusals_.push_back(std::move(refusal));
 }
 
 absl::Status ResentCalls::SendAll() {
@@ -54,7 +61,7 @@ absl::Status ResentCalls::SendAll() {
     if (absl::IsInvalidArgument(status)) {
       const Message refused = std::move(call.request);
       queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(sent_));
-      on_reply_(refused, {.status = status}, /*was_sent=*/false);
+      Answer(refused, {.status = status}, /*was_sent=*/false);
       continue;
     }
     if (!status.ok()) return Drop(status);
@@ -79,7 +86,7 @@ absl::Status ResentCalls::TakeReply(absl::Time deadline) {
   queue_.pop_front();
   --sent_;
   link_.Worked();
-  on_reply_(request, *reply, /*was_sent=*/true);
+  Answer(request, *reply, /*was_sent=*/true);
   return absl::OkStatus();
 }
 

@@ -25,9 +25,10 @@ class ResentCalls {
  public:
   // Called in order, once a request: with what came back, OK or an error that
   // is final (transport/final_error.h). `was_sent` is false where the engine
-  // cannot carry the request.
-  using OnReply = std::function<void(const Message& request, const Reply& reply,
-                                     bool was_sent)>;
+  // cannot carry the request. An error that it returns is a refusal, which one
+  // later call gives back.
+  using OnReply = std::function<absl::Status(
+      const Message& request, const Reply& reply, bool was_sent)>;
 
   ResentCalls(RemoteServer server, std::string method, int64_t most,
               RetryingStream::Greeting greeting, OnReply on_reply)
@@ -36,14 +37,17 @@ class ResentCalls {
         link_(std::move(server), std::move(method), most, std::move(greeting)) {
   }
 
-  // Waits until `deadline` for room among `most`, queues the request, and sends
-  // it where the server can be reached now. Takes replies that are there. With
-  // an error it is not queued.
-  absl::Status Add(Message request, absl::Time deadline);
-  // Until at most `left` requests have no reply. At the deadline the error that
-  // stands in the way comes back, and the requests stay. So does an error of
-  // connecting that is final, at once.
-  absl::Status Await(size_t left, absl::Time deadline);
+  // Waits until fewer than `most` requests have no reply / until none is left.
+  // At the deadline the error that stands in the way comes back, and the
+  // requests stay. So does an error of connecting that is final, at once. Else
+  // the oldest refusal comes back, where there is one.
+  absl::Status AwaitRoom(absl::Time deadline) {
+    return Await(most_ - 1, deadline);
+  }
+  absl::Status AwaitReplies(absl::Time deadline) { return Await(0, deadline); }
+  // Behind AwaitRoom: queues the request, and sends it where the server can be
+  // reached now. Takes replies that are there.
+  void Add(Message request);
 
   int64_t size() const { return static_cast<int64_t>(queue_.size()); }
   int64_t connects() const { return link_.connects(); }
@@ -54,7 +58,10 @@ class ResentCalls {
     absl::Time reply_due = absl::InfiniteFuture();  // Over this connection.
   };
 
+  absl::Status Await(size_t left, absl::Time deadline);
   absl::Status SendAll();
+  // Tells on_reply_, and keeps a refusal.
+  void Answer(const Message& request, const Reply& reply, bool was_sent);
   // The reply to the oldest.
   absl::Status TakeReply(absl::Time deadline);
   absl::Status Drop(absl::Status why);
@@ -62,8 +69,9 @@ class ResentCalls {
   const size_t most_;
   const OnReply on_reply_;
   RetryingStream link_;
-  std::deque<Call> queue_;  // Oldest first.
-  size_t sent_ = 0;         // Of these, over this connection.
+  std::deque<Call> queue_;             // Oldest first.
+  size_t sent_ = 0;                    // Of these, over this connection.
+  std::deque<absl::Status> refusals_;  // That no call has given back.
 };
 
 }  // namespace rill

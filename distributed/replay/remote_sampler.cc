@@ -2,7 +2,6 @@
 #include "rill/distributed/replay/remote_sampler.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -45,7 +44,7 @@ RemoteSampler::RemoteSampler(const Options& options)
       updates_(options.server, std::string(kUpdate), options.max_updates,
                NoGreeting, [this](const Message&, const Reply& reply, bool) {
                  updates_mu_.AssertHeld();
-                 TakeUpdateReply(reply);
+                 return TakeUpdateReply(reply);
                }) {}
 
 absl::StatusOr<std::unique_ptr<RemoteSampler>> RemoteSampler::Create(
@@ -140,17 +139,15 @@ absl::Status RemoteSampler::UpdatePriorities(
         kPriorities, std::vector<double>(priorities.begin(), priorities.end()));
   }
   absl::MutexLock lock(&updates_mu_);
-  RILL_RETURN_IF_ERROR(
-      updates_.Await(static_cast<size_t>(options_.max_updates - 1), deadline));
-  RILL_RETURN_IF_ERROR(NextRefusal());
-  return updates_.Add(std::move(request), deadline);
+  RILL_RETURN_IF_ERROR(updates_.AwaitRoom(deadline));
+  updates_.Add(std::move(request));
+  return absl::OkStatus();
 }
 
 absl::Status RemoteSampler::Flush() {
   const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   absl::MutexLock lock(&updates_mu_);
-  RILL_RETURN_IF_ERROR(updates_.Await(/*left=*/0, deadline));
-  return NextRefusal();
+  return updates_.AwaitReplies(deadline);
 }
 
 RemoteSampler::Stats RemoteSampler::GetStats() const {
@@ -165,24 +162,17 @@ RemoteSampler::Stats RemoteSampler::GetStats() const {
   return stats;
 }
 
-void RemoteSampler::TakeUpdateReply(const Reply& reply) {
+absl::Status RemoteSampler::TakeUpdateReply(const Reply& reply) {
   if (!reply.status.ok()) {
-    refusals_.push_back(absl::Status(
+    return absl::Status(
         reply.status.code(),
         absl::StrCat("RemoteSampler::UpdatePriorities: table \"",
                      options_.table, "\" at \"", options_.server.address,
-                     "\": ", reply.status.message())));
-    return;
+                     "\": ", reply.status.message()));
   }
   const auto stale = reply.message.values.Get<int64_t>(kStale);
   if (stale.ok()) stale_rows_ += *stale;
-}
-
-absl::Status RemoteSampler::NextRefusal() {
-  if (refusals_.empty()) return absl::OkStatus();
-  absl::Status oldest = std::move(refusals_.front());
-  refusals_.pop_front();
-  return oldest;
+  return absl::OkStatus();
 }
 
 }  // namespace rill

@@ -89,9 +89,9 @@ class RemoteSampler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(samples_mu_);
   absl::Status Drop(absl::Status why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(samples_mu_);
-  void TakeUpdateReply(const Reply& reply)
+  // The error of an update that the buffer refused.
+  absl::Status TakeUpdateReply(const Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(updates_mu_);
-  absl::Status NextRefusal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(updates_mu_);
 
   const Options options_;
   mutable absl::Mutex samples_mu_;
@@ -101,7 +101,6 @@ class RemoteSampler {
   int64_t batches_ ABSL_GUARDED_BY(samples_mu_) = 0;
   mutable absl::Mutex updates_mu_;
   ResentCalls updates_ ABSL_GUARDED_BY(updates_mu_);
-  std::deque<absl::Status> refusals_ ABSL_GUARDED_BY(updates_mu_);
   int64_t stale_rows_ ABSL_GUARDED_BY(updates_mu_) = 0;
 };
 

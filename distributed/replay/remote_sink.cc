@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/replay/remote_sink.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -48,7 +47,7 @@ RemoteSink::RemoteSink(const Options& options, std::string client)
           },
           [this](const Message& request, const Reply& reply, bool was_sent) {
             mu_.AssertHeld();
-            TakeReply(request, reply, was_sent);
+            return TakeReply(request, reply, was_sent);
           }) {}
 
 absl::StatusOr<std::unique_ptr<RemoteSink>> RemoteSink::Create(
@@ -91,15 +90,14 @@ absl::Status RemoteSink::Write(const TensorDict& batch, const WriteInfo& info) {
   if (layout_.has_value()) {
     RILL_RETURN_IF_ERROR(layout_->CheckLayout("RemoteSink::Write", batch));
   } else {
-    RILL_RETURN_IF_ERROR(calls_.Await(/*left=*/0, deadline));
+    RILL_RETURN_IF_ERROR(calls_.AwaitReplies(deadline));
   }
   RILL_ASSIGN_OR_RETURN(const TensorDict on_host, batch.To(Device::Cpu()));
   RILL_ASSIGN_OR_RETURN(TensorDict copy, on_host.Clone());
   RILL_RETURN_IF_ERROR(
       Add(kWrite, info, /*lanes=*/0, std::move(copy), deadline));
   if (layout_.has_value()) return absl::OkStatus();
-  RILL_RETURN_IF_ERROR(calls_.Await(/*left=*/0, deadline));
-  RILL_RETURN_IF_ERROR(NextRefusal());
+  RILL_RETURN_IF_ERROR(calls_.AwaitReplies(deadline));
   layout_ = TensorDictSpec::Of(batch);
   return absl::OkStatus();
 }
@@ -115,8 +113,7 @@ absl::Status RemoteSink::Flush() {
   const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   absl::MutexLock lock(&mu_);
   RILL_RETURN_IF_ERROR(Add(kFlush, {}, /*lanes=*/0, {}, deadline));
-  RILL_RETURN_IF_ERROR(calls_.Await(/*left=*/0, deadline));
-  return NextRefusal();
+  return calls_.AwaitReplies(deadline);
 }
 
 RemoteSink::Stats RemoteSink::GetStats() const {
@@ -129,9 +126,7 @@ RemoteSink::Stats RemoteSink::GetStats() const {
 
 absl::Status RemoteSink::Add(int64_t kind, const WriteInfo& info, int64_t lanes,
                              TensorDict batch, absl::Time deadline) {
-  RILL_RETURN_IF_ERROR(calls_.Await(
-      static_cast<size_t>(options_.max_unacknowledged - 1), deadline));
-  RILL_RETURN_IF_ERROR(NextRefusal());
+  RILL_RETURN_IF_ERROR(calls_.AwaitRoom(deadline));
   Message message{.values = SavedState(kRequest, kVersion),
                   .batch = std::move(batch)};
   message.values.Set(kTable, options_.table);
@@ -144,34 +139,30 @@ absl::Status RemoteSink::Add(int64_t kind, const WriteInfo& info, int64_t lanes,
   message.values.Set(kPolicyVersion, info.policy_version);
   message.values.Set(kSequence, info.sequence);
   message.values.Set(kSource, static_cast<int64_t>(info.source));
-  return calls_.Add(std::move(message), deadline);
+  calls_.Add(std::move(message));
+  return absl::OkStatus();
 }
 
-void RemoteSink::TakeReply(const Message& request, const Reply& reply,
-                           bool was_sent) {
+absl::Status RemoteSink::TakeReply(const Message& request, const Reply& reply,
+                                   bool was_sent) {
   const auto number = request.values.Get<int64_t>(kNumber);
   const auto kind = request.values.Get<int64_t>(kKind);
-  if (!reply.status.ok()) {
-    refusals_.push_back(absl::Status(
-        reply.status.code(),
-        absl::StrCat("RemoteSink: table \"", options_.table, "\" at \"",
-                     options_.server.address, "\" refused operation ", *number,
-                     ": ", reply.status.message())));
-  } else if (*kind == kWrite) {
-    acknowledged_rows_ += request.batch.batch_shape().num_elements();
-  }
   if (was_sent) {
     newest_ = *number;
   } else {
     next_number_ = *number;  // It was the newest, and the first of its leaves.
   }
-}
-
-absl::Status RemoteSink::NextRefusal() {
-  if (refusals_.empty()) return absl::OkStatus();
-  absl::Status oldest = std::move(refusals_.front());
-  refusals_.pop_front();
-  return oldest;
+  if (!reply.status.ok()) {
+    return absl::Status(
+        reply.status.code(),
+        absl::StrCat("RemoteSink: table \"", options_.table, "\" at \"",
+                     options_.server.address, "\" refused operation ", *number,
+                     ": ", reply.status.message()));
+  }
+  if (*kind == kWrite) {
+    acknowledged_rows_ += request.batch.batch_shape().num_elements();
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace rill

@@ -3,7 +3,6 @@
 #define RILL_DISTRIBUTED_REPLAY_REMOTE_SINK_H_
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,10 +87,9 @@ class RemoteSink final : public Sink {
   absl::Status Add(int64_t kind, const WriteInfo& info, int64_t lanes,
                    TensorDict batch, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TakeReply(const Message& request, const Reply& reply, bool was_sent)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The oldest error that no call has returned.
-  absl::Status NextRefusal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The error of an operation that was refused for good.
+  absl::Status TakeReply(const Message& request, const Reply& reply,
+                         bool was_sent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   const std::string client_;
@@ -101,7 +99,6 @@ class RemoteSink final : public Sink {
   int64_t newest_ ABSL_GUARDED_BY(mu_) = 0;  // That has a reply.
   int64_t acknowledged_rows_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t lost_rows_ ABSL_GUARDED_BY(mu_) = 0;
-  std::deque<absl::Status> refusals_ ABSL_GUARDED_BY(mu_);
   // That of the first batch that was acknowledged.
   std::optional<TensorDictSpec> layout_ ABSL_GUARDED_BY(mu_);
 };

@@ -4,14 +4,28 @@
 #include <memory>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "rill/base/catch_exceptions.h"
+#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/call_stream.h"
 #include "rill/distributed/transport/message.h"
 
 namespace rill {
+
+absl::StatusOr<Message> CallByDeadline(Service& service, const CallInfo& info,
+                                       const Message& request) {
+  if (info.deadline < Clock::System().Now()) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(info.method, ": the deadline passed before the call"));
+  }
+  return CatchExceptions([&] { return service.Call(info, request); },
+                         info.method);
+}
 
 absl::StatusOr<Message> Connection::Call(absl::string_view method,
                                          const Message& request,

@@ -31,11 +31,17 @@ class Service {
  public:
   virtual ~Service() = default;
 
-  // Returns by the call's deadline, as nobody can interrupt it.
+  // Returns by the call's deadline, as nobody can interrupt it. An exception is
+  // INTERNAL (base/catch_exceptions.h).
   // UNIMPLEMENTED lists the methods there are.
   virtual absl::StatusOr<Message> Call(const CallInfo& info,
                                        const Message& request) = 0;
 };
+
+// Calls the service, for engines; unless the deadline has passed, which is
+// DEADLINE_EXCEEDED. An exception is an error (base/catch_exceptions.h).
+absl::StatusOr<Message> CallByDeadline(Service& service, const CallInfo& info,
+                                       const Message& request);
 
 // The end of a server. The destructor is Shutdown with no time.
 // Thread-safety: thread-safe.

@@ -2,6 +2,7 @@
 #include "rill/distributed/transport/conformance/held_service.h"
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 #include "absl/status/status.h"
@@ -28,6 +29,7 @@ absl::StatusOr<Message> HeldService::Call(const CallInfo& info,
                           request.values.Get<std::string>("text"));
     return absl::Status(static_cast<absl::StatusCode>(code), text);
   }
+  if (info.method == "throw") throw std::runtime_error("thrown");
   if (info.method == "hold") {
     const auto is_released = [this] {
       mu_.AssertReaderHeld();
@@ -39,7 +41,7 @@ absl::StatusOr<Message> HeldService::Call(const CallInfo& info,
     --released_;
     return request;
   }
-  return absl::UnimplementedError("want echo, fail or hold");
+  return absl::UnimplementedError("want echo, fail, throw or hold");
 }
 
 void HeldService::Release(int64_t count) {

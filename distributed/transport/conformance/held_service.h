@@ -17,6 +17,7 @@ namespace rill {
 // The server of the conformance suite. Its methods:
 // - "echo": the request comes back.
 // - "fail": the error of the request's values `code` and `text`.
+// - "throw": an exception with the text "thrown".
 // - "hold": the request comes back once Release was called; DEADLINE_EXCEEDED
 //   where that does not come by the call's deadline.
 // Thread-safety: thread-safe.

@@ -223,6 +223,17 @@ TEST_P(TransportConformanceTest, ErrorsOfTheServiceAreReplies) {
               StatusIs(absl::StatusCode::kUnimplemented));
 }
 
+TEST_P(TransportConformanceTest, AnExceptionOfTheServiceIsAReply) {
+  Pair pair(GetParam());
+  const auto stream = pair.Open("throw");
+  for (int i = 0; i < 2; ++i) {
+    RILL_ASSERT_OK(stream->Send({}, Soon()));
+    RILL_ASSERT_OK_AND_ASSIGN(const Reply reply, stream->Receive(Soon()));
+    EXPECT_THAT(reply.status,
+                StatusIs(absl::StatusCode::kInternal, HasSubstr("thrown")));
+  }
+}
+
 TEST_P(TransportConformanceTest, TheServiceIsToldWhoCallsWhatAndUntilWhen) {
   Pair pair(GetParam());
   const absl::Time deadline = Clock::System().Now() + absl::Seconds(90);

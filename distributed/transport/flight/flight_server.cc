@@ -18,7 +18,6 @@
 #include "arrow/flight/server.h"
 #include "arrow/flight/server_middleware.h"
 #include "arrow/status.h"
-#include "rill/base/catch_exceptions.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/flight/flight_message.h"
@@ -189,17 +188,10 @@ class Handler final : public flight::FlightServerBase {
                                  const std::string& peer,
                                  const absl::StatusOr<Request>& request) {
     RILL_RETURN_IF_ERROR(request.status());
-    if (request->deadline < Clock::System().Now()) {
-      return absl::DeadlineExceededError(
-          absl::StrCat(method, ": the deadline passed before the call"));
-    }
-    return CatchExceptions(
-        [&] {
-          return service_->Call(
-              {.method = method, .peer = peer, .deadline = request->deadline},
-              request->message);
-        },
-        method);
+    return CallByDeadline(
+        *service_,
+        {.method = method, .peer = peer, .deadline = request->deadline},
+        request->message);
   }
 
   const std::shared_ptr<Service> service_;

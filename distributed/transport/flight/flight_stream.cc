@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "arrow/flight/client.h"
 #include "arrow/status.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/flight/flight_message.h"
+#include "rill/distributed/transport/reply_window.h"
 
 namespace rill::flight_internal {
 
@@ -21,12 +21,15 @@ constexpr absl::Duration kThreadsEnd = absl::Milliseconds(200);
 // Shared by the caller and the two threads.
 class FlightStream::Core {
  public:
-  explicit Core(Parts parts) : parts_(std::move(parts)) {}
+  explicit Core(Parts parts)
+      : parts_(std::move(parts)), replies_(parts_.who, parts_.window) {}
   // Else Flight logs that it was cancelled.
   ~Core() { (void)parts_.writer->Close(); }
 
   absl::Status Send(const Message& request, absl::Time deadline);
-  absl::StatusOr<Reply> Receive(absl::Time deadline);
+  absl::StatusOr<Reply> Receive(absl::Time deadline) {
+    return replies_.Receive(deadline);
+  }
 
   // The threads.
   void WriteRequests();
@@ -45,66 +48,30 @@ class FlightStream::Core {
   }
 
  private:
-  void End(absl::Status why);
+  void End(const absl::Status& why);
   void EndThread() {
     absl::MutexLock lock(&mu_);
     --threads_;
   }
 
   const Parts parts_;
+  ReplyWindow replies_;
   absl::Mutex mu_;
   int threads_ ABSL_GUARDED_BY(mu_) = 2;
   std::deque<FlightMessage> requests_ ABSL_GUARDED_BY(mu_);  // To be written.
-  std::deque<Reply> replies_ ABSL_GUARDED_BY(mu_);
-  int64_t unreceived_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::Status ended_ ABSL_GUARDED_BY(mu_);  // OK: lives.
+  bool has_ended_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 absl::Status FlightStream::Core::Send(const Message& request,
                                       absl::Time deadline) {
-  {
-    absl::MutexLock lock(&mu_);
-    const auto may_go = [this] {
-      mu_.AssertReaderHeld();
-      return !ended_.ok() || unreceived_ < parts_.window;
-    };
-    if (!mu_.AwaitWithDeadline(absl::Condition(&may_go), deadline)) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "CallStream::Send: ", parts_.who, ": ", unreceived_,
-          " replies are not received, want fewer than ", parts_.window));
-    }
-    RILL_RETURN_IF_ERROR(ended_);
-  }
+  RILL_RETURN_IF_ERROR(replies_.AwaitRoom(deadline));
   RILL_ASSIGN_OR_RETURN(
       FlightMessage message,
       EncodeRequest(request, deadline - Clock::System().Now()));
   absl::MutexLock lock(&mu_);
-  RILL_RETURN_IF_ERROR(ended_);
+  RILL_RETURN_IF_ERROR(replies_.Sent());
   requests_.push_back(std::move(message));
-  ++unreceived_;
   return absl::OkStatus();
-}
-
-absl::StatusOr<Reply> FlightStream::Core::Receive(absl::Time deadline) {
-  absl::MutexLock lock(&mu_);
-  if (unreceived_ == 0) {
-    RILL_RETURN_IF_ERROR(ended_);
-    return FailedPrecondition("CallStream::Receive: ", parts_.who,
-                              ": all replies are received; send a request");
-  }
-  const auto is_there = [this] {
-    mu_.AssertReaderHeld();
-    return !ended_.ok() || !replies_.empty();
-  };
-  if (!mu_.AwaitWithDeadline(absl::Condition(&is_there), deadline)) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("CallStream::Receive: ", parts_.who, ": no reply"));
-  }
-  if (replies_.empty()) return ended_;
-  Reply reply = std::move(replies_.front());
-  replies_.pop_front();
-  --unreceived_;
-  return reply;
 }
 
 void FlightStream::Core::WriteRequests() {
@@ -116,10 +83,10 @@ void FlightStream::Core::WriteRequests() {
       absl::MutexLock lock(&mu_);
       const auto is_there = [this] {
         mu_.AssertReaderHeld();
-        return !ended_.ok() || !requests_.empty();
+        return has_ended_ || !requests_.empty();
       };
       mu_.Await(absl::Condition(&is_there));
-      if (!ended_.ok()) break;
+      if (has_ended_) break;
       request = std::move(requests_.front());
       requests_.pop_front();
     }
@@ -143,18 +110,16 @@ void FlightStream::Core::ReadReplies() {
       break;
     }
     absl::StatusOr<Reply> reply = DecodeReply(*chunk);
-    if (!reply.ok()) reply = Reply{.status = reply.status()};
-    absl::MutexLock lock(&mu_);
-    if (static_cast<int64_t>(replies_.size()) < unreceived_) {
-      replies_.push_back(*std::move(reply));
-    }
+    replies_.Push(reply.ok() ? *std::move(reply)
+                             : Reply{.status = reply.status()});
   }
   EndThread();
 }
 
-void FlightStream::Core::End(absl::Status why) {
+void FlightStream::Core::End(const absl::Status& why) {
   absl::MutexLock lock(&mu_);
-  if (ended_.ok()) ended_ = std::move(why);
+  replies_.End(why);
+  has_ended_ = true;
   requests_.clear();
 }
 

@@ -10,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/inproc/inproc_faults.h"
 #include "rill/distributed/transport/message.h"
@@ -19,7 +18,7 @@
 namespace rill::inproc_internal {
 
 Reply ServiceCalls::CallNow(const CallInfo& info, const Message& request) {
-  absl::StatusOr<Message> message = service_->Call(info, request);
+  absl::StatusOr<Message> message = CallByDeadline(*service_, info, request);
   if (!message.ok()) return {.status = std::move(message).status()};
   return {.message = *std::move(message)};
 }
@@ -80,43 +79,11 @@ bool ServiceCalls::Await(absl::Time deadline) {
 }
 
 absl::Status InprocStream::Send(const Message& request, absl::Time deadline) {
+  RILL_RETURN_IF_ERROR(replies_.AwaitRoom(deadline));
   absl::MutexLock lock(&mu_);
-  const auto may_go = [this] {
-    mu_.AssertReaderHeld();
-    return !ended_.ok() || unreceived_ < options_.window;
-  };
-  if (!mu_.AwaitWithDeadline(absl::Condition(&may_go), deadline)) {
-    return absl::DeadlineExceededError(absl::StrCat(
-        "CallStream::Send: ", options_.method, ": ", unreceived_,
-        " replies are not received, want fewer than ", options_.window));
-  }
-  RILL_RETURN_IF_ERROR(ended_);
+  RILL_RETURN_IF_ERROR(replies_.Sent());
   requests_.push_back({.message = request, .deadline = deadline});
-  ++unreceived_;
   return absl::OkStatus();
-}
-
-absl::StatusOr<Reply> InprocStream::Receive(absl::Time deadline) {
-  absl::MutexLock lock(&mu_);
-  if (unreceived_ == 0) {
-    RILL_RETURN_IF_ERROR(ended_);
-    return FailedPrecondition("CallStream::Receive: ", options_.method,
-                              ": all replies are received; send a request");
-  }
-  // Behind End the reply to the request under way is still to come.
-  const auto is_there = [this] {
-    mu_.AssertReaderHeld();
-    return !replies_.empty() || (!ended_.ok() && !is_carrying_out_);
-  };
-  if (!mu_.AwaitWithDeadline(absl::Condition(&is_there), deadline)) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("CallStream::Receive: ", options_.method, ": no reply"));
-  }
-  if (replies_.empty()) return ended_;
-  Reply reply = std::move(replies_.front());
-  replies_.pop_front();
-  --unreceived_;
-  return reply;
 }
 
 void InprocStream::Serve() {
@@ -130,18 +97,14 @@ void InprocStream::Serve() {
 
 bool InprocStream::Take(uint32_t number, Request* request, InprocFate* fate) {
   absl::MutexLock lock(&mu_);
-  const auto has_ended = [this] {
-    mu_.AssertReaderHeld();
-    return !ended_.ok();
-  };
   const auto is_there = [this] {
     mu_.AssertReaderHeld();
-    return !ended_.ok() || !requests_.empty();
+    return has_ended_ || !requests_.empty();
   };
   mu_.Await(absl::Condition(&is_there));
-  if (!ended_.ok()) return false;
+  if (has_ended_) return false;
   *fate = DrawInprocFate(options_.faults, options_.number, number);
-  if (mu_.AwaitWithTimeout(absl::Condition(&has_ended), fate->delay)) {
+  if (mu_.AwaitWithTimeout(absl::Condition(&has_ended_), fate->delay)) {
     return false;
   }
   *request = std::move(requests_.front());
@@ -174,35 +137,26 @@ bool InprocStream::CarryOut(const Request& request, const InprocFate& fate) {
     case InprocFault::kRepeat:
       break;
   }
-  if (request.deadline < Clock::System().Now()) {
-    Answer({.status = absl::DeadlineExceededError(absl::StrCat(
-                options_.method, ": the deadline passed before the call"))});
-  } else {
-    Answer(options_.calls->Call(info, request.message,
-                                fate.fault == InprocFault::kRepeat));
-  }
-  return true;
-}
-
-void InprocStream::Answer(Reply reply) {
+  Reply reply = options_.calls->Call(info, request.message,
+                                     fate.fault == InprocFault::kRepeat);
   absl::MutexLock lock(&mu_);
   is_carrying_out_ = false;
-  if (!is_cut_) replies_.push_back(std::move(reply));
+  replies_.Push(std::move(reply));
+  return true;
 }
 
 void InprocStream::End(const absl::Status& why) {
   absl::MutexLock lock(&mu_);
-  if (ended_.ok()) ended_ = why;
+  replies_.End(why, /*awaits_last=*/is_carrying_out_);
+  has_ended_ = true;
   requests_.clear();
 }
 
 void InprocStream::Cut(const absl::Status& why) {
   absl::MutexLock lock(&mu_);
-  if (ended_.ok()) ended_ = why;
-  is_cut_ = true;
-  is_carrying_out_ = false;
+  replies_.Cut(why);
+  has_ended_ = true;
   requests_.clear();
-  replies_.clear();
 }
 
 }  // namespace rill::inproc_internal

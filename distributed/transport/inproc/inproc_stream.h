@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "rill/distributed/transport/inproc/inproc_faults.h"
 #include "rill/distributed/transport/message.h"
+#include "rill/distributed/transport/reply_window.h"
 #include "rill/distributed/transport/transport.h"
 
 namespace rill::inproc_internal {
@@ -67,11 +68,15 @@ class InprocStream {
     InprocFaults faults = {};
     uint64_t number = 0;  // Among the engine's.
   };
-  explicit InprocStream(Options options) : options_(std::move(options)) {}
+  explicit InprocStream(Options options)
+      : options_(std::move(options)),
+        replies_(options_.method, options_.window) {}
 
   // CallStream's.
   absl::Status Send(const Message& request, absl::Time deadline);
-  absl::StatusOr<Reply> Receive(absl::Time deadline);
+  absl::StatusOr<Reply> Receive(absl::Time deadline) {
+    return replies_.Receive(deadline);
+  }
 
   // Carries requests out until the stream ends.
   void Serve();
@@ -92,16 +97,13 @@ class InprocStream {
   bool Take(uint32_t number, Request* request, InprocFate* fate);
   // False where the stream ends or stalls with it.
   bool CarryOut(const Request& request, const InprocFate& fate);
-  void Answer(Reply reply);
 
   const Options options_;
+  ReplyWindow replies_;
   absl::Mutex mu_;
   std::deque<Request> requests_ ABSL_GUARDED_BY(mu_);
-  std::deque<Reply> replies_ ABSL_GUARDED_BY(mu_);
-  int64_t unreceived_ ABSL_GUARDED_BY(mu_) = 0;
   bool is_carrying_out_ ABSL_GUARDED_BY(mu_) = false;
-  bool is_cut_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Status ended_ ABSL_GUARDED_BY(mu_);  // OK: lives.
+  bool has_ended_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace rill::inproc_internal

@@ -138,9 +138,9 @@ void RankStreams::ArriveAtClient(int rank, RankPacket packet) {
   if (found == clients_.end() || found->second->place.rank != rank) return;
   Client& client = *found->second;
   if (packet.kind == RankPacket::kReply) {
-    client.replies.push_back({StatusOf(packet), std::move(packet.message)});
-  } else if (client.ended.ok()) {
-    client.ended = StatusOf(packet);
+    client.replies.Push({StatusOf(packet), std::move(packet.message)});
+  } else {
+    client.replies.End(StatusOf(packet));
   }
 }
 
@@ -149,7 +149,7 @@ void RankStreams::LoseRank(int rank, const absl::Status& why) {
   if (rank == kAllRanks) broken_ = why;
   for (auto& [id, client] : clients_) {
     if (rank != kAllRanks && rank != client->place.rank) continue;
-    if (client->ended.ok()) client->ended = why;
+    client->replies.End(why);
   }
   for (auto it = served_.begin(); it != served_.end();) {
     const auto one = it++;
@@ -209,23 +209,18 @@ void RankStreams::Serve(Served* served) {
 std::shared_ptr<Buffer> RankStreams::CarryOut(const Served& served,
                                               const Request& request) const {
   RankPacket packet = {.kind = RankPacket::kReply, .stream = served.id};
-  absl::Status status;
-  if (request.deadline < Clock::System().Now()) {
-    status = absl::DeadlineExceededError(
-        absl::StrCat(served.method, ": the deadline passed before the call"));
-  } else {
-    const std::string peer = absl::StrCat("rank ", served.peer);
-    absl::StatusOr<Message> message = served.server->service->Call(
-        {.method = served.method, .peer = peer, .deadline = request.deadline},
-        request.message);
-    status = message.status();
-    if (message.ok()) {
-      packet.message = *std::move(message);
-      absl::StatusOr<std::shared_ptr<Buffer>> bytes = Encode(packet);
-      if (bytes.ok()) return *std::move(bytes);
-      status = bytes.status();
-      packet.message = {};
-    }
+  const std::string peer = absl::StrCat("rank ", served.peer);
+  absl::StatusOr<Message> message = CallByDeadline(
+      *served.server->service,
+      {.method = served.method, .peer = peer, .deadline = request.deadline},
+      request.message);
+  absl::Status status = message.status();
+  if (message.ok()) {
+    packet.message = *std::move(message);
+    absl::StatusOr<std::shared_ptr<Buffer>> bytes = Encode(packet);
+    if (bytes.ok()) return *std::move(bytes);
+    status = bytes.status();
+    packet.message = {};
   }
   packet.number = static_cast<int64_t>(status.code());
   packet.text = std::string(status.message());
@@ -278,11 +273,8 @@ absl::StatusOr<std::shared_ptr<RankStreams::Client>> RankStreams::Open(
     Place place, std::string method, int64_t window) {
   absl::MutexLock lock(&mu_);
   RILL_RETURN_IF_ERROR(broken_);
-  auto client = std::make_shared<Client>();
-  client->id = opened_++;
-  client->place = std::move(place);
-  client->method = std::move(method);
-  client->window = window;
+  auto client = std::make_shared<Client>(opened_++, std::move(place),
+                                         std::move(method), window);
   clients_[client->id] = client;
   Post(client->place.rank,
        {.kind = RankPacket::kOpen,
@@ -295,26 +287,15 @@ absl::StatusOr<std::shared_ptr<RankStreams::Client>> RankStreams::Open(
 absl::Status RankStreams::Ask(Client* client, absl::Time deadline) {
   {
     absl::MutexLock lock(&mu_);
-    ++client->unreceived;
+    RILL_RETURN_IF_ERROR(client->replies.Sent());
     Post(client->place.rank, {.kind = RankPacket::kAsk, .stream = client->id});
   }
-  return Receive(client, deadline).status();
+  return client->replies.Receive(deadline).status();
 }
 
 absl::Status RankStreams::Send(Client* client, const Message& request,
                                absl::Time deadline) {
-  {
-    absl::MutexLock lock(&mu_);
-    const auto may_go = [client] {
-      return !client->ended.ok() || client->unreceived < client->window;
-    };
-    if (!mu_.AwaitWithDeadline(absl::Condition(&may_go), deadline)) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "CallStream::Send: ", client->method, ": ", client->unreceived,
-          " replies are not received, want fewer than ", client->window));
-    }
-    RILL_RETURN_IF_ERROR(client->ended);
-  }
+  RILL_RETURN_IF_ERROR(client->replies.AwaitRoom(deadline));
   // Without the mutex: nobody else sends in this stream.
   const absl::Duration left = deadline - Clock::System().Now();
   RILL_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> bytes,
@@ -325,38 +306,14 @@ absl::Status RankStreams::Send(Client* client, const Message& request,
                                               : absl::ToInt64Nanoseconds(left),
                                 .message = request}));
   absl::MutexLock lock(&mu_);
-  RILL_RETURN_IF_ERROR(client->ended);
-  ++client->unreceived;
+  RILL_RETURN_IF_ERROR(client->replies.Sent());
   carrier_->Send(client->place.rank, std::move(bytes));
   return absl::OkStatus();
 }
 
-absl::StatusOr<Reply> RankStreams::Receive(Client* client,
-                                           absl::Time deadline) {
-  absl::MutexLock lock(&mu_);
-  if (client->unreceived == 0) {
-    RILL_RETURN_IF_ERROR(client->ended);
-    return FailedPrecondition("CallStream::Receive: ", client->method,
-                              ": all replies are received; send a request");
-  }
-  const auto is_there = [client] {
-    return !client->replies.empty() || !client->ended.ok();
-  };
-  if (!mu_.AwaitWithDeadline(absl::Condition(&is_there), deadline)) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("CallStream::Receive: ", client->method,
-                     ": no reply from \"", client->place.ToString(), "\""));
-  }
-  if (client->replies.empty()) return client->ended;
-  Reply reply = std::move(client->replies.front());
-  client->replies.pop_front();
-  --client->unreceived;
-  return reply;
-}
-
 void RankStreams::Close(Client* client) {
   absl::MutexLock lock(&mu_);
-  if (client->ended.ok()) {
+  if (client->replies.ended().ok()) {
     Post(client->place.rank, {.kind = RankPacket::kEnd, .stream = client->id});
   }
   clients_.erase(client->id);

@@ -22,6 +22,7 @@
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/ranks/rank_carrier.h"
 #include "rill/distributed/transport/ranks/rank_packet.h"
+#include "rill/distributed/transport/reply_window.h"
 #include "rill/distributed/transport/transport.h"
 
 namespace rill::ranks_internal {
@@ -47,13 +48,16 @@ class RankStreams {
   };
   // A stream where it was opened.
   struct Client {
-    int64_t id = 0;
+    Client(int64_t id, Place where, std::string what, int64_t window)
+        : id(id),
+          place(std::move(where)),
+          method(std::move(what)),
+          replies(method, window, place.ToString()) {}
+
+    int64_t id;
     Place place;
     std::string method;
-    int64_t window = 1;
-    int64_t unreceived = 0;
-    std::deque<Reply> replies = {};
-    absl::Status ended = absl::OkStatus();
+    ReplyWindow replies;
   };
 
   // Starts the carrier.
@@ -76,7 +80,6 @@ class RankStreams {
   absl::Status Ask(Client* client, absl::Time deadline);
   absl::Status Send(Client* client, const Message& request,
                     absl::Time deadline);
-  absl::StatusOr<Reply> Receive(Client* client, absl::Time deadline);
   void Close(Client* client);
 
  private:

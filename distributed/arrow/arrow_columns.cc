@@ -7,7 +7,6 @@
 #include "arrow/status.h"
 #include "arrow/type.h"
 #include "arrow/util/key_value_metadata.h"
-#include "arrow/util/utf8.h"
 #include "nlohmann/json.hpp"
 #include "rill/base/status_macros.h"
 
@@ -127,13 +126,6 @@ std::optional<DType> StorageOf(const arrow::DataType& type) {
     default:
       return std::nullopt;
   }
-}
-
-bool IsUtf8(absl::string_view text) {
-  arrow::util::InitializeUTF8();  // Once.
-  return arrow::util::ValidateUTF8(
-      reinterpret_cast<const uint8_t*>(text.data()),
-      static_cast<int64_t>(text.size()));
 }
 
 absl::Status StatusOf(absl::string_view where, const arrow::Status& status) {

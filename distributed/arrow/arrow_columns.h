@@ -57,8 +57,6 @@ Elements ElementsOf(DType dtype);
 // The DType of a plain Arrow type; nothing for others, bool too.
 std::optional<DType> StorageOf(const arrow::DataType& type);
 
-bool IsUtf8(absl::string_view text);
-
 absl::Status StatusOf(absl::string_view where, const arrow::Status& status);
 
 }  // namespace rill::arrow_internal

@@ -21,6 +21,7 @@
 #include "rill/distributed/arrow/arrow_batch.h"
 #include "rill/distributed/arrow/arrow_columns.h"
 #include "rill/distributed/arrow/read_column.h"
+#include "rill/formats/json/utf8.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
@@ -94,7 +95,7 @@ class Importer {
         return Wrong(column.path, absl::StrCat("no name of column ", i),
                      "one of at least a character");
       }
-      if (!arrow_internal::IsUtf8(fields[i]->name())) {
+      if (!formats_internal::IsUtf8(fields[i]->name())) {
         return Wrong(column.path, "a name that is no UTF-8", "UTF-8");
       }
       if (level->Contains(column.key)) {

@@ -22,6 +22,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/distributed/arrow/arrow_batch.h"
 #include "rill/distributed/arrow/arrow_columns.h"
+#include "rill/formats/json/utf8.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
@@ -75,7 +76,7 @@ absl::Status WithKey(absl::string_view key, const arrow::Status& status) {
 }
 
 absl::Status CheckUtf8(absl::string_view key, absl::string_view text) {
-  if (arrow_internal::IsUtf8(text)) return absl::OkStatus();
+  if (formats_internal::IsUtf8(text)) return absl::OkStatus();
   return Wrong(key, "text that is no UTF-8", "UTF-8");
 }
 

@@ -6,11 +6,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rill/distributed/transport/call_stream.h"
+#include "rill/distributed/transport/final_error.h"
 #include "rill/distributed/transport/transport.h"
 
 namespace rill {
@@ -59,6 +63,23 @@ class RetryingStream {
   void Worked() { wait_ = absl::ZeroDuration(); }
   // Waits until the next attempt is due. False where `deadline` comes first.
   bool AwaitAttempt(absl::Time deadline);
+  // The value of `attempt`, or its error that is final
+  // (transport/final_error.h). It is called again behind others until
+  // `deadline`, which give its last error, behind `who` and the address.
+  template <typename Attempt>
+  std::invoke_result_t<const Attempt&> Persist(absl::string_view who,
+                                               absl::Time deadline,
+                                               const Attempt& attempt) {
+    for (;;) {
+      auto result = attempt();
+      if (result.ok() || IsFinalError(result.status())) return result;
+      if (!AwaitAttempt(deadline)) {
+        return absl::Status(result.status().code(),
+                            absl::StrCat(who, " at \"", server_.address,
+                                         "\": ", result.status().message()));
+      }
+    }
+  }
 
   // Connections that were made.
   int64_t connects() const { return connects_; }

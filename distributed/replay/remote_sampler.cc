@@ -69,18 +69,14 @@ absl::StatusOr<std::unique_ptr<RemoteSampler>> RemoteSampler::Create(
 absl::StatusOr<TensorDict> RemoteSampler::Sample() {
   const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   absl::MutexLock lock(&samples_mu_);
-  for (;;) {
-    absl::StatusOr<TensorDict> batch = TakeBatch(deadline);
-    if (batch.ok()) ++batches_;
-    if (batch.ok() || IsFinalError(batch.status())) return batch;
-    if (!samples_.AwaitAttempt(deadline)) {
-      return absl::Status(
-          batch.status().code(),
-          absl::StrCat("RemoteSampler::Sample: table \"", options_.table,
-                       "\" at \"", options_.server.address,
-                       "\": ", batch.status().message()));
-    }
-  }
+  absl::StatusOr<TensorDict> batch = samples_.Persist(
+      absl::StrCat("RemoteSampler::Sample: table \"", options_.table, "\""),
+      deadline, [&] {
+        samples_mu_.AssertHeld();
+        return TakeBatch(deadline);
+      });
+  if (batch.ok()) ++batches_;
+  return batch;
 }
 
 absl::StatusOr<TensorDict> RemoteSampler::TakeBatch(absl::Time deadline) {

@@ -132,8 +132,7 @@ TEST(RemoteSinkTest, Example) {
   EXPECT_THAT(Stored(served.table()), ElementsAreArray(Range(10)));
 }
 
-// --- a sink as others
-// ---------------------------------------------------------
+// --- a sink as others ------------------------------------------------------
 
 SinkFactory Subject(int64_t max_unacknowledged, const InprocFaults& faults) {
   return [=]() -> SinkSubject {
@@ -162,8 +161,7 @@ INSTANTIATE_TEST_SUITE_P(OverALineThatLoses, SinkConformanceTest,
                                                        .repeat = 0.2,
                                                        .late = 0.1})));
 
-// --- exactly once
-// ---------------------------------------------------------------
+// --- exactly once ----------------------------------------------------------
 
 TEST(RemoteSinkTest, EachRowArrivesOnceWhateverTheLineDoes) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
@@ -309,8 +307,7 @@ TEST(RemoteSinkTest, NoRowIsThereTwiceAndLostOnesAreCounted) {
   EXPECT_EQ(falls, kLanes - 1);
 }
 
-// --- errors
-// ---------------------------------------------------------------------
+// --- errors ----------------------------------------------------------------
 
 TEST(RemoteSinkTest, AServerThatIsAwayIsAnErrorAtTheTimeout) {
   RemoteSink::Options options = {.server = {.transport = MakeInproc(),

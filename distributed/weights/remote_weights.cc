@@ -68,16 +68,11 @@ absl::StatusOr<int64_t> RemoteWeights::Pull() {
 
 absl::StatusOr<Message> RemoteWeights::Fetch(int64_t have) {
   const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
-  for (;;) {
-    absl::StatusOr<Message> reply = TryFetch(have);
-    if (reply.ok() || IsFinalError(reply.status())) return reply;
-    if (!link_.AwaitAttempt(deadline)) {
-      return absl::Status(reply.status().code(),
-                          absl::StrCat("RemoteWeights: \"", options_.name,
-                                       "\" at \"", options_.server.address,
-                                       "\": ", reply.status().message()));
-    }
-  }
+  return link_.Persist(absl::StrCat("RemoteWeights: \"", options_.name, "\""),
+                       deadline, [&] {
+                         mu_.AssertHeld();
+                         return TryFetch(have);
+                       });
 }
 
 absl::StatusOr<Message> RemoteWeights::TryFetch(int64_t have) {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "rill/base/status_macros.h"
+#include "rill/formats/json/utf8.h"
 
 namespace rill::flight_internal {
 namespace {
@@ -22,17 +23,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kMaxDepth = 16;  // Of parts in one another, as SavedState has it.
 constexpr int kMaxKeys = 4096;
 
-// --- Values to JSON
-// ------------------------------------------------------------
-
-bool IsUtf8(const std::string& text) {
-  try {
-    Json(text).dump();
-    return true;
-  } catch (const Json::exception&) {
-    return false;
-  }
-}
+// --- Values to JSON --------------------------------------------------------
 
 // JSON has no number for these.
 Json NumberJson(double number) {
@@ -45,7 +36,7 @@ absl::StatusOr<Json> StateJson(const SavedState& state);
 
 absl::StatusOr<Json> ValueJson(const SavedState::Value& value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
-    if (IsUtf8(*text)) return Json(*text);
+    if (formats_internal::IsUtf8(*text)) return Json(*text);
     return Json{{"base64", absl::Base64Escape(*text)}};
   }
   if (const auto* number = std::get_if<double>(&value)) {
@@ -83,8 +74,7 @@ absl::StatusOr<Json> StateJson(const SavedState& state) {
   return json;
 }
 
-// --- Values from JSON
-// ----------------------------------------------------------
+// --- Values from JSON ------------------------------------------------------
 
 absl::Status WrongValue(absl::string_view name, const Json& json) {
   return InvalidArgument(
@@ -188,8 +178,7 @@ absl::StatusOr<SavedState> StateOf(const Json& json, int depth) {
   return state;
 }
 
-// --- The whole
-// -----------------------------------------------------------------
+// --- The whole -------------------------------------------------------------
 
 absl::Status ReadError(const Json& json, absl::Status* error) {
   if (json.is_object() && json.contains("code") && json.contains("message") &&

@@ -51,6 +51,7 @@ def rill_fuzz_target(name, srcs, deps = [], corpus = None, **kwargs):
         args = [native.package_name() + "/" + folder],
         data = corpus or native.glob([folder + "/**"]),
         main = False,
+        target_compatible_with = kwargs.get("target_compatible_with", []),
         deps = [
             ":" + objects,
             str(Label("//tools/fuzzing:replay")),

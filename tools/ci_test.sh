@@ -79,8 +79,8 @@ want "$CALLS" "^test --config=mujoco --test_env=RILL_GYMNASIUM_PATH=[^ ]* //envs
 want "$CALLS" "^test --test_env=RILL_GYMNASIUM_PATH=.*/gymnasium/[0-9a-f]+ //envs/gymnasium:real_package_test$"
 want "$CALLS" "^test --config=torch --test_env=RILL_GYMNASIUM_PATH=[^ ]* //libtorch/... //examples/torch_loop/... .*//tools/layering:libtorch_law testing/consumer//:torch_batch_test testing/consumer//:named_torch_labels_test$"
 want "$CALLS" "^test --config=onnx //onnx/... //tools/layering:onnx_law testing/consumer//:onnx_model_test testing/consumer//:named_onnx_labels_test$"
-want "$CALLS" "^test --config=flight --test_env=RILL_PYARROW_PATH=[^ ]* //distributed/arrow/... .*//distributed/flight/... //examples/distributed_dqn:processes_test //tools/layering:distributed_arrow_arrow_batch_law .*"
-want "$CALLS" "^test --config=mpi //distributed/transport/mpi/... //tools/layering:distributed_transport_mpi_mpi_transport_law testing/consumer//:named_mpi_labels_test$"
+want "$CALLS" "^test --config=flight --test_env=RILL_PYARROW_PATH=[^ ]* //distributed/arrow/... .*//distributed/flight/... .*//examples/distributed_dqn:processes_test .*//tools/layering:distributed_arrow_arrow_batch_law .*"
+want "$CALLS" "^test --config=mpi //distributed/transport/mpi/... .*//tools/layering:distributed_transport_mpi_mpi_transport_law testing/consumer//:named_mpi_labels_test$"
 want "$CALLS" "^reached --base= "
 want "$CALLS" "^sanitize asan_ubsan --copt=-O0 //a:reached_test$"
 passed_commit=$(git rev-parse HEAD)

@@ -24,19 +24,20 @@ using async_dqn::kLanes;
 
 constexpr int64_t kStepsABatch = 32;
 
-}  // namespace
-
-absl::StatusOr<RemoteSink::Stats> RunCollector(
-    std::shared_ptr<Transport> transport, const CollectorOptions& options) {
-  RILL_ASSIGN_OR_RETURN(
-      const auto weights,
-      RemoteWeights::Create({.server = At(transport, options.learner)}));
+absl::StatusOr<RemoteSink::Stats> Collect(std::shared_ptr<Transport> transport,
+                                          const CollectorOptions& options) {
+  RILL_ASSIGN_OR_RETURN(const auto weights, MakeWhenThere(*options.stop, [&] {
+                          return RemoteWeights::Create(
+                              {.server = At(transport, options.learner)});
+                        }));
   RILL_ASSIGN_OR_RETURN(const auto reader, weights->store().OpenReader());
   const auto shards = static_cast<int64_t>(options.shards.size());
   const int64_t of_shard = options.collector / shards;
   const std::string& shard = options.shards[options.collector % shards];
-  RILL_ASSIGN_OR_RETURN(const auto sink,
-                        RemoteSink::Create({.server = At(transport, shard)}));
+  RILL_ASSIGN_OR_RETURN(
+      const auto sink, MakeWhenThere(*options.stop, [&] {
+        return RemoteSink::Create({.server = At(transport, shard)});
+      }));
   const auto seed = static_cast<uint64_t>(options.collector);
   WorkerContext context;
   context.seed = seed;
@@ -63,6 +64,16 @@ absl::StatusOr<RemoteSink::Stats> RunCollector(
     RILL_RETURN_IF_ERROR(flushed);
   }
   return sink->GetStats();
+}
+
+}  // namespace
+
+absl::StatusOr<RemoteSink::Stats> RunCollector(
+    std::shared_ptr<Transport> transport, const CollectorOptions& options) {
+  auto stats = Collect(std::move(transport), options);
+  // It was stopped before the others were there.
+  if (*options.stop && IsForNow(stats.status())) return RemoteSink::Stats{};
+  return stats;
 }
 
 }  // namespace rill::distributed_dqn

@@ -13,9 +13,11 @@
 #include "absl/flags/usage.h"
 #include "absl/log/initialize.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/flight/flight_transport.h"
 #include "rill/distributed/transport/transport.h"
@@ -32,7 +34,10 @@ ABSL_FLAG(std::vector<std::string>, shards, {}, "addresses, with commas");
 ABSL_FLAG(std::string, learner, "", "address, for collectors");
 ABSL_FLAG(int64_t, number, 0, "of the shard or the collector, from 0");
 ABSL_FLAG(int64_t, collectors, 4, "of the whole run, for a shard");
-ABSL_FLAG(std::string, checkpoint, "", "folder of a shard; none: \"\"");
+ABSL_FLAG(std::string, checkpoint, "",
+          "folder of a shard or the learner, to go on from; none: \"\"");
+ABSL_FLAG(std::string, token_file, "",
+          "file with the token that all programs of the run send; none: \"\"");
 ABSL_FLAG(uint64_t, seed, 0, "of the learner");
 ABSL_FLAG(int64_t, max_updates, 60'000, "of the learner");
 
@@ -64,8 +69,13 @@ absl::Status RunAsShard(std::shared_ptr<Transport> transport,
 }
 
 absl::Status Run(const std::atomic<bool>& stop) {
+  FlightOptions flight;
+  if (const std::string path = absl::GetFlag(FLAGS_token_file); !path.empty()) {
+    RILL_ASSIGN_OR_RETURN(const std::string token, ReadFile(path));
+    flight.token = std::string(absl::StripAsciiWhitespace(token));
+  }
   RILL_ASSIGN_OR_RETURN(std::shared_ptr<Transport> transport,
-                        FlightTransport::Create());
+                        FlightTransport::Create(flight));
   const std::string role = absl::GetFlag(FLAGS_role);
   if (role == "shard") return RunAsShard(std::move(transport), stop);
   if (role == "collector") {
@@ -89,6 +99,7 @@ absl::Status Run(const std::atomic<bool>& stop) {
       RunLearner(std::move(transport),
                  {.address = absl::GetFlag(FLAGS_address),
                   .shards = absl::GetFlag(FLAGS_shards),
+                  .checkpoint_directory = absl::GetFlag(FLAGS_checkpoint),
                   .seed = absl::GetFlag(FLAGS_seed),
                   .max_updates = absl::GetFlag(FLAGS_max_updates),
                   .stop = &stop,

@@ -20,6 +20,9 @@ namespace rill::distributed_dqn {
 struct LearnerOptions {
   std::string address = {};
   std::vector<std::string> shards = {};
+  // "": none. Where one is there, the learner goes on from it. One is made each
+  // 500 updates, and at the end.
+  std::string checkpoint_directory = {};
   uint64_t seed = 0;
   int64_t max_updates = 60'000;
   int64_t evaluate_every = 1'000;  // Updates.
@@ -28,7 +31,7 @@ struct LearnerOptions {
   std::function<void(const std::string&)> say = {};  // A line of progress.
 };
 struct LearnerReport {
-  int64_t updates = 0;
+  int64_t updates = 0;           // Of all starts.
   double evaluation_return = 0;  // The last one.
   bool is_solved = false;
   ShardedSampler::Stats samples = {};

@@ -27,18 +27,21 @@ namespace {
 
 constexpr char kLearner[] = "learner";
 constexpr absl::Duration kLook = absl::Milliseconds(10);
+constexpr absl::Duration kEnd = absl::Seconds(5);
 
 std::string ShardName(int64_t shard) { return absl::StrCat("shard-", shard); }
 
+// Where that part of the run has its checkpoint.
+std::string PartOf(const OneProcessOptions& options, const std::string& part) {
+  if (options.checkpoint_directory.empty()) return "";
+  return absl::StrCat(options.checkpoint_directory, "/", part);
+}
+
 ShardOptions OptionsOf(const OneProcessOptions& options, int64_t shard) {
-  ShardOptions of = {.address = ShardName(shard),
-                     .shard = shard,
-                     .collectors = options.collectors / options.shards};
-  if (!options.checkpoint_directory.empty()) {
-    of.checkpoint_directory =
-        absl::StrCat(options.checkpoint_directory, "/", ShardName(shard));
-  }
-  return of;
+  return {.address = ShardName(shard),
+          .shard = shard,
+          .collectors = options.collectors / options.shards,
+          .checkpoint_directory = PartOf(options, ShardName(shard))};
 }
 
 }  // namespace
@@ -65,14 +68,16 @@ absl::StatusOr<OneProcessReport> RunInOneProcess(
   std::atomic<bool> learner_is_done = false;
   absl::StatusOr<LearnerReport> learned = absl::UnknownError("");
   std::thread learner([&] {
-    learned = RunLearner(transport, {.address = kLearner,
-                                     .shards = names,
-                                     .seed = options.seed,
-                                     .max_updates = options.max_updates,
-                                     .evaluate_every = options.evaluate_every,
-                                     .solve_return = options.solve_return,
-                                     .stop = options.stop,
-                                     .say = options.say});
+    learned = RunLearner(transport,
+                         {.address = kLearner,
+                          .shards = names,
+                          .checkpoint_directory = PartOf(options, kLearner),
+                          .seed = options.seed,
+                          .max_updates = options.max_updates,
+                          .evaluate_every = options.evaluate_every,
+                          .solve_return = options.solve_return,
+                          .stop = options.stop,
+                          .say = options.say});
     learner_is_done = true;
   });
   std::atomic<bool> stop_collectors = false;
@@ -113,6 +118,7 @@ absl::StatusOr<OneProcessReport> RunInOneProcess(
   }
   for (const auto& shard : shards) {
     report.rows_stored += shard->service().table("replay")->size();
+    RILL_RETURN_IF_ERROR(shard->Shutdown(absl::Now() + kEnd));
   }
   return report;
 }

@@ -23,7 +23,8 @@ struct OneProcessOptions {
   double solve_return = 475;
   // A shard is killed so often, and comes back from its last checkpoint.
   absl::Duration kill_every = absl::InfiniteDuration();
-  std::string checkpoint_directory = {};             // With kills: required.
+  // With kills: required. Where it has checkpoints, the run goes on from them.
+  std::string checkpoint_directory = {};
   const std::atomic<bool>* stop = nullptr;           // Required, not owned.
   std::function<void(const std::string&)> say = {};  // A line of progress.
 };

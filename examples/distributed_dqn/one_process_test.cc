@@ -60,6 +60,25 @@ TEST(OneProcessTest, KilledShardsComeBackAndTheirLossIsCounted) {
   EXPECT_EQ(report.rows_stored, report.rows_acknowledged - report.rows_lost);
 }
 
+TEST(OneProcessTest, ARunGoesOnFromItsCheckpoints) {
+  const std::string directory = ::testing::TempDir() + "/resumed";
+  RILL_ASSERT_OK(CreateDirectories(directory));
+  OneProcessOptions options = {
+      .max_updates = 50, .checkpoint_directory = directory, .stop = &kGoOn};
+  RILL_ASSERT_OK_AND_ASSIGN(const OneProcessReport first,
+                            RunInOneProcess(options));
+  std::vector<std::string> lines;
+  options.max_updates = 80;
+  options.say = [&](const std::string& line) { lines.push_back(line); };
+  RILL_ASSERT_OK_AND_ASSIGN(const OneProcessReport second,
+                            RunInOneProcess(options));
+  EXPECT_EQ(second.learner.updates, 80);
+  EXPECT_EQ(second.learner.samples.batches, 30);
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_EQ(lines[1], "goes on from update 50");
+  EXPECT_EQ(second.rows_stored, first.rows_stored + second.rows_acknowledged);
+}
+
 TEST(OneProcessTest, CollectorsThatTheShardsCannotShareAreRefused) {
   EXPECT_THAT(RunInOneProcess({.shards = 2, .collectors = 3, .stop = &kGoOn}),
               StatusIs(absl::StatusCode::kInvalidArgument,

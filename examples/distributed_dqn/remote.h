@@ -2,6 +2,7 @@
 #ifndef RILL_EXAMPLES_DISTRIBUTED_DQN_REMOTE_H_
 #define RILL_EXAMPLES_DISTRIBUTED_DQN_REMOTE_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,16 @@ inline RemoteServer At(const std::shared_ptr<Transport>& transport,
 // The other program is away, or its rate limiter holds the caller.
 inline bool IsForNow(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+// What `make` returns, which is tried again while it fails for now: programs
+// start in any order.
+template <typename Make>
+auto MakeWhenThere(const std::atomic<bool>& stop, const Make& make) {
+  for (;;) {
+    auto made = make();
+    if (!IsForNow(made.status()) || stop) return made;
+  }
 }
 
 }  // namespace rill::distributed_dqn

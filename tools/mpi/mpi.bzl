@@ -1,7 +1,10 @@
 """requires_mpi and rill_mpi_test: targets that are skipped without --config=mpi."""
 
-load("@local_mpi//:is_there.bzl", "MPIRUN")
+load("@local_mpi//:is_there.bzl", _MPIRUN = "MPIRUN")
 load("//tools:rill.bzl", "rill_cc_binary")
+
+# What starts a job, for run_ranks.sh; "" without MPI.
+MPIRUN = _MPIRUN
 
 # What Bazel says of an MPI target that is built by name without MPI.
 MPI_IS_OFF = "MPI is off; add --repo_env=RILL_MPI=system"

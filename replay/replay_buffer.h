@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "rill/replay/open_options.h"    // IWYU pragma: export
 #include "rill/replay/row_patch.h"       // IWYU pragma: export
 #include "rill/replay/stored_trajectory.h"
+#include "rill/samplers/prioritized/priority_mass.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/live/live_rows.h"
@@ -228,6 +230,10 @@ class ReplayBuffer : public Sink {
   // The same, of rows as Extend has named them; one value a row.
   absl::Status UpdatePriorities(absl::Span<const Draw> rows,
                                 absl::Span<const float> priorities);
+
+  // Sum and minimum of the priorities of the rows that are there now. None
+  // where the sampler has none, or has them on a device.
+  std::optional<PriorityMass> priority_mass() const;
 
   // How many batches of Options::batch_size are left in the epoch of the next
   // batch, that one among them, whatever was drawn ahead. A loop of as many

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplayBuffer's samples, and the priorities that come back for them.
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "rill/replay/rows/device_priorities.h"
 #include "rill/replay/rows/sample_origins.h"
 #include "rill/replay/sampling/sample_batches.h"
+#include "rill/samplers/prioritized/priority_mass.h"
 #include "rill/samplers/prioritized/priority_updater.h"
 
 namespace rill {
@@ -160,6 +162,13 @@ absl::Status ReplayBuffer::UpdatePriorities(const TensorDict& batch,
 absl::Status ReplayBuffer::UpdatePriorities(
     absl::Span<const Draw> rows, absl::Span<const float> priorities) {
   return state_->UpdatePriorities(rows, priorities);
+}
+
+std::optional<PriorityMass> ReplayBuffer::priority_mass() const {
+  const PriorityMassGauge* const mass =
+      state_->parts->sampler->traits().priority_mass.get();
+  if (mass == nullptr) return std::nullopt;
+  return mass->Get();
 }
 
 absl::StatusOr<int64_t> ReplayBuffer::BatchesLeft() const {

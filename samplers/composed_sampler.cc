@@ -58,7 +58,8 @@ SamplerTraits TraitsOf(const Selector& selector, const SampleUnit& unit,
           .loads_changed_options = true,
           .layout = unit.rows->traits().layout,
           .arithmetic = unit.arithmetic,
-          .priority_updater = selector.traits().priority_updater};
+          .priority_updater = selector.traits().priority_updater,
+          .priority_mass = selector.traits().priority_mass};
 }
 
 // The table in composed_sampler.h.

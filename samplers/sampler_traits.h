@@ -10,8 +10,9 @@
 
 namespace rill {
 
-class PriorityUpdater;  // samplers/prioritized/priority_updater.h
-class UnitTransform;    // transforms/unit_transform.h
+class PriorityMassGauge;  // samplers/prioritized/priority_mass.h
+class PriorityUpdater;    // samplers/prioritized/priority_updater.h
+class UnitTransform;      // transforms/unit_transform.h
 
 // The facts about a sampler, fixed when it is made. Other parts and
 // checkpoints are compared with it.
@@ -41,6 +42,8 @@ struct SamplerTraits {
   // Takes priorities that lie on the device where the sampler's do. Null: they
   // lie in host memory, or there are none.
   std::shared_ptr<PriorityUpdater> priority_updater = nullptr;
+  // The sum of its priorities. Null: they lie on a device, or there are none.
+  std::shared_ptr<const PriorityMassGauge> priority_mass = nullptr;
 };
 
 }  // namespace rill

@@ -9,7 +9,8 @@
 
 namespace rill {
 
-class PriorityUpdater;  // samplers/prioritized/priority_updater.h
+class PriorityMassGauge;  // samplers/prioritized/priority_mass.h
+class PriorityUpdater;    // samplers/prioritized/priority_updater.h
 
 // The facts about a selector, fixed when it is made. A sampler checks it
 // against the unit, and makes its own traits of both (composed_sampler.h).
@@ -31,8 +32,9 @@ struct SelectorTraits {
   // Selector::LoadState takes rows that have moved. False: its state is not
   // loaded then, and starts as if the rows were new.
   bool loads_moved_rows = false;
-  // SamplerTraits::priority_updater.
+  // As SamplerTraits has them.
   std::shared_ptr<PriorityUpdater> priority_updater = nullptr;
+  std::shared_ptr<const PriorityMassGauge> priority_mass = nullptr;
 };
 
 }  // namespace rill

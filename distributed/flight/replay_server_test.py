@@ -78,6 +78,11 @@ class ServerTest(unittest.TestCase):
             actions = batch.column("action").to_numpy()
             self.assertEqual(client.update_priorities(batch, np.where(actions == 7, 1e6, 0)), 0)
         self.assertEqual(set(client.sample(64).column("action").to_pylist()), {7})
+        # By these several servers are drawn from as one.
+        mass = client.call("replay/sample", {"batch_size": 4})[0]
+        self.assertAlmostEqual(mass["priority_sum"], 1e6 ** 0.6, delta=30)
+        self.assertGreater(mass["priority_min"], 0)
+        self.assertEqual(mass["beta"], 0.4)
         # A number that was used is carried out no second time.
         client.number -= 1
         client.write(steps(20, 10), lanes=1, steps=10)

@@ -47,10 +47,14 @@ inline constexpr absl::string_view kSource = "source";
 
 // A batch of `batch_size` items; 0: as many as the table has set. Its rows have
 // kServerKey beside their `index` and `index_generation`. The reply has the
-// table's `size`.
+// table's `size`, and of a table with priorities kPrioritySum, kPriorityMin and
+// kBeta (PriorityMass) behind the draw; so has that of kStats.
 inline constexpr absl::string_view kSample = "replay/sample";
 inline constexpr absl::string_view kBatchSize = "batch_size";
 inline constexpr absl::string_view kServerKey = "index_server";
+inline constexpr absl::string_view kPrioritySum = "priority_sum";
+inline constexpr absl::string_view kPriorityMin = "priority_min";
+inline constexpr absl::string_view kBeta = "beta";
 
 // Priorities of a sample: its index, generation and server leaves, those that
 // number sequences, and either the leaf kPriorityKey float32 or

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/run/run_checkpoint.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/samplers/prioritized/priority_mass.h"
 #include "rill/tensors/tensor.h"
 
 namespace rill {
@@ -62,6 +64,15 @@ Message MakeReply(
 }
 
 // The priorities of a request: its leaf or its list.
+// A table's replies say this of its priorities.
+void SetMass(const ReplayBuffer& table, SavedState* values) {
+  const std::optional<PriorityMass> mass = table.priority_mass();
+  if (!mass.has_value()) return;
+  values->Set(kPrioritySum, mass->sum);
+  values->Set(kPriorityMin, mass->min);
+  values->Set(kBeta, mass->beta);
+}
+
 absl::StatusOr<std::vector<float>> PrioritiesOf(const SavedState& values,
                                                 const TensorDict& batch) {
   if (batch.Contains(kPriorityKey)) {
@@ -232,6 +243,7 @@ absl::StatusOr<Message> ReplayService::Sample(const Request& request) {
   return reply;
 }
 
+  SetMass(request.table, &reply.values);
 absl::StatusOr<Message> ReplayService::UpdatePriorities(
     const Request& request) {
   RILL_ASSIGN_OR_RETURN(const auto servers,
@@ -252,12 +264,14 @@ absl::StatusOr<Message> ReplayService::UpdatePriorities(
 }
 
 absl::StatusOr<Message> ReplayService::GetStats(const Request& request) {
-  return MakeReply(
-      {{kSize, request.table.size()},
-       {kCapacity, request.table.capacity()},
-       {kBatches, static_cast<int64_t>(request.table.batch_number())},
-       {kClients, clients_.Count(request.table_name)},
-       {kServer, server_number_}});
+  Message reply =
+      MakeReply({{kSize, request.table.size()},
+                 {kCapacity, request.table.capacity()},
+                 {kBatches, static_cast<int64_t>(request.table.batch_number())},
+                 {kClients, clients_.Count(request.table_name)},
+                 {kServer, server_number_}});
+  SetMass(request.table, &reply.values);
+  return reply;
 }
 
 }  // namespace rill

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,158 +19,50 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rill/base/clock.h"
 #include "rill/base/rng.h"
-#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/client/retrying_stream.h"
 #include "rill/distributed/replay/remote_sampler.h"
 #include "rill/distributed/replay/replay_protocol.h"
-#include "rill/distributed/transport/call_stream.h"
-#include "rill/distributed/transport/message.h"
-#include "rill/distributed/transport/transport.h"
+#include "rill/distributed/shards/shard_link.h"
+#include "rill/distributed/shards/shard_weights.h"
+#include "rill/distributed/transport/final_error.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 namespace {
 
 using namespace replay_protocol;  // NOLINT: its names alone.
+using shards_internal::Reweigh;
+using shards_internal::ShardBatch;
+using shards_internal::ShardLink;
+using shards_internal::ShardPart;
 
 constexpr char kCreate[] = "ShardedSampler::Create";
 constexpr char kSampleCall[] = "ShardedSampler::Sample";
 constexpr size_t kMostShards = 1024;
 constexpr int64_t kMostAhead = 64;
-// A batch may ask a shard several times, where others are lost.
-constexpr int64_t kWindow = 256;
+
+absl::Status CheckBeta(absl::string_view caller, ShardShares shares,
+                       double beta) {
+  if (shares != ShardShares::kPriorityMass) {
+    return InvalidArgument(caller, ": beta: got ", beta,
+                           ", want none with shares other than kPriorityMass");
+  }
+  if (std::isfinite(beta) && beta >= 0) return absl::OkStatus();
+  return InvalidArgument(caller, ": beta: got ", beta,
+                         ", want a finite value >= 0");
+}
 
 }  // namespace
 
-// The stream to one shard. Thread-safety: thread-compatible.
-class ShardedSampler::Link {
- public:
-  Link(const RemoteServer& server, const std::string& table)
-      : table_(table),
-        stream_(server, std::string(kSample), kWindow,
-                [this](Connection& connection, absl::Time deadline) {
-                  return Greet(connection, deadline);
-                }) {}
-
-  // Connects where it must; false where the shard is away or has no rows.
-  bool TakesPart() {
-    if (size_ == 0) stream_.Reset();  // It is greeted again: it may have rows.
-    status_ = stream_.Open();
-    return status_.ok() && size_ > 0;
-  }
-  bool Asks(const std::shared_ptr<Batch>& batch, int64_t rows);
-  // The oldest part that was asked for, into its batch. DEADLINE_EXCEEDED at
-  // `deadline`; after another error the shard is lost.
-  absl::Status TakePart(size_t shard, absl::Time deadline);
-
-  bool IsAskedBy(const Batch* batch) const {
-    return std::any_of(asked_.begin(), asked_.end(), [&](const Part& part) {
-      return part.batch.get() == batch;
-    });
-  }
-  bool AwaitAttempt(absl::Time deadline) {
-    return stream_.AwaitAttempt(deadline);
-  }
-  int64_t size() const { return size_; }
-  std::optional<int64_t> server_number() const { return server_number_; }
-  Shard stats() const {
-    return {.size = size_,
-            .rows = rows_,
-            .connects = stream_.connects(),
-            .status = status_};
-  }
-
- private:
-  struct Part {
-    std::shared_ptr<Batch> batch;
-    int64_t rows;
-    absl::Time due;
-  };
-
-  Message Request() const {
-    Message request{.values = SavedState(kRequest, kVersion)};
-    request.values.Set(kTable, table_);
-    return request;
-  }
-  absl::Status Greet(Connection& connection, absl::Time deadline);
-  // Its parts are missing now.
-  absl::Status Lose(absl::Status why);
-
-  const std::string table_;
-  RetryingStream stream_;
-  std::deque<Part> asked_;  // In the order of their replies.
-  std::optional<int64_t> server_number_;
-  int64_t size_ = 0;
-  int64_t rows_ = 0;
-  absl::Status status_;
-};
-
-absl::Status ShardedSampler::Link::Greet(Connection& connection,
-                                         absl::Time deadline) {
-  RILL_ASSIGN_OR_RETURN(const Message reply,
-                        connection.Call(kStats, Request(), deadline));
-  RILL_ASSIGN_OR_RETURN(size_, reply.values.Get<int64_t>(kSize));
-  RILL_ASSIGN_OR_RETURN(server_number_, reply.values.Get<int64_t>(kServer));
-  return absl::OkStatus();
-}
-
-absl::Status ShardedSampler::Link::Lose(absl::Status why) {
-  for (const Part& part : asked_) {
-    part.batch->missing += part.rows;
-    --part.batch->awaited;
-  }
-  asked_.clear();
-  status_ = stream_.Drop(std::move(why));
-  return status_;
-}
-
-bool ShardedSampler::Link::Asks(const std::shared_ptr<Batch>& batch,
-                                int64_t rows) {
-  Message request = Request();
-  request.values.Set(kBatchSize, rows);
-  const absl::Duration timeout = stream_.server().reply_timeout;
-  const absl::Time now = Clock::System().Now();
-  if (const absl::Status sent = stream_.stream()->Send(request, now + timeout);
-      !sent.ok()) {
-    Lose(sent).IgnoreError();
-    return false;
-  }
-  asked_.push_back({batch, rows, now + 2 * timeout});
-  batch->missing -= rows;
-  ++batch->awaited;
-  return true;
-}
-
-absl::Status ShardedSampler::Link::TakePart(size_t shard, absl::Time deadline) {
-  const Part& oldest = asked_.front();
-  absl::StatusOr<Reply> reply =
-      stream_.stream()->Receive(std::min(deadline, oldest.due));
-  if (absl::IsDeadlineExceeded(reply.status()) && deadline < oldest.due) {
-    return reply.status();
-  }
-  if (!reply.ok()) return Lose(reply.status());
-  if (!reply->status.ok()) {
-    // A table that lost its rows gives none until it is asked for its size.
-    return Lose(reply->status);
-  }
-  const auto size = reply->message.values.Get<int64_t>(kSize);
-  if (!size.ok()) return Lose(size.status());
-  size_ = *size;
-  rows_ += oldest.rows;
-  oldest.batch->parts[shard].push_back(std::move(reply->message.batch));
-  --oldest.batch->awaited;
-  asked_.pop_front();
-  stream_.Worked();
-  return absl::OkStatus();
-}
-
-ShardedSampler::ShardedSampler(const Options& options) : options_(options) {}
+ShardedSampler::ShardedSampler(const Options& options)
+    : options_(options), beta_(options.beta) {}
 ShardedSampler::~ShardedSampler() = default;
 
 absl::StatusOr<std::unique_ptr<ShardedSampler>> ShardedSampler::Create(
@@ -187,11 +79,15 @@ absl::StatusOr<std::unique_ptr<ShardedSampler>> ShardedSampler::Create(
     return InvalidArgument(kCreate, ": ahead: got ", options.ahead,
                            ", want [0, ", kMostAhead, "]");
   }
+  if (options.beta.has_value()) {
+    RILL_RETURN_IF_ERROR(CheckBeta(kCreate, options.shares, *options.beta));
+  }
   auto sampler = std::unique_ptr<ShardedSampler>(new ShardedSampler(options));
   absl::MutexLock lock(&sampler->mu_);
   for (const RemoteServer& shard : options.shards) {
     RILL_RETURN_IF_ERROR(CheckRemoteServer(kCreate, shard));
-    sampler->links_.push_back(std::make_unique<Link>(shard, options.table));
+    sampler->links_.push_back(std::make_unique<ShardLink>(
+        shard, options.table, options.shares == ShardShares::kPriorityMass));
     RILL_ASSIGN_OR_RETURN(
         auto updates,
         RemoteSampler::Create({.server = shard, .table = options.table}));
@@ -201,11 +97,11 @@ absl::StatusOr<std::unique_ptr<ShardedSampler>> ShardedSampler::Create(
 }
 
 std::vector<int64_t> ShardedSampler::SharesOf(int64_t rows) {
-  std::vector<double> sizes;
+  std::vector<double> masses;
   double sum = 0;
   for (const auto& link : links_) {
-    sizes.push_back(link->TakesPart() ? static_cast<double>(link->size()) : 0);
-    sum += sizes.back();
+    masses.push_back(link->Share());
+    sum += masses.back();
   }
   std::vector<int64_t> shares(links_.size(), 0);
   if (sum == 0) return shares;
@@ -214,7 +110,7 @@ std::vector<int64_t> ShardedSampler::SharesOf(int64_t rows) {
   double below = 0;
   int64_t given = 0;
   for (size_t i = 0; i < shares.size(); ++i) {
-    below += sizes[i];
+    below += masses[i];
     const bool is_last = below == sum;
     const auto bound =
         is_last ? rows
@@ -226,7 +122,7 @@ std::vector<int64_t> ShardedSampler::SharesOf(int64_t rows) {
   return shares;
 }
 
-absl::Status ShardedSampler::Ask(const std::shared_ptr<Batch>& batch) {
+absl::Status ShardedSampler::Ask(const std::shared_ptr<ShardBatch>& batch) {
   while (batch->missing > 0) {
     const std::vector<int64_t> shares = SharesOf(batch->missing);
     bool has_asked = false;
@@ -235,21 +131,21 @@ absl::Status ShardedSampler::Ask(const std::shared_ptr<Batch>& batch) {
     }
     if (has_asked) continue;
     std::string why;
-    bool is_any_there = false;
+    bool is_answered = false;
     for (size_t i = 0; i < links_.size(); ++i) {
-      const Shard shard = links_[i]->stats();
-      is_any_there |= shard.status.ok();
-      absl::StrAppend(
-          &why, i == 0 ? "" : "; ", options_.shards[i].address, ": ",
-          shard.status.ok() ? "has no rows" : shard.status.message());
+      const absl::Status& status = links_[i]->status();
+      is_answered |= status.ok() || IsFinalError(status);
+      absl::StrAppend(&why, i == 0 ? "" : "; ", options_.shards[i].address,
+                      ": ",
+                      status.ok() ? "has no rows to draw" : status.message());
     }
-    if (is_any_there) return FailedPrecondition(kSampleCall, ": ", why);
+    if (is_answered) return FailedPrecondition(kSampleCall, ": ", why);
     return Unavailable(kSampleCall, ": no shard answers: ", why);
   }
   return absl::OkStatus();
 }
 
-absl::Status ShardedSampler::TakePart(Batch* batch, absl::Time deadline) {
+absl::Status ShardedSampler::TakePart(ShardBatch* batch, absl::Time deadline) {
   for (size_t i = 0; i < links_.size(); ++i) {
     if (!links_[i]->IsAskedBy(batch)) continue;
     const absl::Status taken = links_[i]->TakePart(i, deadline);
@@ -262,21 +158,44 @@ absl::Status ShardedSampler::TakePart(Batch* batch, absl::Time deadline) {
   return absl::OkStatus();
 }
 
+absl::Status ShardedSampler::ReweighAll(ShardBatch* batch) const {
+  double min = std::numeric_limits<double>::infinity();
+  for (const auto& link : links_) {
+    if (link->TakesPart()) min = std::min(min, link->mass().min);
+  }
+  for (const auto& [shard, parts] : batch->parts) {
+    for (const ShardPart& part : parts) {
+      if (part.mass.min > 0) min = std::min(min, part.mass.min);
+    }
+  }
+  for (auto& [shard, parts] : batch->parts) {
+    for (ShardPart& part : parts) {
+      RILL_RETURN_IF_ERROR(Reweigh(min, beta_, &part))
+          << "at \"" << options_.shards[shard].address << "\"";
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TensorDict> ShardedSampler::TakeBatch(absl::Time deadline) {
   while (static_cast<int64_t>(asked_.size()) < options_.ahead + 1) {
-    auto batch = std::make_shared<Batch>(Batch{.missing = options_.batch_size});
+    auto batch = std::make_shared<ShardBatch>(
+        ShardBatch{.missing = options_.batch_size});
     RILL_RETURN_IF_ERROR(Ask(batch));
     asked_.push_back(std::move(batch));
   }
-  const std::shared_ptr<Batch> oldest = asked_.front();
+  const std::shared_ptr<ShardBatch> oldest = asked_.front();
   while (oldest->awaited > 0 || oldest->missing > 0) {
     RILL_RETURN_IF_ERROR(Ask(oldest));
     RILL_RETURN_IF_ERROR(TakePart(oldest.get(), deadline));
   }
   asked_.pop_front();
+  if (options_.shares == ShardShares::kPriorityMass) {
+    RILL_RETURN_IF_ERROR(ReweighAll(oldest.get()));
+  }
   std::vector<TensorDict> parts;
   for (auto& [shard, of_shard] : oldest->parts) {
-    for (TensorDict& part : of_shard) parts.push_back(std::move(part));
+    for (ShardPart& part : of_shard) parts.push_back(std::move(part.rows));
   }
   if (parts.size() == 1) return std::move(parts[0]);
   return Cat(parts);
@@ -294,6 +213,14 @@ absl::StatusOr<TensorDict> ShardedSampler::Sample() {
       return batch;
     }
   }
+}
+
+absl::Status ShardedSampler::SetBeta(double beta) {
+  RILL_RETURN_IF_ERROR(
+      CheckBeta("ShardedSampler::SetBeta", options_.shares, beta));
+  absl::MutexLock lock(&mu_);
+  beta_ = beta;
+  return absl::OkStatus();
 }
 
 absl::Status ShardedSampler::UpdatePriorities(
@@ -342,7 +269,13 @@ ShardedSampler::Stats ShardedSampler::GetStats() const {
   {
     absl::MutexLock lock(&mu_);
     stats.batches = batches_;
-    for (const auto& link : links_) stats.shards.push_back(link->stats());
+    for (const auto& link : links_) {
+      stats.shards.push_back({.size = link->size(),
+                              .priority_sum = link->mass().sum,
+                              .rows = link->rows(),
+                              .connects = link->connects(),
+                              .status = link->status()});
+    }
   }
   absl::MutexLock lock(&updates_mu_);
   stats.stale_rows = stale_rows_;

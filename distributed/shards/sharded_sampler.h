@@ -2,11 +2,10 @@
 #ifndef RILL_DISTRIBUTED_SHARDS_SHARDED_SAMPLER_H_
 #define RILL_DISTRIBUTED_SHARDS_SHARDED_SAMPLER_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,25 +17,42 @@
 #include "absl/types/span.h"
 #include "rill/distributed/client/retrying_stream.h"
 #include "rill/distributed/replay/remote_sampler.h"
-#include "rill/distributed/transport/transport.h"
+#include "rill/distributed/shards/shard_link.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
+// By what each batch is shared among shards.
+enum class ShardShares {
+  // Sizes: tables with priorities draw by these within a shard, and their
+  // weights are those within it.
+  kSize,
+  // Sums of priorities (PriorityMass): a draw and its weight are those of one
+  // prioritized buffer with the rows of all shards. Tables have priorities, not
+  // on a device, and all the same alpha and epsilon.
+  kPriorityMass,
+};
+
 // Tables of several replay servers as one: each batch has rows of all of them,
-// in shares of their sizes. Collectors write each to one shard, by a
-// RemoteSink.
+// in shares of their sizes or priorities. Collectors write each to one shard,
+// by a RemoteSink.
 //
-// A batch of B rows has B * size / (sum of sizes) of each shard, rounded up or
-// down so that the mean over batches is exact. They come in the order of the
-// shards. A shard that is lost is left out, and the others give its rows; Stats
-// has the error. It takes part again when its address answers. While none
-// answers, a call tries until RemoteServer::timeout.
+// A batch of B rows has B * size / (sum of sizes) of each shard, or the same
+// with sums of priorities. It is rounded up or down so that the mean over
+// batches is exact. They come in the order of the shards. A shard that is lost
+// is left out, and the others give its rows; Stats has the error. It takes part
+// again when its address answers. While none answers, a call tries until
+// RemoteServer::timeout.
 //
 // Priorities go back to the start of the server that drew the row
 // (`index_server`). Those of a server that is away, or has begun anew, are
-// stale. Tables with priorities draw by these within a shard, and their weights
-// are those within it.
+// stale.
+//
+// With kPriorityMass P(i) = v_i / (sum over all shards), and weights are
+// (v_i / min) ^ -beta, `min` that of all shards. Both go by what shards said
+// with their last replies, so that batches on their way do not know of later
+// writes and updates. A shard without a share of 64 batches is asked anew. One
+// that is lost counts neither in the sum nor in the minimum.
 //
 // Reproducible: a fixed set of shards that are not written to meanwhile gives
 //   the same batches for the same seed.
@@ -62,10 +78,15 @@ class ShardedSampler {
     int64_t batch_size = 0;  // >= 1, of single rows.
     int64_t ahead = 2;       // Batches on their way between calls; [0, 64].
     uint64_t seed = 0;       // Of how the rest of a batch is shared.
+    ShardShares shares = ShardShares::kSize;
+    // The exponent of weights with kPriorityMass, >= 0; none: that of the
+    // tables. Theirs is above 0 then.
+    std::optional<double> beta = std::nullopt;
   };
   struct Shard {
-    int64_t size = 0;  // As it said last.
-    int64_t rows = 0;  // That it gave.
+    int64_t size = 0;         // As it said last.
+    double priority_sum = 0;  // The same, with kPriorityMass.
+    int64_t rows = 0;         // That it gave.
     int64_t connects = 0;
     absl::Status status;  // OK: takes part.
   };
@@ -80,8 +101,12 @@ class ShardedSampler {
       const Options& options);
   ~ShardedSampler();
 
-  // FAILED_PRECONDITION where all shards that answer are empty.
+  // FAILED_PRECONDITION where all shards that answer have nothing to draw, or
+  // are no tables for these options.
   absl::StatusOr<TensorDict> Sample();
+  // Options::beta from the next Sample on, as where it goes up over a training.
+  // INVALID_ARGUMENT of a negative one, and without kPriorityMass.
+  absl::Status SetBeta(double beta);
   // One priority a row, or one for all.
   absl::Status UpdatePriorities(const TensorDict& sample,
                                 absl::Span<const float> priorities);
@@ -91,34 +116,33 @@ class ShardedSampler {
   Stats GetStats() const;
 
  private:
-  class Link;
-  // A batch that was asked for.
-  struct Batch {
-    std::map<size_t, std::vector<TensorDict>> parts = {};  // By shard.
-    int64_t missing = 0;  // Rows that are neither here nor on their way.
-    int64_t awaited = 0;  // Parts that are on their way.
-  };
+  using ShardBatch = shards_internal::ShardBatch;
 
   explicit ShardedSampler(const Options& options);
 
   // Asks the shards for what `batch` lacks. Errors where none takes part.
-  absl::Status Ask(const std::shared_ptr<Batch>& batch)
+  absl::Status Ask(const std::shared_ptr<ShardBatch>& batch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes one part of `batch`, and those of others that come before it.
-  absl::Status TakePart(Batch* batch, absl::Time deadline)
+  absl::Status TakePart(ShardBatch* batch, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<TensorDict> TakeBatch(absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Rows of each shard for `rows` more, by their sizes.
+  // Rows of each shard for `rows` more.
   std::vector<int64_t> SharesOf(int64_t rows)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Makes weights within shards those of all.
+  absl::Status ReweighAll(ShardBatch* batch) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   mutable absl::Mutex mu_;
-  std::vector<std::unique_ptr<Link>> links_ ABSL_GUARDED_BY(mu_);
-  std::deque<std::shared_ptr<Batch>> asked_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<shards_internal::ShardLink>> links_
+      ABSL_GUARDED_BY(mu_);
+  std::deque<std::shared_ptr<ShardBatch>> asked_ ABSL_GUARDED_BY(mu_);
   uint64_t splits_ ABSL_GUARDED_BY(mu_) = 0;  // Numbers of draws of shares.
   int64_t batches_ ABSL_GUARDED_BY(mu_) = 0;
+  std::optional<double> beta_ ABSL_GUARDED_BY(mu_);
   mutable absl::Mutex updates_mu_;
   std::vector<std::unique_ptr<RemoteSampler>> updates_;  // By shard.
   int64_t stale_rows_ ABSL_GUARDED_BY(updates_mu_) = 0;

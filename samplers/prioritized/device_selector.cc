@@ -33,7 +33,8 @@ class DeviceSelector final : public PrioritizedSelector {
  public:
   DeviceSelector(const PrioritizedOptions& options,
                  std::shared_ptr<QueuedPriorities> queue)
-      : PrioritizedSelector(PrioritizedTraits(options, queue)),
+      : PrioritizedSelector(
+            PrioritizedTraits(options, queue, /*mass=*/nullptr)),
         options_(options),
         alpha_(options.alpha),
         beta_(options.beta),

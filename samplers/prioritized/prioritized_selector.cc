@@ -19,7 +19,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -31,6 +33,7 @@
 #include "rill/samplers/changed_options.h"
 #include "rill/samplers/prioritized/device_selector.h"
 #include "rill/samplers/prioritized/power.h"
+#include "rill/samplers/prioritized/priority_mass.h"
 #include "rill/samplers/prioritized/priority_state.h"
 #include "rill/samplers/prioritized/row_priorities.h"
 #include "rill/samplers/prioritized/selector_values.h"
@@ -56,9 +59,12 @@ constexpr size_t kChunk = 256;
 
 class SelectorImpl final : public PrioritizedSelector {
  public:
-  explicit SelectorImpl(const PrioritizedOptions& options)
-      : PrioritizedSelector(samplers_internal::PrioritizedTraits(options)),
+  SelectorImpl(const PrioritizedOptions& options,
+               std::shared_ptr<PriorityMassGauge> mass)
+      : PrioritizedSelector(samplers_internal::PrioritizedTraits(
+            options, /*updater=*/nullptr, mass)),
         options_(options),
+        mass_(std::move(mass)),
         alpha_(options.alpha),
         beta_(options.beta),
         weighed_alpha_(options.alpha) {}
@@ -110,13 +116,25 @@ class SelectorImpl final : public PrioritizedSelector {
   }
   void FlushWeights();
   void ReweighAll();
+  // The value of the smallest priority that is drawn; 0 where there is none.
+  double SmallestValue();
+  void PublishMass() {
+    mass_->Set({.sum = tree_.total(), .min = SmallestValue(), .beta = beta()});
+  }
 
   const PrioritizedOptions options_;
+  const std::shared_ptr<PriorityMassGauge> mass_;
   std::atomic<double> alpha_, beta_;
   double weighed_alpha_;  // The alpha of the tree.
   samplers_internal::UsedSlots used_;
   RowPriorities rows_;
   SumTree tree_;
+  // The last result of SmallestValue.
+  struct {
+    double base = -1;
+    double alpha = 0;
+    double value = 0;
+  } smallest_;
   std::optional<float> max_ever_;
   // Appends in flight that overwrite rows, each with the largest priority of
   // those that could be drawn. Only for kMaxInBuffer.
@@ -138,6 +156,17 @@ class SelectorImpl final : public PrioritizedSelector {
 };
 
 // --- Weights -----------------------------------------------------------------
+
+double SelectorImpl::SmallestValue() {
+  const std::optional<float> min = rows_.Min();
+  if (!min.has_value()) return 0;
+  const double base = *min + options_.epsilon;
+  if (base != smallest_.base || weighed_alpha_ != smallest_.alpha) {
+    smallest_ = {.base = base, .alpha = weighed_alpha_};
+    Power({&base, 1}, weighed_alpha_, {&smallest_.value, 1});
+  }
+  return smallest_.value;
+}
 
 void SelectorImpl::FlushWeights() {
   if (queue_.empty()) return;
@@ -220,8 +249,8 @@ void SelectorImpl::Select(const Request& request, const Anchors& /*anchors*/,
   // Weights are relative to the smallest value of all anchors, not of the
   // batch, so a draw's weight does not depend on the other draws. The value is
   // made by the same function as the tree's.
-  double smallest = *rows_.Min() + options_.epsilon;
-  Power({&smallest, 1}, weighed_alpha_, {&smallest, 1});
+  const double smallest = SmallestValue();
+  mass_->Set({.sum = total, .min = smallest, .beta = beta()});
   for (size_t i = 0; i < count; ++i) {
     values_[i] = tree_.Get(slots_[i]) / smallest;
   }
@@ -256,6 +285,7 @@ void SelectorImpl::UpdatePriorities(absl::Span<const Draw> draws,
     max_ever_ = std::max(max_ever_.value_or(0.0f), priorities[i]);
   }
   FlushWeights();
+  PublishMass();
 }
 
 // --- Events ------------------------------------------------------------------
@@ -272,6 +302,7 @@ void SelectorImpl::Reset(const Lanes& lanes) {
   max_ever_.reset();
   overwritten_.clear();
   retired_.clear();
+  PublishMass();
 }
 
 // A row that is gone has no priority, so that equal rows have equal states.
@@ -355,6 +386,7 @@ void SelectorImpl::OnWrite(const WriteEvent& event) {
     return state | RowPriorities::WordOf(priority);
   });
   FlushWeights();
+  PublishMass();
 }
 
 void SelectorImpl::OnClear() {
@@ -377,6 +409,7 @@ void SelectorImpl::Turn(absl::Span<const SlotRange> slots, bool on) {
   });
   if (come_back) retired_.clear();
   FlushWeights();
+  PublishMass();
 }
 
 void SelectorImpl::OnAnchorsAdded(absl::Span<const SlotRange> slots) {
@@ -392,6 +425,7 @@ void SelectorImpl::OnAnchorsCleared() {
   retired_.clear();
   // A new tree is all zeros without memory; setting every leaf would touch it.
   tree_ = SumTree(tree_.size());
+  PublishMass();
 }
 
 std::vector<float> SelectorImpl::Priorities() const {
@@ -418,6 +452,7 @@ void SelectorImpl::Take(const PriorityValues& values,
   // The tree is not saved, as it is a function of the priorities and alpha.
   alpha_ = changed.Has("alpha") ? options_.alpha : values.alpha;
   ReweighAll();
+  PublishMass();
 }
 
 absl::Status SelectorImpl::LoadState(const SavedState& state,
@@ -451,7 +486,8 @@ PrioritizedSelector::Create(const PrioritizedOptions& options) {
   if (!options.device.is_cpu()) {
     return samplers_internal::MakeDeviceSelector(options);
   }
-  return std::make_unique<SelectorImpl>(options);
+  return std::make_unique<SelectorImpl>(options,
+                                        std::make_shared<PriorityMassGauge>());
 }
 
 }  // namespace rill

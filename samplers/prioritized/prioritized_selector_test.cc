@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +16,7 @@
 #include "rill/base/rng.h"
 #include "rill/samplers/anchors.h"
 #include "rill/samplers/live_rows.h"
+#include "rill/samplers/prioritized/priority_mass.h"
 #include "rill/samplers/selector.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
@@ -117,6 +119,29 @@ TEST_F(PrioritizedSelectorTest, TellsPrioritiesAsTheyWereGiven) {
               ElementsAre(1, 2, 3, 0.25f, 5, 6, 7, 0, 9, 10));
   EXPECT_EQ(selector_->DefaultPriority(), 10);
   EXPECT_EQ(selector_->epsilon(), 0);
+}
+
+TEST_F(PrioritizedSelectorTest, TheMassIsThatOfTheRowsThatMayBeDrawn) {
+  const PriorityMassGauge& gauge = *selector_->traits().priority_mass;
+  const auto mass = [&] { return std::pair(gauge.Get().sum, gauge.Get().min); };
+  EXPECT_EQ(mass(), std::pair(0.0, 0.0));
+  selector_->OnAnchorsAdded({{.first = 2, .count = 3}});
+  EXPECT_EQ(mass(), std::pair(12.0, 3.0));
+  EXPECT_EQ(gauge.Get().beta, 1);
+  selector_->UpdatePriorities({{.slot = 2}, {.slot = 9}}, {8.0f, 1.0f}, rows_);
+  EXPECT_EQ(mass(), std::pair(17.0, 4.0));
+  selector_->OnAnchorsRemoved({{.first = 4, .count = 1}});
+  EXPECT_EQ(mass(), std::pair(12.0, 4.0));
+  // Exponents show with the next draw.
+  RILL_ASSERT_OK(selector_->SetAlpha(2));
+  RILL_ASSERT_OK(selector_->SetBeta(0.5));
+  std::vector<Draw> draws;
+  RILL_ASSERT_OK(selector_->Prepare({.count = 1}, NoAnchors()));
+  selector_->Select({.count = 1}, NoAnchors(), &draws);
+  EXPECT_EQ(mass(), std::pair(80.0, 16.0));
+  EXPECT_EQ(gauge.Get().beta, 0.5);
+  selector_->OnAnchorsCleared();
+  EXPECT_EQ(mass(), std::pair(0.0, 0.0));
 }
 
 TEST_F(PrioritizedSelectorTest, DrawsGoBehindThoseThatAreThere) {

@@ -31,8 +31,9 @@ absl::string_view NameOf(NewRowPriority rule) {
 }  // namespace
 
 // Not the device: a state of the host is one of a device too.
-SelectorTraits PrioritizedTraits(const PrioritizedOptions& options,
-                                 std::shared_ptr<PriorityUpdater> updater) {
+SelectorTraits PrioritizedTraits(
+    const PrioritizedOptions& options, std::shared_ptr<PriorityUpdater> updater,
+    std::shared_ptr<const PriorityMassGauge> mass) {
   return {.name = "Prioritized",
           .options = OptionValues()
                          .Double("alpha", options.alpha)
@@ -43,7 +44,8 @@ SelectorTraits PrioritizedTraits(const PrioritizedOptions& options,
                          .Bool("stratified", options.stratified),
           .is_weighted = true,
           .loads_moved_rows = true,
-          .priority_updater = std::move(updater)};
+          .priority_updater = std::move(updater),
+          .priority_mass = std::move(mass)};
 }
 
 absl::Status CheckOptionRange(absl::string_view call, absl::string_view what,

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/state/saved_state.h"
 #include "rill/samplers/prioritized/prioritized_selector.h"
+#include "rill/samplers/prioritized/priority_mass.h"
 #include "rill/samplers/prioritized/priority_updater.h"
 #include "rill/slots/write_observer.h"
 
@@ -18,9 +19,9 @@ namespace rill::samplers_internal {
 // What prioritized selectors on the host and on a device have in common, for
 // both of their sources alone.
 
-SelectorTraits PrioritizedTraits(
-    const PrioritizedOptions& options,
-    std::shared_ptr<PriorityUpdater> updater = nullptr);
+SelectorTraits PrioritizedTraits(const PrioritizedOptions& options,
+                                 std::shared_ptr<PriorityUpdater> updater,
+                                 std::shared_ptr<const PriorityMassGauge> mass);
 
 absl::Status CheckOptionRange(absl::string_view call, absl::string_view what,
                               double value, double max);

@@ -168,6 +168,7 @@ LABELS = {
     "@rill//samplers/conformance:sampler_conformance": ["samplers/conformance/sampler_conformance.h"],
     "@rill//samplers/prioritized:prioritized_selector": ["samplers/prioritized/prioritized_selector.h"],
     "@rill//samplers/prioritized:priority_updater": ["samplers/prioritized/priority_updater.h"],
+    "@rill//samplers/prioritized:priority_mass": ["samplers/prioritized/priority_mass.h"],
     "@rill//samplers/selectors:consuming_selector": ["samplers/selectors/consuming_selector.h"],
     "@rill//samplers/selectors:mixture_selector": ["samplers/selectors/mixture_selector.h"],
     "@rill//samplers/selectors:ordered_selector": ["samplers/selectors/ordered_selector.h"],

@@ -183,7 +183,7 @@ def rill_joined_tests():
                 srcs = srcs[start:start + _JOINED_SOURCES],
                 outs = [sources[-1]],
                 cmd = "python3 $(location //tools:join_tests.py) $(SRCS) >$@",
-                exec_tools = ["//tools:join_tests.py"],
+                tools = ["//tools:join_tests.py"],
                 visibility = ["//visibility:private"],
             )
         if sources:

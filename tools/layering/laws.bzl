@@ -48,6 +48,7 @@ LAWS = {
 # law of their package, each in a test of its own.
 BESIDE_BUNDLE = {
     "//distributed/arrow:arrow_batch": "Arrow is for those who ask for it, by --config=flight",
+    "//distributed/arrow:arrow_c_data": "Arrow is for those who ask for it, by --config=flight",
     "//distributed/transport/flight:flight_transport": "Arrow Flight is for those who ask for it, by --config=flight",
     "//distributed/transport/mpi:mpi_transport": "MPI is for those who ask for it, by --config=mpi",
     "//envs/mujoco:mujoco": "MuJoCo is for those who ask for it, by --config=mujoco",

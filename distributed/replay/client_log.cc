@@ -2,7 +2,9 @@
 #include "rill/distributed/replay/client_log.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,9 +13,11 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/final_error.h"
@@ -25,6 +29,8 @@ namespace {
 constexpr absl::string_view kClientType = "LoggedClient";
 constexpr absl::string_view kErrorType = "LoggedError";
 constexpr absl::string_view kLogType = "ClientLog";
+// Is there where a client was.
+constexpr absl::string_view kForgotten = "forgotten";
 constexpr int64_t kVersion = 1;
 
 }  // namespace
@@ -69,7 +75,9 @@ uint64_t LoggedClient::LocalSource(int64_t source) {
   absl::MutexLock lock(&mu_);
   const auto [it, is_new] = sources_.try_emplace(source, 0);
   if (is_new) it->second = NewSource();
-  return it->second;
+  const uint64_t number = it->second;
+  if (sources_.size() > kKeptSources) sources_.erase(sources_.begin());
+  return number;
 }
 
 ClientPosition LoggedClient::position() const {
@@ -118,12 +126,55 @@ absl::Status LoggedClient::Load(const SavedState& state) {
   return absl::OkStatus();
 }
 
-LoggedClient& ClientLog::Of(absl::string_view table, absl::string_view client) {
+absl::StatusOr<std::shared_ptr<LoggedClient>> ClientLog::Of(
+    absl::string_view table, absl::string_view client, absl::Time now) {
+  if (client.empty() || client.size() > kLongestName) {
+    return InvalidArgument("ReplayService: client: got a name of ",
+                           client.size(), " bytes, want [1, ", kLongestName,
+                           "]");
+  }
+  const Name name(table, client);
   absl::MutexLock lock(&mu_);
-  std::unique_ptr<LoggedClient>& one =
-      clients_[{std::string(table), std::string(client)}];
-  if (one == nullptr) one = std::make_unique<LoggedClient>();
-  return *one;
+  if (const auto found = clients_.find(name); found != clients_.end()) {
+    Entry& entry = found->second;
+    entry.used = now;
+    by_use_.splice(by_use_.end(), by_use_, entry.place);
+    return entry.client;
+  }
+  if (clients_.size() >= kMostClients) {
+    const auto oldest = clients_.find(by_use_.front());
+    if (now - oldest->second.used < kSilence) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("ReplayService: client: got a new one beside ",
+                       clients_.size(), ", want at most ", kMostClients,
+                       " within ", absl::FormatDuration(kSilence)));
+    }
+    clients_.erase(oldest);
+    by_use_.pop_front();
+    has_forgotten_ = true;
+  }
+  Entry& entry = clients_[name];
+  entry = {.client = std::make_shared<LoggedClient>(),
+           .used = now,
+           .place = by_use_.insert(by_use_.end(), name)};
+  return entry.client;
+}
+
+absl::StatusOr<ClientPosition> ClientLog::Resume(absl::string_view table,
+                                                 absl::string_view client,
+                                                 int64_t newest, int64_t rows,
+                                                 absl::Time now) {
+  RILL_ASSIGN_OR_RETURN(const auto one, Of(table, client, now));
+  if (newest > 0 && one->position().newest == 0) {
+    absl::MutexLock lock(&mu_);
+    if (has_forgotten_) {
+      return FailedPrecondition(
+          "ReplayService: client: got \"", client, "\" with ", newest,
+          " operations that may have been forgotten, as it was silent for ",
+          absl::FormatDuration(kSilence), "; begin as a new client");
+    }
+  }
+  return one->Resume(newest, rows);
 }
 
 int64_t ClientLog::Count(absl::string_view table) const {
@@ -136,31 +187,41 @@ int64_t ClientLog::Count(absl::string_view table) const {
 SavedState ClientLog::Save() const {
   absl::MutexLock lock(&mu_);
   std::vector<SavedState> clients;
-  for (const auto& [name, client] : clients_) {
-    SavedState state = client->Save();
+  for (const auto& [name, entry] : clients_) {
+    SavedState state = entry.client->Save();
     state.Set("table", name.first);
     state.Set("client", name.second);
     clients.push_back(std::move(state));
   }
   SavedState state(kLogType, kVersion);
   state.Set("clients", std::move(clients));
+  if (has_forgotten_) state.Set(kForgotten, int64_t{1});
   return state;
 }
 
-absl::Status ClientLog::Load(const SavedState& state) {
+absl::Status ClientLog::Load(const SavedState& state, absl::Time now) {
   RILL_RETURN_IF_ERROR(state.CheckType(kLogType, kVersion));
   RILL_ASSIGN_OR_RETURN(const auto clients, state.Parts("clients"));
-  std::map<Name, std::unique_ptr<LoggedClient>> loaded;
+  std::map<Name, Entry> loaded;
+  std::list<Name> by_use;
   for (const SavedState& client : clients) {
     RILL_RETURN_IF_ERROR(client.CheckType(kClientType, kVersion));
     RILL_ASSIGN_OR_RETURN(auto table, client.Get<std::string>("table"));
     RILL_ASSIGN_OR_RETURN(auto name, client.Get<std::string>("client"));
-    auto one = std::make_unique<LoggedClient>();
+    auto one = std::make_shared<LoggedClient>();
     RILL_RETURN_IF_ERROR(one->Load(client));
-    loaded[{std::move(table), std::move(name)}] = std::move(one);
+    const auto [place, is_new] = loaded.try_emplace({table, name});
+    if (!is_new) {
+      return state.Damaged(absl::StrCat("client \"", name, "\" twice"));
+    }
+    place->second = {.client = std::move(one),
+                     .used = now,
+                     .place = by_use.insert(by_use.end(), place->first)};
   }
   absl::MutexLock lock(&mu_);
   clients_ = std::move(loaded);
+  by_use_ = std::move(by_use);
+  has_forgotten_ = state.Get<int64_t>(kForgotten).ok();
   return absl::OkStatus();
 }
 

@@ -2,7 +2,9 @@
 #ifndef RILL_DISTRIBUTED_REPLAY_CLIENT_LOG_H_
 #define RILL_DISTRIBUTED_REPLAY_CLIENT_LOG_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,8 +13,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "rill/base/state/saved_state.h"
 
 namespace rill {
@@ -43,7 +47,8 @@ class LoggedClient {
   // goes on behind them. Returns where it goes on; the same if asked again.
   ClientPosition Resume(int64_t newest, int64_t rows);
   // A number of this process for what is `source` to the client
-  // (WriteInfo::source); 0 for 0.
+  // (WriteInfo::source); 0 for 0. Beside more than 1,024 the lowest sources are
+  // forgotten, and have new numbers again.
   uint64_t LocalSource(int64_t source);
 
   ClientPosition position() const;
@@ -51,6 +56,7 @@ class LoggedClient {
  private:
   friend class ClientLog;
   static constexpr int64_t kKeptErrors = 64;
+  static constexpr size_t kKeptSources = 1024;
 
   SavedState Save() const;
   absl::Status Load(const SavedState& state);
@@ -63,24 +69,52 @@ class LoggedClient {
 
 // All clients of a server, by table and name. The log belongs to the rows in
 // the tables: save and load both at once.
+//
+// A client whose name is forgotten could have its operations carried out again.
+// So none is, until there are kMostClients: then the one that was silent for
+// longest makes room, if that is kSilence at least, and else a new name is
+// refused. A flood of names so costs those who have one nothing.
+//
 // Thread-safety: thread-safe.
-// Memory: some 200 bytes a client that ever wrote.
+// Memory: some 300 bytes and its name for a client that ever wrote.
 class ClientLog {
  public:
-  // Made where there is none yet; lives as long as this.
-  LoggedClient& Of(absl::string_view table, absl::string_view client);
+  static constexpr size_t kMostClients = 65536;
+  static constexpr size_t kLongestName = 256;
+  static constexpr absl::Duration kSilence = absl::Hours(1);
+
+  // Made where there is none yet. `now` is Clock::Steady's. INVALID_ARGUMENT of
+  // a name that is empty or longer than 256 bytes, RESOURCE_EXHAUSTED of a new
+  // one where there is no room.
+  absl::StatusOr<std::shared_ptr<LoggedClient>> Of(absl::string_view table,
+                                                   absl::string_view client,
+                                                   absl::Time now);
+  // As LoggedClient::Resume of this one. FAILED_PRECONDITION where it may be a
+  // client that was forgotten: has operations that nobody here knows of.
+  absl::StatusOr<ClientPosition> Resume(absl::string_view table,
+                                        absl::string_view client,
+                                        int64_t newest, int64_t rows,
+                                        absl::Time now);
   // Those of a table.
   int64_t Count(absl::string_view table) const;
 
   SavedState Save() const;
-  // FAILED_PRECONDITION or DATA_LOSS, unchanged, where it is another state.
-  absl::Status Load(const SavedState& state);
+  // FAILED_PRECONDITION or DATA_LOSS, unchanged, where it is another state. All
+  // were used `now`.
+  absl::Status Load(const SavedState& state, absl::Time now);
 
  private:
   using Name = std::pair<std::string, std::string>;  // Table, client.
+  struct Entry {
+    std::shared_ptr<LoggedClient> client;
+    absl::Time used;
+    std::list<Name>::iterator place;  // In by_use_.
+  };
 
   mutable absl::Mutex mu_;
-  std::map<Name, std::unique_ptr<LoggedClient>> clients_ ABSL_GUARDED_BY(mu_);
+  std::map<Name, Entry> clients_ ABSL_GUARDED_BY(mu_);
+  std::list<Name> by_use_ ABSL_GUARDED_BY(mu_);  // The latest at the end.
+  bool has_forgotten_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace rill

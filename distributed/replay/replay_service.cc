@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "rill/base/clock.h"
 #include "rill/base/rng_entropy.h"
 #include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
@@ -27,8 +28,8 @@
 #include "rill/flow/sink.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/run/run_checkpoint.h"
-#include "rill/tensordict/tensor_dict.h"
 #include "rill/samplers/prioritized/priority_mass.h"
+#include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 
 namespace rill {
@@ -63,7 +64,6 @@ Message MakeReply(
   return reply;
 }
 
-// The priorities of a request: its leaf or its list.
 // A table's replies say this of its priorities.
 void SetMass(const ReplayBuffer& table, SavedState* values) {
   const std::optional<PriorityMass> mass = table.priority_mass();
@@ -73,6 +73,7 @@ void SetMass(const ReplayBuffer& table, SavedState* values) {
   values->Set(kBeta, mass->beta);
 }
 
+// The priorities of a request: its leaf or its list.
 absl::StatusOr<std::vector<float>> PrioritiesOf(const SavedState& values,
                                                 const TensorDict& batch) {
   if (batch.Contains(kPriorityKey)) {
@@ -134,7 +135,7 @@ absl::StatusOr<std::shared_ptr<ReplayService>> ReplayService::Open(
       const SavedState state,
       SavedState::Decode(
           {reinterpret_cast<const char*>(log.data()), log.size()}));
-  RILL_RETURN_IF_ERROR(service->clients_.Load(state));
+  RILL_RETURN_IF_ERROR(service->clients_.Load(state, Clock::Steady().Now()));
   return service;
 }
 
@@ -186,14 +187,14 @@ absl::StatusOr<Message> ReplayService::Hello(const Request& request) {
   RILL_ASSIGN_OR_RETURN(const auto newest,
                         request.values.Get<int64_t>(kNewest));
   RILL_ASSIGN_OR_RETURN(const auto rows, request.values.Get<int64_t>(kRows));
-  if (name.empty() || newest < 0 || rows < 0) {
-    return InvalidArgument("ReplayService: client \"", name, "\", newest ",
-                           newest, ", rows ", rows,
-                           ": want a name and numbers >= 0");
+  if (newest < 0 || rows < 0) {
+    return InvalidArgument("ReplayService: newest ", newest, ", rows ", rows,
+                           ": want numbers >= 0");
   }
   absl::ReaderMutexLock pause(&pause_);
-  const ClientPosition position =
-      clients_.Of(request.table_name, name).Resume(newest, rows);
+  RILL_ASSIGN_OR_RETURN(const ClientPosition position,
+                        clients_.Resume(request.table_name, name, newest, rows,
+                                        Clock::Steady().Now()));
   return MakeReply({{kServer, server_number_}, {kLost, position.lost}});
 }
 
@@ -205,9 +206,11 @@ absl::StatusOr<Message> ReplayService::Operation(const Request& request) {
   RILL_ASSIGN_OR_RETURN(const auto source, values.Get<int64_t>(kSource));
   RILL_ASSIGN_OR_RETURN(const auto lanes, values.Get<int64_t>(kLanes));
   absl::ReaderMutexLock pause(&pause_);
-  LoggedClient& client = clients_.Of(request.table_name, name);
+  RILL_ASSIGN_OR_RETURN(
+      const std::shared_ptr<LoggedClient> client,
+      clients_.Of(request.table_name, name, Clock::Steady().Now()));
   RILL_ASSIGN_OR_RETURN(const WriteInfo info,
-                        InfoOf(values, client.LocalSource(source)));
+                        InfoOf(values, client->LocalSource(source)));
   const auto apply = [&]() -> absl::Status {
     switch (kind) {
       case kWrite:
@@ -224,7 +227,7 @@ absl::StatusOr<Message> ReplayService::Operation(const Request& request) {
   };
   const int64_t rows =
       kind == kWrite ? request.batch.batch_shape().num_elements() : 0;
-  RILL_RETURN_IF_ERROR(client.Apply(number, rows, apply));
+  RILL_RETURN_IF_ERROR(client->Apply(number, rows, apply));
   return MakeReply({});
 }
 
@@ -240,10 +243,10 @@ absl::StatusOr<Message> ReplayService::Sample(const Request& request) {
                         Tensor::Empty(DType::kInt64, index.shape()));
   std::fill_n(server.data<int64_t>(), server.num_elements(), server_number_);
   RILL_RETURN_IF_ERROR(reply.batch.Set(kServerKey, std::move(server)));
+  SetMass(request.table, &reply.values);
   return reply;
 }
 
-  SetMass(request.table, &reply.values);
 absl::StatusOr<Message> ReplayService::UpdatePriorities(
     const Request& request) {
   RILL_ASSIGN_OR_RETURN(const auto servers,

@@ -119,6 +119,35 @@ TEST(ReplayServerTest, AnotherStartGoesOnFromTheLastCheckpoint) {
   EXPECT_EQ(sink->GetStats().lost_rows, 5);
 }
 
+TEST(ReplayServerTest, RowsInFilesAreThoseOfTheCheckpointOrAsTheyWere) {
+  const auto transport = MakeInproc();
+  for (const bool has_checkpoint : {true, false}) {
+    const std::string name = has_checkpoint ? "with" : "without";
+    const std::string json = absl::StrCat(
+        R"({"listen": "server", "tables": {"replay": {"capacity": 100,
+            "storage": {"kind": "memmap", "directory": ")",
+        Path("rows_" + name), R"("}}})",
+        has_checkpoint ? CheckpointIn(Path("rows_checkpoint")) : "", "}");
+    const auto start = [&]() -> absl::StatusOr<std::unique_ptr<ReplayServer>> {
+      RILL_ASSIGN_OR_RETURN(ServerConfig config, ServerConfig::Parse(json));
+      return ReplayServer::Start(transport, std::move(config));
+    };
+    RILL_ASSERT_OK_AND_ASSIGN(auto server, start());
+    RILL_ASSERT_OK(
+        server->service().table("replay")->Extend(NumberedSteps(1, 20)));
+    RILL_ASSERT_OK(server->Shutdown(Soon()));
+    server = nullptr;
+    RILL_ASSERT_OK_AND_ASSIGN(server, start());
+    EXPECT_EQ(server->service().table("replay")->size(), 20);
+    RILL_ASSERT_OK(
+        server->service().table("replay")->Extend(NumberedSteps(1, 5, 20)));
+    server = nullptr;  // Without Shutdown, as by a kill.
+    RILL_ASSERT_OK_AND_ASSIGN(server, start());
+    EXPECT_EQ(server->service().table("replay")->size(),
+              has_checkpoint ? 20 : 25);
+  }
+}
+
 TEST(ReplayServerTest, TheTimerMakesCheckpoints) {
   const std::string directory = Path("timer");
   RILL_ASSERT_OK_AND_ASSIGN(

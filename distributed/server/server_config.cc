@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/server/server_config.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -19,6 +21,9 @@
 #include "rill/replay/rate_limiter.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sample_units.h"
+#include "rill/replay/writers/removing_writer.h"
+#include "rill/replay/writers/top_k_writer.h"
+#include "rill/replay/writers/writer.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/sample_unit.h"
@@ -27,7 +32,10 @@
 #include "rill/samplers/selectors/without_replacement.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/samplers/uniform_selector.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/memmap_storage.h"
+#include "rill/storage/storage.h"
 
 namespace rill {
 namespace {
@@ -78,6 +86,15 @@ absl::StatusOr<std::unique_ptr<Sampler>> PrioritizedOf(
   return MakePrioritizedSamplerOver(*std::move(unit), options);
 }
 
+// A selector by an order; null where `kind` is none of them.
+absl::StatusOr<std::unique_ptr<Selector>> OrderOf(absl::string_view kind) {
+  if (kind == "fifo") return MakeFifoSelector();
+  if (kind == "lifo") return MakeLifoSelector();
+  if (kind == "min_heap") return MakeMinHeapSelector();
+  if (kind == "max_heap") return MakeMaxHeapSelector();
+  return nullptr;
+}
+
 absl::StatusOr<std::unique_ptr<Sampler>> SamplerOf(JsonFields& table) {
   RILL_ASSIGN_OR_RETURN(std::optional<SampleUnit> unit, UnitOf(table));
   RILL_ASSIGN_OR_RETURN(std::optional<JsonFields> fields,
@@ -98,9 +115,11 @@ absl::StatusOr<std::unique_ptr<Sampler>> SamplerOf(JsonFields& table) {
     if (!unit.has_value()) return MakeUniformSampler();
     return MakeUniformSamplerOver(*std::move(unit));
   }
-  if (kind != "without_replacement" && kind != "fifo" && kind != "lifo") {
-    return fields->Wrong(
-        kKind, kind, "uniform, prioritized, without_replacement, fifo or lifo");
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Selector> order, OrderOf(kind));
+  if (kind != "without_replacement" && order == nullptr) {
+    return fields->Wrong(kKind, kind,
+                         "uniform, prioritized, without_replacement, fifo, "
+                         "lifo, min_heap or max_heap");
   }
   if (unit.has_value()) {
     return fields->Wrong(kKind, kind, "uniform or prioritized beside a unit");
@@ -108,8 +127,92 @@ absl::StatusOr<std::unique_ptr<Sampler>> SamplerOf(JsonFields& table) {
   if (kind == "without_replacement") {
     return MakeSamplerWithoutReplacement({.drop_last = drop_last});
   }
-  return MakeSampler(kind == "fifo" ? MakeFifoSelector() : MakeLifoSelector(),
-                     MakeTransitionUnit(), kind);
+  return MakeSampler(std::move(order), MakeTransitionUnit(), kind);
+}
+
+absl::StatusOr<TopKWriter::Options> TopKOf(JsonFields& fields) {
+  using Reduction = TopKWriter::Reduction;
+  static constexpr std::pair<absl::string_view, Reduction> kReductions[] = {
+      {"sum", Reduction::kSum},       {"mean", Reduction::kMean},
+      {"median", Reduction::kMedian}, {"min", Reduction::kMin},
+      {"max", Reduction::kMax},
+  };
+  TopKWriter::Options options;
+  RILL_ASSIGN_OR_RETURN(options.k, fields.Int("k", options.k));
+  RILL_ASSIGN_OR_RETURN(options.rank_key,
+                        fields.Text("rank_key", options.rank_key));
+  RILL_ASSIGN_OR_RETURN(const std::string name,
+                        fields.Text("reduction", "sum"));
+  const auto* const found =
+      std::find_if(std::begin(kReductions), std::end(kReductions),
+                   [&](const auto& one) { return one.first == name; });
+  if (found == std::end(kReductions)) {
+    return fields.Wrong("reduction", name, "sum, mean, median, min or max");
+  }
+  options.reduction = found->second;
+  return options;
+}
+
+// The table's writer; null where it names none.
+absl::StatusOr<std::unique_ptr<Writer>> WriterOf(JsonFields& table,
+                                                 uint64_t seed) {
+  RILL_ASSIGN_OR_RETURN(std::optional<JsonFields> fields,
+                        table.Object("writer"));
+  if (!fields.has_value()) return nullptr;
+  RILL_ASSIGN_OR_RETURN(const std::string kind, fields->Text(kKind));
+  if (kind == "round_robin") {
+    RILL_RETURN_IF_ERROR(fields->CheckNothingElse());
+    return nullptr;
+  }
+  if (kind == "top_k") {
+    RILL_ASSIGN_OR_RETURN(const TopKWriter::Options options, TopKOf(*fields));
+    RILL_RETURN_IF_ERROR(fields->CheckNothingElse());
+    return TopKWriter::Create(options);
+  }
+  if (kind != "removing") {
+    return fields->Wrong(kKind, kind, "round_robin, top_k or removing");
+  }
+  RILL_ASSIGN_OR_RETURN(const std::string remover,
+                        fields->Text("remover", "fifo"));
+  RILL_RETURN_IF_ERROR(fields->CheckNothingElse());
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Selector> selector, OrderOf(remover));
+  if (selector == nullptr && remover == "uniform") {
+    selector = MakeUniformSelector();
+  }
+  if (selector == nullptr) {
+    return fields->Wrong("remover", remover,
+                         "fifo, lifo, uniform, min_heap or max_heap");
+  }
+  return MakeRemovingWriter({.remover = std::move(selector), .seed = seed});
+}
+
+absl::StatusOr<std::unique_ptr<Storage>> StorageOf(JsonFields& table,
+                                                   int64_t capacity,
+                                                   int64_t lanes) {
+  RILL_ASSIGN_OR_RETURN(std::optional<JsonFields> fields,
+                        table.Object("storage"));
+  std::string kind = "memory";
+  std::string directory;
+  if (fields.has_value()) {
+    RILL_ASSIGN_OR_RETURN(kind, fields->Text(kKind));
+    if (kind == "memmap") {
+      RILL_ASSIGN_OR_RETURN(directory, fields->Text("directory"));
+    }
+    RILL_RETURN_IF_ERROR(fields->CheckNothingElse());
+  }
+  RILL_RETURN_IF_ERROR(table.CheckNothingElse());
+  if (kind == "memory") {
+    return DenseStorage::Create({.capacity = capacity, .lanes = lanes});
+  }
+  if (kind != "memmap") {
+    return fields->Wrong(kKind, kind, "memory or memmap");
+  }
+  const MemmapStorage::Options options = {
+      .directory = directory, .capacity = capacity, .lanes = lanes};
+  absl::StatusOr<std::unique_ptr<Storage>> storage =
+      MemmapStorage::Open(options);
+  if (!absl::IsNotFound(storage.status())) return storage;
+  return MemmapStorage::Create(options);
 }
 
 absl::Status SetRateLimiter(JsonFields& table, ReplayBuffer::Options* options) {
@@ -139,16 +242,16 @@ absl::Status SetRateLimiter(JsonFields& table, ReplayBuffer::Options* options) {
 
 absl::StatusOr<ReplayBuffer::Options> TableOf(JsonFields& fields) {
   ReplayBuffer::Options options;
-  DenseStorage::Options storage;
-  RILL_ASSIGN_OR_RETURN(storage.capacity, fields.Int("capacity"));
-  RILL_ASSIGN_OR_RETURN(storage.lanes, fields.Int("lanes", storage.lanes));
-  RILL_ASSIGN_OR_RETURN(options.storage, DenseStorage::Create(storage));
+  RILL_ASSIGN_OR_RETURN(const int64_t capacity, fields.Int("capacity"));
+  RILL_ASSIGN_OR_RETURN(const int64_t lanes, fields.Int("lanes", 1));
   RILL_ASSIGN_OR_RETURN(options.sampler, SamplerOf(fields));
   RILL_ASSIGN_OR_RETURN(options.batch_size, fields.Int("batch_size", 0));
   RILL_ASSIGN_OR_RETURN(const int64_t seed, fields.Int("seed", 0));
   options.seed = static_cast<uint64_t>(seed);
+  RILL_ASSIGN_OR_RETURN(options.writer, WriterOf(fields, options.seed));
   RILL_RETURN_IF_ERROR(SetRateLimiter(fields, &options));
-  RILL_RETURN_IF_ERROR(fields.CheckNothingElse());
+  // The last one, as it is the one that leaves something.
+  RILL_ASSIGN_OR_RETURN(options.storage, StorageOf(fields, capacity, lanes));
   RILL_RETURN_IF_ERROR(ReplayBuffer::CheckOptions(options));
   return options;
 }

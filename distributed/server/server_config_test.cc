@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/server/server_config.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -20,7 +22,9 @@
 namespace rill {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 // A config of one table with these fields.
 std::string OneTable(absl::string_view fields) {
@@ -83,7 +87,8 @@ TEST(ServerConfigTest, EachSamplerAndUnitMakesATable) {
        {R"({"kind": "uniform"})",
         R"({"kind": "prioritized", "epsilon": 1e-6, "stratified": true})",
         R"({"kind": "without_replacement", "drop_last": true})",
-        R"({"kind": "fifo"})", R"({"kind": "lifo"})"}) {
+        R"({"kind": "fifo"})", R"({"kind": "lifo"})", R"({"kind": "min_heap"})",
+        R"({"kind": "max_heap"})"}) {
     SCOPED_TRACE(sampler);
     const auto table =
         MakeTable(absl::StrCat(R"("capacity": 50, "sampler": )", sampler));
@@ -116,6 +121,54 @@ TEST(ServerConfigTest, OrdersAreThoseOfTheirNames) {
     EXPECT_EQ(batch.Find("action")->data<int64_t>()[0],
               table == fifo.get() ? 0 : 9);
   }
+}
+
+// The rows that a table of five keeps of ten with rewards 0, 1, ..., sorted.
+std::vector<int64_t> KeptBy(absl::string_view writer) {
+  const auto table =
+      MakeTable(absl::StrCat(R"("capacity": 5, "writer": )", writer));
+  if (table == nullptr) return {};
+  RILL_EXPECT_OK(table->Extend(NumberedSteps(1, 10)).status());
+  auto rows = table->ReadAll();
+  RILL_EXPECT_OK(rows.status());
+  const auto actions = rows->Flat<int64_t>("action");
+  RILL_EXPECT_OK(actions.status());
+  std::vector<int64_t> kept(actions->begin(), actions->end());
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
+TEST(ServerConfigTest, EachWriterKeepsItsRows) {
+  EXPECT_THAT(KeptBy(R"({"kind": "round_robin"})"), ElementsAre(5, 6, 7, 8, 9));
+  EXPECT_THAT(KeptBy(R"({"kind": "top_k", "k": 2, "rank_key": "action"})"),
+              ElementsAre(8, 9));
+  EXPECT_THAT(KeptBy(R"({"kind": "top_k", "reduction": "max"})"), SizeIs(5));
+  EXPECT_THAT(KeptBy(R"({"kind": "removing"})"), ElementsAre(5, 6, 7, 8, 9));
+  for (const char* const remover :
+       {"fifo", "lifo", "uniform", "min_heap", "max_heap"}) {
+    EXPECT_THAT(KeptBy(absl::StrCat(R"({"kind": "removing", "remover": ")",
+                                    remover, R"("})")),
+                SizeIs(5));
+  }
+}
+
+TEST(ServerConfigTest, RowsInFilesOutliveTheTable) {
+  const std::string fields = absl::StrCat(
+      R"("capacity": 50, "storage": {"kind": "memmap", "directory": ")",
+      ::testing::TempDir(), R"(/config_rows"})");
+  {
+    const auto table = MakeTable(fields);
+    ASSERT_NE(table, nullptr);
+    RILL_ASSERT_OK(table->Extend(NumberedSteps(1, 10)));
+    // Its owner is this table.
+    EXPECT_THAT(ServerConfig::Parse(OneTable(fields)),
+                StatusIs(absl::StatusCode::kFailedPrecondition));
+  }
+  const auto table = MakeTable(fields);
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->size(), 10);
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, table->Sample(4));
+  ExpectWholeSteps(batch, 50);
 }
 
 TEST(ServerConfigTest, WrongFieldsAreNamedByTheirPath) {
@@ -158,6 +211,24 @@ TEST(ServerConfigTest, WrongFieldsAreNamedByTheirPath) {
   table_refuses(R"("capacity": 5, "sampler": {"kind": "fifo"},
                    "unit": {"kind": "slices", "length": 2})",
                 "sampler.kind: got fifo, want uniform or prioritized");
+  table_refuses(R"("capacity": 5, "storage": {"kind": "disk"})",
+                "storage.kind: got disk, want memory or memmap");
+  table_refuses(R"("capacity": 5, "storage": {"kind": "memmap"})",
+                "storage.directory: is missing");
+  table_refuses(
+      R"("capacity": 5, "storage": {"kind": "memory", "directory": "a"})",
+      "storage.directory: is unknown");
+  table_refuses(R"("capacity": 5, "writer": {"kind": "none"})",
+                "writer.kind: got none, want round_robin, top_k or removing");
+  table_refuses(
+      R"("capacity": 5, "writer": {"kind": "top_k", "reduction": "first"})",
+      "writer.reduction: got first");
+  table_refuses(
+      R"("capacity": 5, "writer": {"kind": "removing", "remover": "best"})",
+      "writer.remover: got best, want fifo, lifo");
+  table_refuses(R"("capacity": 4, "lanes": 2, "writer": {"kind": "removing"},
+                   "unit": {"kind": "slices", "length": 2})",
+                "table \"replay\": ");
   table_refuses(R"("capacity": 5, "rate_limiter": {"samples_per_insert": 2})",
                 "rate_limiter.error_buffer: is missing");
   table_refuses(R"("capacity": 5, "rate_limiter": {"timeout_seconds": 0})",

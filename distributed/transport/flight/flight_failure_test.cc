@@ -1,24 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Servers that are killed or do not move, in processes of their own.
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "arrow/flight/client.h"
+#include "arrow/flight/types.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/clock.h"
 #include "rill/base/process/child_process.h"
 #include "rill/distributed/transport/call_stream.h"
+#include "rill/distributed/transport/flight/flight_stream.h"
 #include "rill/distributed/transport/flight/flight_transport.h"
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/transport.h"
@@ -130,6 +140,65 @@ TEST_F(FlightFailureTest, AServerThatDoesNotMoveCostsNoMoreThanTheDeadline) {
   stream = nullptr;  // In the midst of a write.
   ASSERT_EQ(kill(child.process->pid(), SIGCONT), 0);
   RILL_EXPECT_OK(connection->Call("echo", {}, Soon()).status());
+}
+
+int64_t NumThreads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                       std::filesystem::directory_iterator());
+}
+
+// Its threads wait for a write that nobody takes, until the connection ends.
+TEST_F(FlightFailureTest, AStreamThatIsGivenUpInAWriteLeavesNoThread) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto transport,
+      FlightTransport::Create({.silence_timeout = absl::Milliseconds(200)}));
+  Child child;
+  StartServer(&child);
+  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
+                            transport->Connect(child.address, Soon()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto stream, connection->Open("echo", {}, Soon()));
+  RILL_ASSERT_OK(stream->Send({}, Soon()));
+  RILL_ASSERT_OK(stream->Receive(Soon()).status());
+  const int64_t threads = NumThreads();
+  ASSERT_EQ(kill(child.process->pid(), SIGSTOP), 0);
+  TensorDict batch({1 << 24});
+  RILL_ASSERT_OK(batch.Set("x", *Tensor::Zeros(DType::kInt64, {1 << 24})));
+  RILL_ASSERT_OK(stream->Send({.batch = batch}, Soon()));
+  EXPECT_THAT(stream->Receive(Clock::System().Now() + absl::Milliseconds(20)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  stream = nullptr;
+  while (NumThreads() > threads - 2) std::this_thread::yield();
+}
+
+// Between the two steps of Open the server may stop: then nobody answers the
+// connection that begins the stream.
+TEST(FlightStreamTest, AStreamThatDoesNotBeginCostsNoMoreThanTheDeadline) {
+  namespace flight = ::arrow::flight;
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* const of = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(bind(listener, of, size), 0);
+  ASSERT_EQ(listen(listener, 8), 0);
+  ASSERT_EQ(getsockname(listener, of, &size), 0);
+  auto client = flight::FlightClient::Connect(
+      *flight::Location::ForGrpcTcp("127.0.0.1", ntohs(address.sin_port)));
+  ASSERT_TRUE(client.ok()) << client.status().ToString();
+  auto stream = std::make_unique<flight_internal::FlightStream>(
+      flight_internal::FlightStream::Parts{.who = "here",
+                                           .window = 1,
+                                           .method = "echo",
+                                           .client = *std::move(client),
+                                           .options = {}});
+  RILL_ASSERT_OK(stream->Send({}, Soon()));
+  EXPECT_THAT(stream->Receive(Clock::System().Now() + absl::Milliseconds(20)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  // The connection ends, and with it the stream.
+  close(listener);
+  EXPECT_THAT(stream->Receive(Soon()),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("here")));
 }
 
 }  // namespace

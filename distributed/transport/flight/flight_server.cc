@@ -21,6 +21,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/flight/flight_message.h"
+#include "rill/distributed/transport/flight/listen_error.h"
 #include "rill/distributed/transport/message.h"
 
 namespace rill::flight_internal {
@@ -277,11 +278,15 @@ absl::StatusOr<std::unique_ptr<Server>> MakeFlightServer(
   const arrow::Status status = handler->Init(options);
   if (!status.ok()) {
     // Flight says no more than that the server did not start.
-    return absl::AlreadyExistsError(absl::StrCat(
-        "FlightTransport::Listen: \"", wanted,
-        "\": the address is in use, is none of this machine, or the "
-        "certificate and key are no PEM: ",
-        status.message()));
+    RILL_RETURN_IF_ERROR(TryToListen(config.host, config.port))
+        << "FlightTransport::Listen: \"" << wanted << "\"";
+    if (!config.tls_certificate.empty()) {
+      return InvalidArgument("FlightTransport::Listen: \"", wanted,
+                             "\": tls_certificate, tls_key: got no PEM of a ",
+                             "certificate and its key");
+    }
+    return absl::InternalError(absl::StrCat("FlightTransport::Listen: \"",
+                                            wanted, "\": ", status.message()));
   }
   return std::make_unique<FlightServer>(
       handler, absl::StrCat(scheme, "://", config.host, ":", handler->port()));

@@ -2,6 +2,7 @@
 #include "rill/distributed/transport/flight/flight_stream.h"
 
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -24,7 +25,9 @@ class FlightStream::Core {
   explicit Core(Parts parts)
       : parts_(std::move(parts)), replies_(parts_.who, parts_.window) {}
   // Else Flight logs that it was cancelled.
-  ~Core() { (void)parts_.writer->Close(); }
+  ~Core() {
+    if (exchange_.writer != nullptr) (void)exchange_.writer->Close();
+  }
 
   absl::Status Send(const Message& request, absl::Time deadline);
   absl::StatusOr<Reply> Receive(absl::Time deadline) {
@@ -38,8 +41,8 @@ class FlightStream::Core {
   // Both threads' calls return, and the threads end. True once they have.
   bool Stop() {
     End(absl::CancelledError("the client has ended the stream"));
-    parts_.reader->Cancel();
     absl::MutexLock lock(&mu_);
+    if (has_begun_) exchange_.reader->Cancel();
     const auto is_done = [this] {
       mu_.AssertReaderHeld();
       return threads_ == 0;
@@ -48,6 +51,11 @@ class FlightStream::Core {
   }
 
  private:
+  using Exchange = arrow::flight::FlightClient::DoExchangeResult;
+
+  // Sets exchange_. May wait for a connection.
+  absl::Status Begin();
+  absl::Status ReadAll();
   void End(const absl::Status& why);
   void EndThread() {
     absl::MutexLock lock(&mu_);
@@ -57,6 +65,8 @@ class FlightStream::Core {
   const Parts parts_;
   ReplyWindow replies_;
   absl::Mutex mu_;
+  Exchange exchange_;  // Stays as it is once has_begun_.
+  bool has_begun_ ABSL_GUARDED_BY(mu_) = false;
   int threads_ ABSL_GUARDED_BY(mu_) = 2;
   std::deque<FlightMessage> requests_ ABSL_GUARDED_BY(mu_);  // To be written.
   bool has_ended_ ABSL_GUARDED_BY(mu_) = false;
@@ -75,7 +85,7 @@ absl::Status FlightStream::Core::Send(const Message& request,
 }
 
 void FlightStream::Core::WriteRequests() {
-  MessageWriter writer(parts_.writer.get());
+  std::optional<MessageWriter> writer;
   arrow::Status status;
   while (status.ok()) {
     FlightMessage request;
@@ -83,36 +93,51 @@ void FlightStream::Core::WriteRequests() {
       absl::MutexLock lock(&mu_);
       const auto is_there = [this] {
         mu_.AssertReaderHeld();
-        return has_ended_ || !requests_.empty();
+        return has_ended_ || (has_begun_ && !requests_.empty());
       };
       mu_.Await(absl::Condition(&is_there));
       if (has_ended_) break;
       request = std::move(requests_.front());
       requests_.pop_front();
     }
-    status = writer.Write(request);
+    if (!writer.has_value()) writer.emplace(exchange_.writer.get());
+    status = writer->Write(request);
   }
   // The reader ends the stream with the status of the call, which says more.
   // Where the error is not the call's, the call has to be ended.
-  if (!status.ok()) parts_.reader->Cancel();
+  if (!status.ok()) exchange_.reader->Cancel();
   EndThread();
 }
 
-void FlightStream::Core::ReadReplies() {
+absl::Status FlightStream::Core::Begin() {
+  auto exchange = parts_.client->DoExchange(
+      parts_.options, arrow::flight::FlightDescriptor::Path({parts_.method}));
+  if (!exchange.ok()) return StatusOfFlight(parts_.who, exchange.status());
+  absl::MutexLock lock(&mu_);
+  exchange_ = *std::move(exchange);
+  has_begun_ = true;
+  // Stop came before.
+  if (has_ended_) exchange_.reader->Cancel();
+  return absl::OkStatus();
+}
+
+// The status with which the stream ends.
+absl::Status FlightStream::Core::ReadAll() {
   for (;;) {
-    const auto chunk = parts_.reader->Next();
-    if (!chunk.ok()) {
-      End(StatusOfFlight(parts_.who, chunk.status()));
-      break;
-    }
+    const auto chunk = exchange_.reader->Next();
+    if (!chunk.ok()) return StatusOfFlight(parts_.who, chunk.status());
     if (chunk->data == nullptr && chunk->app_metadata == nullptr) {
-      End(Unavailable(parts_.who, ": the server has ended the stream"));
-      break;
+      return Unavailable(parts_.who, ": the server has ended the stream");
     }
     absl::StatusOr<Reply> reply = DecodeReply(*chunk);
     replies_.Push(reply.ok() ? *std::move(reply)
                              : Reply{.status = reply.status()});
   }
+}
+
+void FlightStream::Core::ReadReplies() {
+  const absl::Status begun = Begin();
+  End(begun.ok() ? ReadAll() : begun);
   EndThread();
 }
 

@@ -10,19 +10,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "arrow/flight/client.h"
 #include "rill/distributed/transport/call_stream.h"
 #include "rill/distributed/transport/message.h"
-
-namespace arrow::flight {
-class FlightClient;
-class FlightStreamReader;
-class FlightStreamWriter;
-}  // namespace arrow::flight
 
 namespace rill::flight_internal {
 
 // A client's end of a stream. Flight's calls wait as long as it takes, so two
-// threads of its own make them, and the caller waits for these by its deadline.
+// threads of its own make them, the one that begins the stream among them. The
+// caller waits for these by its deadline.
 // A write to a peer that has stopped reading ends no sooner than the
 // connection: the destructor leaves such a thread behind. Thread-safety: as
 // CallStream.
@@ -31,9 +27,9 @@ class FlightStream final : public CallStream {
   struct Parts {
     std::string who;  // Begins messages.
     int64_t window;
+    std::string method;
     std::shared_ptr<arrow::flight::FlightClient> client;
-    std::unique_ptr<arrow::flight::FlightStreamWriter> writer;
-    std::unique_ptr<arrow::flight::FlightStreamReader> reader;
+    arrow::flight::FlightCallOptions options;
   };
   explicit FlightStream(Parts parts);
   ~FlightStream() override;

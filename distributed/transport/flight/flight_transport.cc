@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -65,7 +67,7 @@ class FlightConnection final : public Connection {
   }
 
   // Whether the server answers, by a call that has a deadline. To begin a
-  // stream has none, but waits only for a connection.
+  // stream has none.
   absl::Status Check(absl::Time deadline) const {
     flight::FlightCallOptions options = options_;
     if (deadline < absl::InfiniteFuture()) {
@@ -85,16 +87,12 @@ class FlightConnection final : public Connection {
                              ", want >= 1");
     }
     RILL_RETURN_IF_ERROR(Check(deadline));
-    auto exchange = client_->DoExchange(
-        options_, flight::FlightDescriptor::Path({std::string(method)}));
-    const std::string who = absl::StrCat(address_, ": ", method);
-    if (!exchange.ok()) return StatusOfFlight(who, exchange.status());
     return std::make_unique<FlightStream>(
-        FlightStream::Parts{.who = who,
+        FlightStream::Parts{.who = absl::StrCat(address_, ": ", method),
                             .window = options.window,
+                            .method = std::string(method),
                             .client = client_,
-                            .writer = std::move(exchange->writer),
-                            .reader = std::move(exchange->reader)});
+                            .options = options_});
   }
 
  private:
@@ -116,6 +114,11 @@ absl::StatusOr<std::unique_ptr<FlightTransport>> FlightTransport::Create(
   if (options.tls_certificate.empty() != options.tls_key.empty()) {
     return InvalidArgument("FlightTransport::Create: got only one of ",
                            "tls_certificate and tls_key, want both or none");
+  }
+  if (options.silence_timeout < absl::Milliseconds(1)) {
+    return InvalidArgument("FlightTransport::Create: silence_timeout: got ",
+                           absl::FormatDuration(options.silence_timeout),
+                           ", want >= 1ms");
   }
   return std::unique_ptr<FlightTransport>(new FlightTransport(options));
 }
@@ -154,6 +157,14 @@ absl::StatusOr<std::unique_ptr<Connection>> FlightTransport::Connect(
   // A server that comes back is found within a second. Proxies are for others.
   options.generic_options.emplace_back("grpc.max_reconnect_backoff_ms", 1000);
   options.generic_options.emplace_back("grpc.enable_http_proxy", 0);
+  // The second has the system end a connection whose bytes nobody takes. The
+  // first turns that on; servers of gRPC take no more pings than these.
+  options.generic_options.emplace_back("grpc.keepalive_time_ms", 360000);
+  options.generic_options.emplace_back(
+      "grpc.keepalive_timeout_ms",
+      static_cast<int>(
+          std::min<int64_t>(absl::ToInt64Milliseconds(options_.silence_timeout),
+                            std::numeric_limits<int>::max())));
   auto client = flight::FlightClient::Connect(*location, options);
   if (!client.ok()) return StatusOfFlight(address, client.status());
   auto connection = std::make_unique<FlightConnection>(address, options_.token,

@@ -20,6 +20,9 @@ struct FlightOptions {
   std::string tls_certificate = "";
   std::string tls_key = "";
   std::string tls_roots = "";
+  // A connection ends (UNAVAILABLE) where the other machine or process takes
+  // nothing of what is on its way for so long. At least a millisecond.
+  absl::Duration silence_timeout = absl::Seconds(20);
 };
 
 // Servers and clients that come and go, on one machine or many: Arrow Flight,
@@ -34,9 +37,9 @@ struct FlightOptions {
 // A message is an Arrow record batch (distributed/arrow) of at most 2 GB. Its
 // receiver may write to the tensors: nobody else has them.
 // A dead process is known at once; a machine that is gone, or a cut cable, when
-// the caller's deadline passes. A stream whose peer stopped reading in the
-// midst of a request takes 0.2 s to destroy, and a thread stays as long as the
-// connection.
+// the caller's deadline or `silence_timeout` passes. A stream whose server
+// stopped reading in the midst of a request takes 0.2 s to destroy, and its
+// threads end with the connection.
 //
 // Errors besides the seam's: UNAUTHENTICATED, in place of UNAVAILABLE, where
 // the server wants another token.
@@ -54,12 +57,15 @@ struct FlightOptions {
 class FlightTransport final : public Transport {
  public:
   // INVALID_ARGUMENT: a token with other characters, a certificate without its
-  // key or a key alone.
+  // key or a key alone, a timeout below a millisecond.
   static absl::StatusOr<std::unique_ptr<FlightTransport>> Create(
       const FlightOptions& options = {});
 
-  // INVALID_ARGUMENT for an address of another form, or one whose scheme does
-  // not fit the certificate.
+  // INVALID_ARGUMENT for an address of another form, one whose scheme does not
+  // fit the certificate, a host without an address, or a certificate and key
+  // that are no PEM. ALREADY_EXISTS where the port is in use, UNAVAILABLE where
+  // the address is none of this machine, PERMISSION_DENIED of a port for
+  // others.
   absl::StatusOr<std::unique_ptr<Server>> Listen(
       const std::string& address, std::shared_ptr<Service> service) override;
   absl::StatusOr<std::unique_ptr<Connection>> Connect(

@@ -28,6 +28,7 @@
 namespace rill {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -157,9 +158,27 @@ TEST(FlightTransportTest, AddressesAreChecked) {
   EXPECT_THAT(
       transport->Listen("grpc+tls://:0", std::make_shared<HeldService>()),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("certificate")));
-  EXPECT_THAT(transport->Listen("grpc://198.51.100.1:0",
-                                std::make_shared<HeldService>()),
-              StatusIs(absl::StatusCode::kAlreadyExists));
+}
+
+TEST(FlightTransportTest, WhyNobodyCanListenIsSaid) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto transport, FlightTransport::Create());
+  const auto service = std::make_shared<HeldService>();
+  RILL_ASSERT_OK_AND_ASSIGN(const auto server, transport->Listen("", service));
+  EXPECT_THAT(
+      transport->Listen(server->address(), service),
+      StatusIs(absl::StatusCode::kAlreadyExists,
+               AllOf(HasSubstr(server->address()), HasSubstr("in use"))));
+  EXPECT_THAT(transport->Listen("grpc://198.51.100.1:0", service),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("grpc://198.51.100.1:0")));
+  EXPECT_THAT(transport->Listen("grpc://no.such.host.invalid:0", service),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("host")));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto with_tls,
+      FlightTransport::Create({.tls_certificate = "a", .tls_key = "b"}));
+  EXPECT_THAT(
+      with_tls->Listen("grpc+tls://:0", service),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("tls_key")));
 }
 
 TEST(FlightTransportTest, OptionsAreChecked) {
@@ -169,6 +188,9 @@ TEST(FlightTransportTest, OptionsAreChecked) {
   }
   EXPECT_THAT(FlightTransport::Create({.tls_key = "x"}),
               StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(
+      FlightTransport::Create({.silence_timeout = absl::Microseconds(999)}),
+      StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 TEST(FlightTransportTest, ATokenThatIsMissingOrWrongIsRefused) {

@@ -23,6 +23,7 @@
 #include "rill/distributed/transport/flight/flight_message.h"
 #include "rill/distributed/transport/flight/listen_error.h"
 #include "rill/distributed/transport/message.h"
+#include "rill/distributed/transport/running_calls.h"
 
 namespace rill::flight_internal {
 namespace {
@@ -150,41 +151,19 @@ class Handler final : public flight::FlightServerBase {
     MessageWriter replies(writer.get());
     absl::StatusOr<Request> request;
     arrow::Status status;
-    while (status.ok() && queue.Take(&request) && BeginCall()) {
+    while (status.ok() && queue.Take(&request) && calls_.Begin()) {
       status = replies.Write(
           EncodeReply(Answer(descriptor.path[0], context.peer(), request)));
-      EndCall();
+      calls_.End();
     }
     queue.Drop();
     reads.join();  // The client ends the stream, or the server's end does.
     return status;
   }
 
-  // No call begins any more. Await: true where none runs at `deadline`.
-  void Close() {
-    absl::MutexLock lock(&mu_);
-    is_closed_ = true;
-  }
-  bool Await(absl::Time deadline) {
-    absl::MutexLock lock(&mu_);
-    const auto is_idle = [this] {
-      mu_.AssertReaderHeld();
-      return running_ == 0;
-    };
-    return mu_.AwaitWithDeadline(absl::Condition(&is_idle), deadline);
-  }
+  RunningCalls& calls() { return calls_; }
 
  private:
-  bool BeginCall() {
-    absl::MutexLock lock(&mu_);
-    if (!is_closed_) ++running_;
-    return !is_closed_;
-  }
-  void EndCall() {
-    absl::MutexLock lock(&mu_);
-    --running_;
-  }
-
   absl::StatusOr<Message> Answer(const std::string& method,
                                  const std::string& peer,
                                  const absl::StatusOr<Request>& request) {
@@ -196,9 +175,7 @@ class Handler final : public flight::FlightServerBase {
   }
 
   const std::shared_ptr<Service> service_;
-  absl::Mutex mu_;
-  bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
-  int running_ ABSL_GUARDED_BY(mu_) = 0;
+  RunningCalls calls_;
 };
 
 class FlightServer final : public Server {
@@ -214,11 +191,8 @@ class FlightServer final : public Server {
   const std::string& address() const override { return address_; }
 
   absl::Status Shutdown(absl::Time deadline) override {
-    handler_->Close();
-    if (!handler_->Await(deadline)) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "Server::Shutdown: \"", address_, "\": calls still run"));
-    }
+    handler_->calls().Close();
+    RILL_RETURN_IF_ERROR(handler_->calls().Await(address_, deadline));
     // No call is left to wait for, but perhaps a connection that takes no more.
     if (StopFlight()->WaitForNotificationWithTimeout(
             std::max(deadline - Clock::System().Now(), kStreamsEnd))) {

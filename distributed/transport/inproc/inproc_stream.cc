@@ -26,12 +26,9 @@ Reply ServiceCalls::CallNow(const CallInfo& info, const Message& request) {
 Reply ServiceCalls::Call(const CallInfo& info, const Message& request,
                          bool repeats) {
   std::vector<Late> due;
+  if (!running_.Begin()) return {.status = Unavailable("the server has ended")};
   {
     absl::MutexLock lock(&mu_);
-    if (is_closed_) {
-      return {.status = Unavailable("the server has ended")};
-    }
-    ++running_;
     for (size_t i = 0; i < late_.size();) {
       if (--late_[i].calls > 0) {
         ++i;
@@ -48,8 +45,7 @@ Reply ServiceCalls::Call(const CallInfo& info, const Message& request,
   }
   Reply reply = CallNow(info, request);
   if (repeats) CallNow(info, request);
-  absl::MutexLock lock(&mu_);
-  --running_;
+  running_.End();
   return reply;
 }
 
@@ -64,18 +60,9 @@ void ServiceCalls::CallLate(const CallInfo& info, const Message& request,
 }
 
 void ServiceCalls::Close() {
+  running_.Close();
   absl::MutexLock lock(&mu_);
-  is_closed_ = true;
   late_.clear();
-}
-
-bool ServiceCalls::Await(absl::Time deadline) {
-  absl::MutexLock lock(&mu_);
-  const auto is_idle = [this] {
-    mu_.AssertReaderHeld();
-    return running_ == 0;
-  };
-  return mu_.AwaitWithDeadline(absl::Condition(&is_idle), deadline);
 }
 
 absl::Status InprocStream::Send(const Message& request, absl::Time deadline) {

@@ -17,6 +17,7 @@
 #include "rill/distributed/transport/inproc/inproc_faults.h"
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/reply_window.h"
+#include "rill/distributed/transport/running_calls.h"
 #include "rill/distributed/transport/transport.h"
 
 namespace rill::inproc_internal {
@@ -35,9 +36,9 @@ class ServiceCalls {
   // come before Close.
   void CallLate(const CallInfo& info, const Message& request, int64_t calls);
 
-  // No call begins any more. Await: true where none runs at `deadline`.
+  // No call begins any more.
   void Close();
-  bool Await(absl::Time deadline);
+  RunningCalls& running() { return running_; }
 
  private:
   struct Late {
@@ -50,9 +51,8 @@ class ServiceCalls {
   Reply CallNow(const CallInfo& info, const Message& request);
 
   const std::shared_ptr<Service> service_;
+  RunningCalls running_;
   absl::Mutex mu_;
-  bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t running_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<Late> late_ ABSL_GUARDED_BY(mu_);
 };
 

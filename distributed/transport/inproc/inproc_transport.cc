@@ -242,10 +242,8 @@ class InprocTransport::CoreServer final : public Server {
         Unavailable("the server at \"", state_->address, "\" was shut down"),
         &InprocStream::End);
     state_->calls->Close();
-    if (!state_->calls->Await(deadline)) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "Server::Shutdown: \"", state_->address, "\": calls still run"));
-    }
+    RILL_RETURN_IF_ERROR(
+        state_->calls->running().Await(state_->address, deadline));
     core_->JoinWorkers(state_.get());
     return absl::OkStatus();
   }

@@ -188,18 +188,16 @@ void RankStreams::Serve(Served* served) {
     Request request;
     {
       absl::MutexLock lock(&mu_);
-      if (has_called) --served->server->running;
       if (reply != nullptr && !served->has_ended) {
         carrier_->Send(served->peer, std::move(reply));
       }
-      if (served->requests.empty()) {
-        served->is_running = false;
-        if (served->server->is_down) EndServed(*served);
-        return;
-      }
+      served->is_running = !served->requests.empty();
+      if (!served->is_running && served->server->is_down) EndServed(*served);
+      if (has_called) served->server->calls.End();
+      if (!served->is_running) return;
       request = std::move(served->requests.front());
       served->requests.pop_front();
-      ++served->server->running;
+      served->server->calls.Begin();
     }
     reply = CarryOut(*served, request);
     has_called = true;
@@ -249,10 +247,11 @@ absl::StatusOr<std::shared_ptr<RankStreams::ServerState>> RankStreams::Add(
 }
 
 absl::Status RankStreams::Shutdown(ServerState* server, absl::Time deadline) {
-  absl::MutexLock lock(&mu_);
-  if (!server->is_down) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!server->is_down) servers_.erase(server->place.name);
     server->is_down = true;
-    servers_.erase(server->place.name);
+    server->calls.Close();
     for (auto it = served_.begin(); it != served_.end();) {
       Served& served = *(it++)->second;
       if (served.server.get() != server) continue;
@@ -261,12 +260,7 @@ absl::Status RankStreams::Shutdown(ServerState* server, absl::Time deadline) {
       if (!served.is_running) EndServed(served);
     }
   }
-  const auto is_idle = [server] { return server->running == 0; };
-  if (mu_.AwaitWithDeadline(absl::Condition(&is_idle), deadline)) {
-    return absl::OkStatus();
-  }
-  return absl::DeadlineExceededError(absl::StrCat(
-      "Server::Shutdown: \"", server->place.ToString(), "\": calls still run"));
+  return server->calls.Await(server->place.ToString(), deadline);
 }
 
 absl::StatusOr<std::shared_ptr<RankStreams::Client>> RankStreams::Open(

@@ -23,6 +23,7 @@
 #include "rill/distributed/transport/ranks/rank_carrier.h"
 #include "rill/distributed/transport/ranks/rank_packet.h"
 #include "rill/distributed/transport/reply_window.h"
+#include "rill/distributed/transport/running_calls.h"
 #include "rill/distributed/transport/transport.h"
 
 namespace rill::ranks_internal {
@@ -44,7 +45,7 @@ class RankStreams {
     Place place;
     std::shared_ptr<Service> service;
     bool is_down = false;
-    int64_t running = 0;  // Calls.
+    RunningCalls calls;
   };
   // A stream where it was opened.
   struct Client {

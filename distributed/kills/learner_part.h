@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_DISTRIBUTED_KILLS_LEARNER_PART_H_
+#define RILL_DISTRIBUTED_KILLS_LEARNER_PART_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "rill/distributed/kills/part_options.h"
+#include "rill/distributed/transport/transport.h"
+
+namespace rill {
+
+// Samples all shards, sends priorities back, publishes weights, and counts its
+// batches over all starts by a checkpoint.
+absl::Status RunLearner(std::shared_ptr<Transport> transport,
+                        const PartOptions& options);
+
+}  // namespace rill
+
+#endif  // RILL_DISTRIBUTED_KILLS_LEARNER_PART_H_

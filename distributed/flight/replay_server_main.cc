@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -26,17 +27,23 @@
 #include "rill/distributed/server/replay_server.h"
 #include "rill/distributed/server/server_config.h"
 #include "rill/distributed/transport/flight/flight_transport.h"
+#include "rill/distributed/transport/message.h"
+#include "rill/distributed/transport/transport.h"
 
 ABSL_FLAG(std::string, config, "", "file with the settings in JSON");
 ABSL_FLAG(std::string, token_file, "",
           "file with the token that clients must send; none: all are served");
 ABSL_FLAG(std::string, tls_certificate, "", "PEM file; with tls_key");
 ABSL_FLAG(std::string, tls_key, "", "PEM file");
+ABSL_FLAG(std::string, health, "",
+          "address of a server: only asks whether it serves, with its token");
 ABSL_FLAG(absl::Duration, grace, absl::Seconds(30),
           "how long calls under way may take at the end");
 
 namespace rill {
 namespace {
+
+constexpr absl::Duration kHealthTimeout = absl::Seconds(5);
 
 // The text of the file that a flag names; "" where it names none.
 absl::StatusOr<std::string> TextOf(const std::string& path) {
@@ -44,17 +51,38 @@ absl::StatusOr<std::string> TextOf(const std::string& path) {
   return ReadFile(path);
 }
 
+// Asks the server there, and says what it says.
+absl::Status AskHealth(const std::string& address,
+                       const FlightOptions& options) {
+  const absl::Time deadline = Clock::System().Now() + kHealthTimeout;
+  RILL_ASSIGN_OR_RETURN(const auto transport, FlightTransport::Create(options));
+  RILL_ASSIGN_OR_RETURN(const auto connection,
+                        transport->Connect(address, deadline));
+  RILL_ASSIGN_OR_RETURN(const Message reply,
+                        connection->Call("server/health", {}, deadline));
+  RILL_ASSIGN_OR_RETURN(const auto status,
+                        reply.values.Get<std::string>("status"));
+  RILL_ASSIGN_OR_RETURN(const auto failed,
+                        reply.values.Get<int64_t>("failed_checkpoints"));
+  absl::PrintF("%s, %d checkpoints failed\n", status, failed);
+  return absl::OkStatus();
+}
+
 absl::Status Run(const sigset_t& signals) {
+  FlightOptions flight;
+  RILL_ASSIGN_OR_RETURN(const std::string token,
+                        TextOf(absl::GetFlag(FLAGS_token_file)));
+  flight.token = std::string(absl::StripAsciiWhitespace(token));
+  if (const std::string address = absl::GetFlag(FLAGS_health);
+      !address.empty()) {
+    return AskHealth(address, flight);
+  }
   const std::string path = absl::GetFlag(FLAGS_config);
   if (path.empty()) {
     return InvalidArgument("--config: is missing, want a file");
   }
   RILL_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
   RILL_ASSIGN_OR_RETURN(ServerConfig config, ServerConfig::Parse(json));
-  FlightOptions flight;
-  RILL_ASSIGN_OR_RETURN(const std::string token,
-                        TextOf(absl::GetFlag(FLAGS_token_file)));
-  flight.token = std::string(absl::StripAsciiWhitespace(token));
   RILL_ASSIGN_OR_RETURN(flight.tls_certificate,
                         TextOf(absl::GetFlag(FLAGS_tls_certificate)));
   RILL_ASSIGN_OR_RETURN(flight.tls_key, TextOf(absl::GetFlag(FLAGS_tls_key)));

@@ -59,6 +59,21 @@ class ServerTest(unittest.TestCase):
         done = subprocess.run([SERVER], capture_output=True, text=True)
         self.assertIn("--config: is missing", done.stderr)
 
+    def test_health_is_asked_for_with_the_token(self):
+        token = pathlib.Path(self.folder.name, "token")
+        token.write_text("secret\n")
+        program = Program(self.folder.name, f"--token_file={token}")
+        ask = [SERVER, f"--health={program.address}"]
+        done = subprocess.run([*ask, f"--token_file={token}"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "SERVING, 0 checkpoints failed\n"))
+        done = subprocess.run(ask, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("UNAUTHENTICATED", done.stderr)
+        program.end()
+        done = subprocess.run([*ask, f"--token_file={token}"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("UNAVAILABLE", done.stderr)
+
     @unittest.skipIf(pa is None, "no pyarrow")
     def test_python_writes_samples_and_updates(self):
         program = Program(self.folder.name)

@@ -107,6 +107,10 @@ absl::Status Run(const std::atomic<bool>& stop) {
   Say(absl::StrFormat("%s: return %.1f after %d updates",
                       report.is_solved ? "solved" : "not solved",
                       report.evaluation_return, report.updates));
+  if (stop && !report.is_solved) {
+    // Who looks after programs starts it again.
+    return absl::CancelledError("the learner was stopped by a signal");
+  }
   return absl::OkStatus();
 }
 

@@ -63,6 +63,12 @@ class ProcessesTest(unittest.TestCase):
             self.assertIn("rows acknowledged", collector.stdout.read())
             self.assertEqual(collector.wait(), 0)
 
+    def test_a_learner_that_is_stopped_has_not_ended(self):
+        learner, _ = self.serve("learner", shards="grpc://127.0.0.1:1")
+        learner.send_signal(signal.SIGTERM)
+        self.assertIn("after 0 updates", learner.stdout.read())
+        self.assertEqual(learner.wait(), 1)
+
     def test_a_wrong_role_is_named(self):
         done = subprocess.run([PROGRAM, "--role=actor"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)

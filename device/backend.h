@@ -56,8 +56,14 @@ class Backend {
   virtual absl::StatusOr<EventHandle> CreateEvent(int index) = 0;
   virtual void DestroyEvent(int index, EventHandle event) = 0;
 
-  // Copies between any two of: this device, the host (any memory of it). The
-  // ranges must not overlap.
+  // Whether this device copies from and to memory of device `peer` of its type
+  // without the host. The first call may open the way.
+  virtual absl::StatusOr<bool> ReachesPeer(int /*index*/, int /*peer*/) {
+    return false;
+  }
+
+  // Copies between any two of: this device, the host (any memory of it). Also
+  // between this device and one that it reaches. The ranges must not overlap.
   virtual absl::Status Copy(int index, void* to, const void* from,
                             int64_t bytes, StreamHandle stream) = 0;
   // Sets every byte of memory that this device can reach: its own and pinned.
@@ -78,7 +84,8 @@ class Backend {
   // Marks the point that the stream has reached.
   virtual absl::Status Record(int index, EventHandle event,
                               StreamHandle stream) = 0;
-  // Makes later work on `stream` wait for the event; the host goes on.
+  // Makes later work on `stream` wait for the event, which may be of another
+  // device of this type; the host goes on.
   virtual absl::Status Wait(int index, StreamHandle stream,
                             EventHandle event) = 0;
   // Block the host until the work so far, or the event, is done. Errors of

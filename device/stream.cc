@@ -88,6 +88,12 @@ absl::StatusOr<bool> Event::IsComplete() const {
   return backend_->IsComplete(device_.index, handle_);
 }
 
+absl::StatusOr<bool> ReachesPeer(Device device, Device peer) {
+  if (device.type != peer.type) return false;
+  RILL_ASSIGN_OR_RETURN(Backend* const backend, GetBackend(device));
+  return backend->ReachesPeer(device.index, peer.index);
+}
+
 absl::Status CopyAsync(void* to, const void* from, int64_t bytes,
                        const Stream& stream) {
   return stream.backend()->Copy(stream.device().index, to, from, bytes,

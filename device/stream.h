@@ -79,8 +79,13 @@ class Event {
   EventHandle handle_;
 };
 
+// Whether streams of `device` copy from and to memory of device `peer` without
+// the host. Errors of GetBackend.
+absl::StatusOr<bool> ReachesPeer(Device device, Device peer);
+
 // Copies `bytes` between host and one device, or within either, in the order of
-// `stream`. See Backend for who keeps what alive.
+// `stream`. Also between its device and one that this reaches. See Backend for
+// who keeps what alive.
 absl::Status CopyAsync(void* to, const void* from, int64_t bytes,
                        const Stream& stream);
 

@@ -32,7 +32,8 @@ namespace {
 using tensor_internal::LeafAllocator;
 
 // Copies in the order of a device's stream, waited for once: the given stream
-// if it is of that device, else the current one.
+// if it is of that device, else the current one. Copies between devices go in
+// the current one, behind the current stream of the other device.
 class CopyQueue {
  public:
   explicit CopyQueue(const Stream* given) : given_(given) {}
@@ -41,20 +42,27 @@ class CopyQueue {
   CopyQueue& operator=(const CopyQueue&) = delete;
 
   absl::Status Add(const Tensor& to, const Tensor& from) {
-    // On one side: a plain copy, which waits by itself.
-    if (to.device().is_cpu() == from.device().is_cpu()) {
-      return to.CopyFrom(from);
+    const bool is_between = !to.device().is_cpu() && !from.device().is_cpu();
+    bool is_direct = to.device().is_cpu() != from.device().is_cpu();
+    if (is_between) {
+      RILL_ASSIGN_OR_RETURN(is_direct, ReachesPeer(to.device(), from.device()));
     }
+    // A plain copy waits by itself.
+    if (!is_direct) return to.CopyFrom(from);
     const Device device = to.device().is_cpu() ? from.device() : to.device();
     RILL_ASSIGN_OR_RETURN(Tensor source, from.Contiguous());
-    if (stream_ == nullptr || stream_->device() != device) {
+    if (stream_ == nullptr || stream_->device() != device ||
+        (is_between && stream_ == given_)) {
       RILL_RETURN_IF_ERROR(Finish());
-      if (given_ != nullptr && given_->device() == device) {
+      if (!is_between && given_ != nullptr && given_->device() == device) {
         stream_ = given_;
       } else {
         RILL_ASSIGN_OR_RETURN(current_, CurrentStream(device));
         stream_ = &*current_;
       }
+    }
+    if (is_between) {
+      RILL_RETURN_IF_ERROR(WaitForPeer(from.device()));
     }
     // Both tensors are kept: the copy reads and writes their memory later.
     in_flight_.push_back(to);
@@ -64,9 +72,17 @@ class CopyQueue {
 
   absl::Status Finish() {
     if (stream_ == nullptr) return absl::OkStatus();
-    const absl::Status status = stream_->Synchronize();
+    absl::Status status = stream_->Synchronize();
     stream_ = nullptr;
     in_flight_.clear();
+    for (const Peer& peer : peers_) {
+      const absl::StatusOr<bool> made = peer.ready.IsComplete();
+      if (made.ok()) continue;
+      // A stream that has failed works again once it was waited for.
+      peer.stream.Synchronize().IgnoreError();
+      status.Update(made.status());
+    }
+    peers_.clear();
     return status;
   }
 
@@ -80,10 +96,28 @@ class CopyQueue {
   }
 
  private:
+  // A device that is copied from, and the work before the copies there.
+  struct Peer {
+    Stream stream;
+    Event ready;
+  };
+
+  absl::Status WaitForPeer(Device device) {
+    for (const Peer& peer : peers_) {
+      if (peer.stream.device() == device) return absl::OkStatus();
+    }
+    RILL_ASSIGN_OR_RETURN(Stream source, CurrentStream(device));
+    RILL_ASSIGN_OR_RETURN(Event ready, Event::Record(source));
+    RILL_RETURN_IF_ERROR(stream_->WaitFor(ready));
+    peers_.push_back({std::move(source), std::move(ready)});
+    return absl::OkStatus();
+  }
+
   const Stream* const given_;  // May be null.
   std::optional<Stream> current_;
   const Stream* stream_ = nullptr;  // One of them; null without copies.
   std::vector<Tensor> in_flight_;   // Kept alive until the stream got there.
+  std::vector<Peer> peers_;         // Of the copies since the last Finish.
 };
 
 }  // namespace

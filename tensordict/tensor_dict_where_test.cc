@@ -87,6 +87,28 @@ TEST_F(TensorDictWhereTest, ToCopiesWhatIsElsewhereOnly) {
             mixed.Find("observation")->raw_data());
 }
 
+TEST_F(TensorDictWhereTest, ABatchGoesToAnotherDeviceWithOneWait) {
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict there, MakeSteps(3).To(device_));
+  fake_->StartCalls();
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict other, there.To(Device::Fake(1)));
+  int64_t waits = 0;
+  for (const FakeBackend::Call& call : fake_->TakeCalls()) {
+    EXPECT_EQ(call.from_device, call.to_device);
+    waits += call.kind != FakeBackend::Call::Kind::kCopy;
+  }
+  EXPECT_EQ(waits, 1);
+  EXPECT_THAT(other, BitEqualTo(MakeSteps(3)));
+  // Work of the source that has failed is an error of the copies.
+  fake_->FailNext(FakeBackend::Operation::kFill, 1,
+                  absl::DataLossError("source"));
+  const Tensor& action = *there.Find("action");
+  RILL_ASSERT_OK(fake_->Fill(0, action.raw_data(), 1, 1, {}));
+  EXPECT_THAT(there.To(Device::Fake(1)),
+              StatusIs(absl::StatusCode::kDataLoss, "source"));
+  EXPECT_THAT(there.To(Device::Fake(1)),
+              IsOkAndHolds(BitEqualTo(MakeSteps(3))));
+}
+
 TEST_F(TensorDictWhereTest, UnsetDeviceSkipsNoWork) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict there, MakeSteps(3).To(device_));
   there.ClearDevice();

@@ -56,6 +56,21 @@ absl::Status CopyAndWait(const Tensor& from, Device device, std::byte* to) {
   return stream.Synchronize();
 }
 
+// Behind what the current streams of both devices have.
+absl::Status CopyFromPeer(const Tensor& from, Device device, std::byte* to) {
+  RILL_ASSIGN_OR_RETURN(const Stream stream, CurrentStream(device));
+  RILL_ASSIGN_OR_RETURN(const Stream source, CurrentStream(from.device()));
+  RILL_ASSIGN_OR_RETURN(const Event ready, Event::Record(source));
+  RILL_RETURN_IF_ERROR(stream.WaitFor(ready));
+  const absl::Status copied = CopyAndWait(from, device, to);
+  if (const auto made = ready.IsComplete(); !made.ok()) {
+    // A stream that has failed works again once it was waited for.
+    source.Synchronize().IgnoreError();
+    return made.status();
+  }
+  return copied;
+}
+
 }  // namespace
 
 absl::Status Tensor::CheckCopyFrom(const Tensor& from) const {
@@ -126,7 +141,9 @@ absl::Status Tensor::CopyFrom(const Tensor& from) const {
     return CopyWithinDevice(copy);
   }
   if (!device().is_cpu() && !from.device().is_cpu()) {
-    // Between two devices the bytes go by way of the host.
+    RILL_ASSIGN_OR_RETURN(const bool reaches,
+                          ReachesPeer(device(), from.device()));
+    if (reaches) return CopyFromPeer(from, device(), data_);
     RILL_ASSIGN_OR_RETURN(const Tensor staged, from.To(Device::Cpu()));
     return CopyAndWait(staged, device(), data_);
   }
@@ -143,8 +160,15 @@ absl::Status Tensor::CopyFromAsync(const Tensor& from,
         "Contiguous() first");
   }
   // The caller's stream has to be of the device that is copied from or to.
+  const bool is_of_side =
+      device() == stream.device() || from.device() == stream.device();
   for (const Device& side : {device(), from.device()}) {
     if (side.is_cpu() || side == stream.device()) continue;
+    if (is_of_side && !stream.device().is_cpu()) {
+      RILL_ASSIGN_OR_RETURN(const bool reaches,
+                            ReachesPeer(stream.device(), side));
+      if (reaches) continue;
+    }
     return InvalidArgument("Tensor::CopyFromAsync: got a stream of ",
                            stream.device().ToString(), ", want one of ",
                            side.ToString(), " as the tensor's");

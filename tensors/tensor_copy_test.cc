@@ -5,10 +5,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/device/buffer.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
@@ -146,6 +149,99 @@ TEST_F(TensorDeviceTest, ToCopiesStridedSourcesAndBetweenDevices) {
   RILL_ASSERT_OK_AND_ASSIGN(const Tensor strided, there.Permute({1, 0}));
   EXPECT_THAT(strided.To(Device::Cpu()),
               IsOkAndHolds(BitEqualTo(Iota<int32_t>({2, 3}))));
+}
+
+// Bytes that a copy moved between a device and the host.
+int64_t HostBytes(absl::Span<const FakeBackend::Call> calls) {
+  int64_t bytes = 0;
+  for (const FakeBackend::Call& call : calls) {
+    if (call.from_device != call.to_device) bytes += call.bytes;
+  }
+  return bytes;
+}
+
+TEST(TensorCopyTest, BytesBetweenDevicesTouchTheHostOnlyWhereTheyMust) {
+  for (const bool reach_peers : {true, false}) {
+    FakeBackend* const fake =
+        FakeBackend::Install({.reach_peers = reach_peers});
+    const Tensor t = Iota<int32_t>({2, 3});
+    RILL_ASSERT_OK_AND_ASSIGN(const Tensor there, t.To(Device::Fake(0)));
+    fake->StartCalls();
+    RILL_ASSERT_OK_AND_ASSIGN(const Tensor other, there.To(Device::Fake(1)));
+    EXPECT_EQ(HostBytes(fake->TakeCalls()), reach_peers ? 0 : 2 * 24);
+    EXPECT_THAT(other, BitEqualTo(t));
+  }
+}
+
+TEST_F(TensorDeviceTest, ACopyBetweenDevicesIsBehindTheWorkOfBothStreams) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream zero, Stream::Create(device_));
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream one, Stream::Create(Device::Fake(1)));
+  const StreamScope zeros(zero);
+  const StreamScope ones(one);
+  const Tensor::Options on_one = {.device = Device::Fake(1)};
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Tensor from,
+      Tensor::Empty(DType::kUInt8, {4}, {.device = device_}));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor to,
+                            Tensor::Empty(DType::kUInt8, {4}, on_one));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor before,
+                            Tensor::Empty(DType::kUInt8, {4}, on_one));
+  // On both sides work is pending: `from` is made, and `to` is read.
+  RILL_ASSERT_OK(fake_->Fill(0, from.raw_data(), 5, 4, zero.handle()));
+  RILL_ASSERT_OK(fake_->Fill(1, to.raw_data(), 9, 4, one.handle()));
+  RILL_ASSERT_OK(before.CopyFromAsync(to, one));
+  RILL_ASSERT_OK(to.CopyFrom(from));
+  EXPECT_THAT(to, TensorElementsAre<uint8_t>(5, 5, 5, 5));
+  EXPECT_THAT(before, TensorElementsAre<uint8_t>(9, 9, 9, 9));
+}
+
+TEST_F(TensorDeviceTest, AnAsyncCopyBetweenDevicesIsOfOneThatReachesTheOther) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor from,
+                            Iota<int32_t>({3}).To(Device::Fake(1)));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Tensor to, Tensor::Empty(DType::kInt32, {3}, {.device = device_}));
+  for (const Device side : {Device::Fake(0), Device::Fake(1)}) {
+    RILL_ASSERT_OK(to.CopyFrom(*Tensor::Zeros(DType::kInt32, {3})));
+    RILL_ASSERT_OK_AND_ASSIGN(const Stream stream, Stream::Create(side));
+    RILL_ASSERT_OK(to.CopyFromAsync(from, stream));
+    EXPECT_EQ(fake_->NumPending(side.index, stream.handle()), 1);
+    RILL_ASSERT_OK(stream.Synchronize());
+    EXPECT_THAT(to, TensorElementsAre<int32_t>(0, 1, 2));
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream cpu, Stream::Default(Device::Cpu()));
+  EXPECT_THAT(to.CopyFromAsync(from, cpu),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(TensorDeviceTest, FailuresOfACopyBetweenDevicesAreStatuses) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor from, Iota<int32_t>({3}).To(device_));
+  const int64_t streams_and_events = fake_->NumStreamsAndEvents();
+  // Each call of the backend in turn.
+  int64_t failures = 0;
+  for (int64_t nth = 1;; ++nth) {
+    fake_->FailCall(nth, absl::InternalError("planted"));
+    const absl::StatusOr<Tensor> copy = from.To(Device::Fake(1));
+    if (!fake_->Recover()) break;
+    ++failures;
+    EXPECT_THAT(copy, StatusIs(absl::StatusCode::kInternal, "planted")) << nth;
+    fake_->RunAll();
+    EXPECT_EQ(fake_->NumAllocations(1, MemoryKind::kDevice), 0);
+    EXPECT_EQ(fake_->NumStreamsAndEvents(), streams_and_events);
+    EXPECT_THAT(fake_->TakeMisuse(), IsEmpty());
+  }
+  EXPECT_GT(failures, 5);
+  // The copy itself, and what made the source.
+  fake_->FailNext(FakeBackend::Operation::kCopy, 1,
+                  absl::DataLossError("copy"));
+  EXPECT_THAT(from.To(Device::Fake(1)),
+              StatusIs(absl::StatusCode::kDataLoss, "copy"));
+  fake_->FailNext(FakeBackend::Operation::kFill, 1,
+                  absl::DataLossError("source"));
+  RILL_ASSERT_OK(fake_->Fill(0, from.raw_data(), 1, 4, {}));
+  EXPECT_THAT(from.To(Device::Fake(1)),
+              StatusIs(absl::StatusCode::kDataLoss, "source"));
+  EXPECT_THAT(from.To(Device::Fake(1)),
+              IsOkAndHolds(BitEqualTo(Iota<int32_t>({3}))));
 }
 
 TEST_F(TensorDeviceTest, CloneContiguousAndReshapeStayOnTheDevice) {

@@ -115,6 +115,8 @@ class CudaBackend final : public Backend {
     if (StartCuda().ok()) cudaEventDestroy(Native(event));
   }
 
+  absl::StatusOr<bool> ReachesPeer(int index, int peer) override;
+  // Memory says which device it is of, so that one call serves peers too.
   absl::Status Copy(int index, void* to, const void* from, int64_t bytes,
                     StreamHandle stream) override {
     RILL_RETURN_IF_ERROR(CheckRange("Copy", to, from, bytes));
@@ -225,6 +227,17 @@ void CudaBackend::Free(int index, MemoryKind kind, void* data, int64_t bytes) {
   } else {
     Pinned().Free(data, bytes);
   }
+}
+
+absl::StatusOr<bool> CudaBackend::ReachesPeer(int index, int peer) {
+  ScopedDevice device;
+  RILL_RETURN_IF_ERROR(device.Enter(index));
+  if (index == peer) return true;
+  // Either may be lost. A pool is made on its own device.
+  ScopedDevice other;
+  RILL_RETURN_IF_ERROR(other.Enter(peer));
+  RILL_ASSIGN_OR_RETURN(DevicePool* const pool, DevicePool::Of(peer));
+  return pool->OpenTo(index);
 }
 
 absl::Status CudaBackend::GatherRows(int index,

@@ -57,7 +57,26 @@ absl::StatusOr<DevicePool*> DevicePool::Create(int index) {
   cudaStream_t stream = nullptr;
   RILL_CUDA_RETURN_IF_ERROR(
       "DevicePool", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  return new DevicePool(pool, stream);
+  return new DevicePool(index, pool, stream);
+}
+
+absl::StatusOr<bool> DevicePool::OpenTo(int index) {
+  absl::MutexLock lock(&mutex_);
+  if (const auto known = is_open_to_.find(index); known != is_open_to_.end()) {
+    return known->second;
+  }
+  int can_access = 0;
+  RILL_CUDA_RETURN_IF_ERROR(
+      "ReachesPeer", cudaDeviceCanAccessPeer(&can_access, index, index_));
+  if (can_access != 0) {
+    // Memory of a pool is opened by this and not by cudaDeviceEnablePeerAccess.
+    cudaMemAccessDesc access = {};
+    access.location = {.type = cudaMemLocationTypeDevice, .id = index};
+    access.flags = cudaMemAccessFlagsProtReadWrite;
+    RILL_CUDA_RETURN_IF_ERROR("ReachesPeer",
+                              cudaMemPoolSetAccess(pool_, &access, 1));
+  }
+  return is_open_to_[index] = can_access != 0;
 }
 
 cudaError_t DevicePool::Allocate(int64_t bytes, void** data) {

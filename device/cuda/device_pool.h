@@ -6,7 +6,10 @@
 
 #include <cstdint>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 
 namespace rill::cuda_internal {
 
@@ -26,16 +29,24 @@ class DevicePool {
   // The last use is complete.
   void Free(void* data);
 
+  // Lets another device copy from and to this memory directly; false where the
+  // two have no way to each other. Cost: two calls of the driver, once.
+  absl::StatusOr<bool> OpenTo(int index) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The same for work on `stream` alone; cudaFreeAsync on that stream frees it.
   cudaError_t AllocateAsync(int64_t bytes, cudaStream_t stream, void** data);
 
  private:
-  DevicePool(cudaMemPool_t pool, cudaStream_t stream)
-      : pool_(pool), stream_(stream) {}
+  DevicePool(int index, cudaMemPool_t pool, cudaStream_t stream)
+      : index_(index), pool_(pool), stream_(stream) {}
   static absl::StatusOr<DevicePool*> Create(int index);
 
+  const int index_;
   const cudaMemPool_t pool_;
   const cudaStream_t stream_;  // Of Allocate and Free.
+  absl::Mutex mutex_;
+  // What OpenTo has said, by device.
+  absl::flat_hash_map<int, bool> is_open_to_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rill::cuda_internal

@@ -170,7 +170,8 @@ absl::Status FakeBackend::CheckRanges(Operation operation, int index,
       RILL_RETURN_IF_ERROR(memory_.CheckReachable(range.data));
     }
     RILL_RETURN_IF_ERROR(
-        memory_.Resolve(index, range.data, range.bytes).status());
+        memory_.Resolve(range.DeviceFor(index), range.data, range.bytes)
+            .status());
   }
   return absl::OkStatus();
 }
@@ -190,8 +191,9 @@ absl::Status FakeBackend::Enqueue(Operation operation, int index,
     RILL_RETURN_IF_ERROR(Reach(operation));
     std::vector<std::byte*> addresses;
     for (const Range& range : ranges) {
-      RILL_ASSIGN_OR_RETURN(std::byte* const address,
-                            memory_.Resolve(index, range.data, range.bytes));
+      RILL_ASSIGN_OR_RETURN(
+          std::byte* const address,
+          memory_.Resolve(range.DeviceFor(index), range.data, range.bytes));
       addresses.push_back(address);
     }
     run(addresses);
@@ -219,8 +221,25 @@ absl::Status FakeBackend::Launch(int index, StreamHandle stream,
 }
 
 absl::Status FakeBackend::Copy(int index, void* to, const void* from,
+absl::StatusOr<bool> FakeBackend::ReachesPeer(int index, int peer) {
+  RILL_RETURN_IF_ERROR(CheckIndex(index));
+  RILL_RETURN_IF_ERROR(CheckIndex(peer));
+  absl::MutexLock lock(&mutex_);
+  RILL_RETURN_IF_ERROR(Enter());
+  return index == peer || options_.reach_peers;
+}
+
+int FakeBackend::PeerOf(int index, const void* data, const void* other) const {
+  absl::MutexLock lock(&mutex_);
+  return options_.reach_peers && memory_.DeviceOf(other) == index
+             ? memory_.DeviceOf(data)
+             : -1;
+}
+
                                int64_t bytes, StreamHandle stream) {
-  return Enqueue(Operation::kCopy, index, stream, {{to, bytes}, {from, bytes}},
+  return Enqueue(Operation::kCopy, index, stream,
+                 {{to, bytes, PeerOf(index, to, from)},
+                  {from, bytes, PeerOf(index, from, to)}},
                  [bytes](absl::Span<std::byte* const> at) {
                    if (bytes > 0) std::memmove(at[0], at[1], bytes);
                  },

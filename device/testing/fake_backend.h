@@ -58,6 +58,7 @@ class FakeBackend final : public Backend {
     // Each IsComplete that answers false then runs one operation of the
     // event's stream, so that a loop that polls comes to an end.
     bool run_one_per_poll = false;
+    bool reach_peers = true;  // Devices copy from and to each other.
     // One in sixteen operations that are given is followed by up to 32 that
     // run, of streams that this seed picks: copies have any delay. None: the
     // longest.
@@ -160,6 +161,7 @@ class FakeBackend final : public Backend {
                            absl::Span<const int64_t> rows,
                            StreamHandle stream) override;
   absl::Status Record(int index, EventHandle event,
+  absl::StatusOr<bool> ReachesPeer(int index, int peer) override;
                       StreamHandle stream) override;
   absl::Status Wait(int index, StreamHandle stream, EventHandle event) override;
   absl::Status SynchronizeStream(int index, StreamHandle stream) override;
@@ -211,6 +213,9 @@ class FakeBackend final : public Backend {
                            absl::Span<const RowColumn> columns,
                            absl::Span<const int64_t> rows, StreamHandle stream);
   // Work that is left in a destroyed stream keeps the queue in queues_.
+  // Memory of a peer that a copy from or to memory of `index` may use.
+  int PeerOf(int index, const void* data, const void* other) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void DropFinishedQueues() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -52,6 +53,9 @@ class WrongBackend : public Backend {
     right_.DestroyEvent(index, event);
   }
   absl::Status Copy(int index, void* to, const void* from, int64_t bytes,
+  absl::StatusOr<bool> ReachesPeer(int index, int peer) override {
+    return right_.ReachesPeer(index, peer);
+  }
                     StreamHandle stream) override {
     return right_.Copy(index, to, from, bytes, stream);
   }
@@ -152,6 +156,20 @@ struct StreamsDoNotWaitForEvents final : WrongBackend {
   }
 };
 struct EventsAreReachedAtOnce final : WrongBackend {
+struct WaitsForItsOwnEventsOnly final : WrongBackend {
+  absl::Status Record(int index, EventHandle event,
+                      StreamHandle stream) override {
+    device_of[event.value] = index;
+    return right().Record(index, event, stream);
+  }
+  absl::Status Wait(int index, StreamHandle stream,
+                    EventHandle event) override {
+    return device_of[event.value] == index ? right().Wait(index, stream, event)
+                                           : absl::OkStatus();
+  }
+
+  std::map<void*, int> device_of;
+};
   absl::Status SynchronizeEvent(int, EventHandle) override {
     return absl::OkStatus();
   }
@@ -196,3 +214,6 @@ RILL_REFUSES_WRONG_PARTS(BackendConformanceTest, WrongBackends);
 
 }  // namespace
 }  // namespace rill
+      Wrong<WaitsForItsOwnEventsOnly>("WaitsForItsOwnEventsOnly",
+                                      "CopiesToAPeerAndBackBehindItsEvents",
+                                      "kBytes / 2"),

@@ -236,6 +236,26 @@ TEST_F(FakeBackendTest, MemoryOfAnotherDeviceIsRefused) {
   RILL_EXPECT_OK(CopyBlocking(host, one->data(), 8, Device::Fake(1)));
 }
 
+TEST_F(FakeBackendTest, DevicesCopyFromEachOtherWhereTheyReachPeers) {
+  for (const bool reach_peers : {true, false}) {
+    fake_ = FakeBackend::Install({.reach_peers = reach_peers});
+    EXPECT_THAT(ReachesPeer(Device::Fake(0), Device::Fake(1)),
+                IsOkAndHolds(reach_peers));
+    const auto zero = New(8), one = New(8, /*index=*/1);
+    RILL_ASSERT_OK(fake_->Fill(1, one->data(), 3, 8, {}));
+    RILL_ASSERT_OK(fake_->SynchronizeStream(1, {}));
+    const absl::Status copied =
+        CopyBlocking(zero->data(), one->data(), 8, Device::Fake(0));
+    if (!reach_peers) {
+      EXPECT_THAT(copied, StatusIs(absl::StatusCode::kInvalidArgument,
+                                   HasSubstr("want memory of fake:0")));
+      continue;
+    }
+    RILL_EXPECT_OK(copied);
+    EXPECT_THAT(Peek(*zero), Each(3));
+  }
+}
+
 TEST_F(FakeBackendTest, FreedMemoryIsRefused) {
   uint8_t host[8] = {};
   auto device = New(8);

@@ -146,6 +146,13 @@ absl::StatusOr<std::byte*> FakeMemory::Resolve(int index, const void* data,
   return allocation.host + offset;
 }
 
+int FakeMemory::DeviceOf(const void* data) const {
+  const auto found = Find(reinterpret_cast<uintptr_t>(data));
+  const bool is_device =
+      found != allocations_.end() && found->second.kind == MemoryKind::kDevice;
+  return is_device ? found->second.index : -1;
+}
+
 absl::Status FakeMemory::CheckReachable(const void* data) const {
   const uintptr_t address = reinterpret_cast<uintptr_t>(data);
   if (IsDeviceAddress(address) || Find(address) != allocations_.end()) {

@@ -50,6 +50,9 @@ class FakeMemory {
   // nor pinned.
   absl::Status CheckReachable(const void* data) const;
 
+  // The device whose memory that is, or was; -1 of other memory.
+  int DeviceOf(const void* data) const;
+
   // The address is one of device memory.
   bool IsDevice(const void* data) const {
     return IsDeviceAddress(reinterpret_cast<uintptr_t>(data));

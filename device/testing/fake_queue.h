@@ -32,6 +32,9 @@ struct FakeRange {
   const void* data = nullptr;
   int64_t bytes = 0;
 };
+  int peer = -1;  // The device that has it; -1: the queue's, or the host.
+
+  int DeviceFor(int index) const { return peer < 0 ? index : peer; }
 
 // A queue of operations that run when somebody asks: one stream.
 //

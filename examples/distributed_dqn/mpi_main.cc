@@ -41,6 +41,7 @@ ABSL_FLAG(int64_t, shards, 2,
           "ranks 1 to this are shards; those behind them collect");
 ABSL_FLAG(uint64_t, seed, 0, "of the learner");
 ABSL_FLAG(int64_t, max_updates, 60'000, "of the learner, of all starts");
+ABSL_FLAG(double, solve_return, 475, "the run ends where an evaluation has it");
 
 namespace rill::distributed_dqn {
 namespace {
@@ -126,6 +127,7 @@ absl::Status RunAsLearner(std::shared_ptr<RankTransport> transport,
                              .checkpoint_directory = checkpoint,
                              .seed = absl::GetFlag(FLAGS_seed),
                              .max_updates = absl::GetFlag(FLAGS_max_updates),
+                             .solve_return = absl::GetFlag(FLAGS_solve_return),
                              .stop = &stop,
                              .say = say}));
   // Collectors first: their last rows go to shards that are there.

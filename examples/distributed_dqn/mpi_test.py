@@ -7,6 +7,7 @@ usage: mpi_test.py RUN_RANKS MPIRUN PROGRAM
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import unittest
 
 RUN_RANKS, MPIRUN, PROGRAM = sys.argv[1:]
 RANKS = 4  # A learner, a shard, two collectors.
+KILLS = int(os.environ.get("RILL_KILLS", 1))
 
 
 def pids_of(run_dir):
@@ -44,27 +46,37 @@ class MpiTest(unittest.TestCase):
             ["sh", RUN_RANKS, MPIRUN, str(RANKS), PROGRAM, f"--run_dir={self.run_dir}",
              "--shards=1", *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def test_a_killed_rank_ends_the_job_and_resume_goes_on(self):
-        job = self.start("--max_updates=100000")
-        line = ""
-        while "updates 1000" not in line:
-            line = job.stdout.readline()
-            self.assertTrue(line, "the job ended")
-        pids = pids_of(self.run_dir)
-        self.assertEqual(sorted(pids), list(range(RANKS)))
-        os.kill(pids[3], signal.SIGKILL)
-        job.communicate()
-        self.assertNotEqual(job.returncode, 0)
+    def read_until(self, job, words):
+        for line in job.stdout:
+            if words in line:
+                return line
+        self.fail(f"the job ended before it said \"{words}\": {job.stderr.read()}")
 
-        out, _ = self.start("--max_updates=1100").communicate()  # Without --resume.
+    def test_killed_ranks_end_the_job_and_resume_goes_on(self):
+        reached, flags = 0, ["--solve_return=1000"]
+        for kill in range(KILLS):
+            job = self.start(*flags)
+            if kill > 0:
+                resumed = int(self.read_until(job, "goes on from update").split()[-1])
+                self.assertGreaterEqual(resumed, reached)
+            # What a line says is behind a checkpoint.
+            reached = int(self.read_until(job, "updates ").split()[1])
+            pids = pids_of(self.run_dir)
+            self.assertEqual(sorted(pids), list(range(RANKS)))
+            os.kill(pids[(kill + RANKS - 1) % RANKS], signal.SIGKILL)
+            job.communicate()
+            self.assertNotEqual(job.returncode, 0)
+            flags = ["--solve_return=1000", "--resume"]
+
+        out, _ = self.start().communicate()  # Without --resume.
         self.assertNotIn("serving", out)
 
-        job = self.start("--resume", "--max_updates=1100")
+        job = self.start(*flags, f"--max_updates={reached + 100}")
         out, err = job.communicate()
         self.assertEqual(job.returncode, 0, err)
         resumed = int(re.search(r"goes on from update (\d+)", out).group(1))
-        self.assertGreaterEqual(resumed, 1000)
-        self.assertIn(f"after {max(resumed, 1100)} updates", out)
+        self.assertGreaterEqual(resumed, reached)
+        self.assertIn(f"after {max(resumed, reached + 100)} updates", out)
         rows = re.search(r"(\d+) rows acknowledged, (\d+) stored", out)
         acknowledged, stored = map(int, rows.groups())
         self.assertGreater(stored, acknowledged)  # Those from before the kill.

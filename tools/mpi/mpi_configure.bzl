@@ -4,6 +4,8 @@ RILL_MPI (set with --repo_env) picks it, and so whether there is MPI:
   unset, "" or "none"  an empty stand-in; nothing of MPI is looked for.
   "system"             mpicc and mpirun of the PATH: Debian's libopenmpi-dev and
                        openmpi-bin, or libmpich-dev and mpich.
+  "openmpi", "mpich"   mpicc and mpirun with that behind a dot: one of both that
+                       Debian has beside each other.
   a path               an installed MPI: bin/mpicc and bin/mpirun.
 """
 
@@ -27,15 +29,19 @@ cc_library(
 )
 """
 
+# Behind the names of programs in the PATH.
+_SUFFIXES = {"system": "", "openmpi": ".openmpi", "mpich": ".mpich"}
+
 def _program(ctx, wanted, name):
-    if wanted != "system":
+    if wanted not in _SUFFIXES:
         path = ctx.path(wanted + "/bin/" + name)
         if not path.exists:
             fail("RILL_MPI=%s holds no bin/%s: want the folder of an installed MPI" % (wanted, name))
         return path
-    path = ctx.which(name)
+    path = ctx.which(name + _SUFFIXES[wanted])
     if not path:
-        fail("RILL_MPI=system: no %s in the PATH; apt-get install libopenmpi-dev openmpi-bin, " % name +
+        fail("RILL_MPI=%s: no %s in the PATH; apt-get install libopenmpi-dev openmpi-bin, " %
+             (wanted, name + _SUFFIXES[wanted]) +
              "or libmpich-dev mpich, or set RILL_MPI to the folder of an installed MPI")
     return path
 
@@ -72,10 +78,10 @@ def _configure_impl(ctx):
     mpirun = ""
     if not is_there:
         ctx.file("BUILD", _STUB)
-    elif wanted == "system" or wanted.startswith("/"):
+    elif wanted in _SUFFIXES or wanted.startswith("/"):
         mpirun = _link_mpi(ctx, wanted)
     else:
-        fail("RILL_MPI=%s: want none, system or the absolute path of an MPI" % wanted)
+        fail("RILL_MPI=%s: want none, system, openmpi, mpich or the absolute path of an MPI" % wanted)
     ctx.file("is_there.bzl", "IS_THERE = %s\n\nMPIRUN = \"%s\"\n" % (is_there, mpirun))
 
 _configure = repository_rule(

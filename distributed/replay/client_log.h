@@ -76,7 +76,7 @@ class LoggedClient {
 // refused. A flood of names so costs those who have one nothing.
 //
 // Thread-safety: thread-safe.
-// Memory: some 300 bytes and its name for a client that ever wrote.
+// Memory: about 1 KB a client that ever wrote, with what Save takes for it.
 class ClientLog {
  public:
   static constexpr size_t kMostClients = 65536;

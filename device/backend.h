@@ -71,7 +71,8 @@ class Backend {
                             StreamHandle stream) = 0;
   // Row copies (row_copy.h). `rows` is host memory and may be reused when the
   // call returns; the bases are memory that this device can reach, as with
-  // Fill.
+  // Fill. FAILED_PRECONDITION where the thread captures a graph
+  // (graphs/graph.h): its launches would copy the rows of the call.
   virtual absl::Status GatherRows(int index,
                                   absl::Span<const RowColumn> columns,
                                   absl::Span<const int64_t> rows,

@@ -10,6 +10,7 @@
 #include "rill/base/fault_point.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
+#include "rill/device/capturing.h"
 
 namespace rill {
 namespace {
@@ -85,6 +86,10 @@ absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(int64_t bytes,
     // Without memory the backend below fails as well, and says how much is
     // free.
     if (std::shared_ptr<Buffer> buffer = AllocateInline(bytes)) return buffer;
+  }
+  if (kind != MemoryKind::kPageable) {
+    RILL_RETURN_IF_ERROR(
+        device_internal::CheckNotCapturing("Buffer::Allocate"));
   }
   const Device maker = kind == MemoryKind::kPageable ? Device::Cpu() : device;
   RILL_ASSIGN_OR_RETURN(Backend* const backend, GetBackend(maker));

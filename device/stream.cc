@@ -2,8 +2,11 @@
 #include "rill/device/stream.h"
 
 #include "rill/base/status_macros.h"
+#include "rill/device/capturing.h"
 
 namespace rill {
+
+using device_internal::CheckNotCapturing;
 
 absl::StatusOr<Stream> Stream::Create(Device device) {
   Stream stream;
@@ -41,14 +44,17 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 }
 
 absl::Status Stream::Synchronize() const {
+  RILL_RETURN_IF_ERROR(CheckNotCapturing("Stream::Synchronize"));
   return backend_->SynchronizeStream(device_.index, handle_);
 }
 
 absl::Status Stream::WaitFor(const Event& event) const {
+  RILL_RETURN_IF_ERROR(CheckNotCapturing("Stream::WaitFor"));
   return backend_->Wait(device_.index, handle_, event.handle());
 }
 
 absl::StatusOr<Event> Event::Record(const Stream& stream) {
+  RILL_RETURN_IF_ERROR(CheckNotCapturing("Event::Record"));
   Event event;
   RILL_ASSIGN_OR_RETURN(event.handle_,
                         stream.backend()->CreateEvent(stream.device().index));
@@ -61,6 +67,7 @@ absl::StatusOr<Event> Event::Record(const Stream& stream) {
 }
 
 absl::Status Event::RecordAgain(const Stream& stream) {
+  RILL_RETURN_IF_ERROR(CheckNotCapturing("Event::RecordAgain"));
   if (stream.device() != device_) {
     return InvalidArgument("Event::RecordAgain: stream: got one of ",
                            stream.device().ToString(), ", want one of ",
@@ -81,6 +88,7 @@ Event& Event::operator=(Event&& other) noexcept {
 }
 
 absl::Status Event::Synchronize() const {
+  RILL_RETURN_IF_ERROR(CheckNotCapturing("Event::Synchronize"));
   return backend_->SynchronizeEvent(device_.index, handle_);
 }
 

@@ -6,6 +6,7 @@
 #include "absl/base/no_destructor.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/capturing.h"
 #include "rill/device/cuda/block_pool.h"
 #include "rill/device/cuda/cuda_start.h"
 #include "rill/device/cuda/cuda_status.h"
@@ -28,6 +29,7 @@ using cuda_internal::KeepLastPlaces;
 using cuda_internal::LastPlaces;
 using cuda_internal::ScopedDevice;
 using cuda_internal::StartCuda;
+using device_internal::CheckNotCapturing;
 
 cudaStream_t Native(StreamHandle stream) {
   return static_cast<cudaStream_t>(stream.value);
@@ -244,6 +246,7 @@ absl::Status CudaBackend::GatherRows(int index,
                                      absl::Span<const RowColumn> columns,
                                      absl::Span<const int64_t> rows,
                                      StreamHandle stream) {
+  RILL_RETURN_IF_ERROR(CheckNotCapturing("Backend: a copy of rows"));
   ScopedDevice device;
   RILL_RETURN_IF_ERROR(device.Enter(index));
   if (columns.empty() || rows.empty()) return absl::OkStatus();
@@ -260,6 +263,7 @@ absl::Status CudaBackend::ScatterRows(int index,
                                       absl::Span<const RowColumn> columns,
                                       absl::Span<const int64_t> rows,
                                       StreamHandle stream) {
+  RILL_RETURN_IF_ERROR(CheckNotCapturing("Backend: a copy of rows"));
   ScopedDevice device;
   RILL_RETURN_IF_ERROR(device.Enter(index));
   if (columns.empty() || rows.empty()) return absl::OkStatus();

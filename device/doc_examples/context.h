@@ -12,6 +12,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
+#include "rill/device/graphs/graph.h"
 #include "rill/device/kernels/kernel.h"
 #include "rill/device/kernels/kernel_launch.h"
 #include "rill/device/priorities/device_priorities.h"

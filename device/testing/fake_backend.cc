@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/capturing.h"
 #include "rill/device/row_copy.h"
 
 namespace rill {
@@ -220,7 +221,6 @@ absl::Status FakeBackend::Launch(int index, StreamHandle stream,
                  std::move(kernel));
 }
 
-absl::Status FakeBackend::Copy(int index, void* to, const void* from,
 absl::StatusOr<bool> FakeBackend::ReachesPeer(int index, int peer) {
   RILL_RETURN_IF_ERROR(CheckIndex(index));
   RILL_RETURN_IF_ERROR(CheckIndex(peer));
@@ -236,6 +236,7 @@ int FakeBackend::PeerOf(int index, const void* data, const void* other) const {
              : -1;
 }
 
+absl::Status FakeBackend::Copy(int index, void* to, const void* from,
                                int64_t bytes, StreamHandle stream) {
   return Enqueue(Operation::kCopy, index, stream,
                  {{to, bytes, PeerOf(index, to, from)},
@@ -258,6 +259,8 @@ absl::Status FakeBackend::EnqueueRows(Operation operation, int index,
                                       absl::Span<const RowColumn> columns,
                                       absl::Span<const int64_t> rows,
                                       StreamHandle stream) {
+  RILL_RETURN_IF_ERROR(
+      device_internal::CheckNotCapturing("Backend: a copy of rows"));
   if (rows.empty()) return absl::OkStatus();
   const auto [low, high] = std::minmax_element(rows.begin(), rows.end());
   const int64_t first = *low;

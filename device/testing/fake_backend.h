@@ -9,15 +9,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/device/backend.h"
+#include "rill/device/graphs/graph.h"
 #include "rill/device/testing/fake_memory.h"
 #include "rill/device/testing/fake_queue.h"
 
@@ -55,10 +58,10 @@ class FakeBackend final : public Backend {
   struct Options {
     int num_devices = 2;
     int64_t memory_limit_bytes = int64_t{1} << 30;  // Device, and pinned.
+    bool reach_peers = true;  // Devices copy from and to each other.
     // Each IsComplete that answers false then runs one operation of the
     // event's stream, so that a loop that polls comes to an end.
     bool run_one_per_poll = false;
-    bool reach_peers = true;  // Devices copy from and to each other.
     // One in sixteen operations that are given is followed by up to 32 that
     // run, of streams that this seed picks: copies have any delay. None: the
     // longest.
@@ -75,6 +78,7 @@ class FakeBackend final : public Backend {
     kGatherRows,
     kScatterRows,
     kLaunch,
+    kLaunchGraph,
     kNumOperations,
   };
 
@@ -103,6 +107,12 @@ class FakeBackend final : public Backend {
   absl::Status Launch(int index, StreamHandle stream, std::vector<Range> ranges,
                       Kernel kernel);
 
+  // GraphBackend's (graphs/graph.h), which is registered too.
+  absl::Status BeginCapture(int index, StreamHandle stream);
+  absl::StatusOr<GraphHandle> EndCapture(int index, StreamHandle stream);
+  absl::Status LaunchGraph(int index, GraphHandle handle, StreamHandle stream);
+  void DestroyGraph(int index, GraphHandle handle);
+
   // The `nth` (1: the next) operation of this kind from now on, on any device,
   // fails with `status`.
   void FailNext(Operation operation, int64_t nth, absl::Status status);
@@ -130,10 +140,11 @@ class FakeBackend final : public Backend {
   // that `seed` picks: another seed is another interleaving.
   void RunAll(uint64_t seed = 0);
 
-  // Live allocations, streams and events: 0 when nothing leaks.
+  // Live allocations, streams, events and graphs: 0 when nothing leaks.
   int64_t NumAllocations(int index, MemoryKind kind) const;
   int64_t AllocatedBytes(int index, MemoryKind kind) const;
   int64_t NumStreamsAndEvents() const;
+  int64_t NumGraphs() const;
   // Errors of use since the last call, in order; empty is good.
   std::vector<std::string> TakeMisuse();
   // The bytes of device memory now, whatever is queued. For tests that look
@@ -150,6 +161,7 @@ class FakeBackend final : public Backend {
   void DestroyStream(int index, StreamHandle stream) override;
   absl::StatusOr<EventHandle> CreateEvent(int index) override;
   void DestroyEvent(int index, EventHandle event) override;
+  absl::StatusOr<bool> ReachesPeer(int index, int peer) override;
   absl::Status Copy(int index, void* to, const void* from, int64_t bytes,
                     StreamHandle stream) override;
   absl::Status Fill(int index, void* to, uint8_t value, int64_t bytes,
@@ -161,7 +173,6 @@ class FakeBackend final : public Backend {
                            absl::Span<const int64_t> rows,
                            StreamHandle stream) override;
   absl::Status Record(int index, EventHandle event,
-  absl::StatusOr<bool> ReachesPeer(int index, int peer) override;
                       StreamHandle stream) override;
   absl::Status Wait(int index, StreamHandle stream, EventHandle event) override;
   absl::Status SynchronizeStream(int index, StreamHandle stream) override;
@@ -171,6 +182,10 @@ class FakeBackend final : public Backend {
  private:
   using Queue = device_internal::FakeQueue;
   using Event = device_internal::FakeEvent;
+  struct CapturedWork {
+    int index;
+    std::vector<Queue::Recorded> operations;
+  };
   struct Fault {
     int64_t at;  // The count that fails.
     absl::Status status;
@@ -188,6 +203,8 @@ class FakeBackend final : public Backend {
   };
 
   absl::Status CheckIndex(int index) const;
+  // FAILED_PRECONDITION for `call` on a stream whose work is captured.
+  static absl::Status CheckRuns(const Queue& queue, absl::string_view call);
   // The planted status of the next call.
   absl::Status Enter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Counts one operation as reached and gives its planted status.
@@ -196,6 +213,9 @@ class FakeBackend final : public Backend {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Event*> FindEvent(int index, EventHandle event) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Memory of a peer that a copy from or to memory of `index` may use.
+  int PeerOf(int index, const void* data, const void* other) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckRanges(Operation operation, int index,
                            absl::Span<const Range> ranges) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -213,9 +233,6 @@ class FakeBackend final : public Backend {
                            absl::Span<const RowColumn> columns,
                            absl::Span<const int64_t> rows, StreamHandle stream);
   // Work that is left in a destroyed stream keeps the queue in queues_.
-  // Memory of a peer that a copy from or to memory of `index` may use.
-  int PeerOf(int index, const void* data, const void* other) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
   void DropFinishedQueues() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -224,6 +241,8 @@ class FakeBackend final : public Backend {
   std::vector<std::shared_ptr<Queue>> queues_ ABSL_GUARDED_BY(mutex_);
   std::map<void*, Queue*> streams_ ABSL_GUARDED_BY(mutex_);
   std::map<void*, std::pair<int, std::unique_ptr<Event>>> events_
+      ABSL_GUARDED_BY(mutex_);
+  std::map<const void*, std::shared_ptr<const CapturedWork>> graphs_
       ABSL_GUARDED_BY(mutex_);
   std::array<Tally, static_cast<size_t>(Operation::kNumOperations)> tallies_
       ABSL_GUARDED_BY(mutex_);

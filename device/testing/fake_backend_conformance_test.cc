@@ -16,6 +16,7 @@
 #include "rill/device/backend.h"
 #include "rill/device/conformance/backend_conformance.h"
 #include "rill/device/device.h"
+#include "rill/device/graphs/graph.h"
 #include "rill/device/row_copy.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/testing/wrong_parts.h"
@@ -52,10 +53,10 @@ class WrongBackend : public Backend {
   void DestroyEvent(int index, EventHandle event) override {
     right_.DestroyEvent(index, event);
   }
-  absl::Status Copy(int index, void* to, const void* from, int64_t bytes,
   absl::StatusOr<bool> ReachesPeer(int index, int peer) override {
     return right_.ReachesPeer(index, peer);
   }
+  absl::Status Copy(int index, void* to, const void* from, int64_t bytes,
                     StreamHandle stream) override {
     return right_.Copy(index, to, from, bytes, stream);
   }
@@ -155,7 +156,6 @@ struct StreamsDoNotWaitForEvents final : WrongBackend {
     return absl::OkStatus();
   }
 };
-struct EventsAreReachedAtOnce final : WrongBackend {
 struct WaitsForItsOwnEventsOnly final : WrongBackend {
   absl::Status Record(int index, EventHandle event,
                       StreamHandle stream) override {
@@ -170,11 +170,80 @@ struct WaitsForItsOwnEventsOnly final : WrongBackend {
 
   std::map<void*, int> device_of;
 };
+struct EventsAreReachedAtOnce final : WrongBackend {
   absl::Status SynchronizeEvent(int, EventHandle) override {
     return absl::OkStatus();
   }
   absl::StatusOr<bool> IsComplete(int, EventHandle) override { return true; }
 };
+
+// --- Graphs that break a promise ---------------------------------------------
+
+// Those of a FakeBackend that each part installs, changed.
+class WrongGraphs : public GraphBackend {
+ public:
+  absl::Status BeginCapture(int index, StreamHandle stream) override {
+    return right_.BeginCapture(index, stream);
+  }
+  absl::StatusOr<GraphHandle> EndCapture(int index,
+                                         StreamHandle stream) override {
+    return right_.EndCapture(index, stream);
+  }
+  absl::Status Launch(int index, GraphHandle graph,
+                      StreamHandle stream) override {
+    return right_.LaunchGraph(index, graph, stream);
+  }
+  void Destroy(int index, GraphHandle graph) override {
+    right_.DestroyGraph(index, graph);
+  }
+
+ protected:
+  FakeBackend& right() { return right_; }
+
+ private:
+  FakeBackend& right_ = *FakeBackend::Install({});
+};
+
+struct RunsWhatItCaptures final : WrongGraphs {
+  absl::Status BeginCapture(int, StreamHandle) override {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<GraphHandle> EndCapture(int index,
+                                         StreamHandle stream) override {
+    const absl::Status begun = right().BeginCapture(index, stream);
+    if (!begun.ok()) return begun;
+    return right().EndCapture(index, stream);
+  }
+};
+struct LaunchesOnce final : WrongGraphs {
+  absl::Status Launch(int index, GraphHandle graph,
+                      StreamHandle stream) override {
+    if (launches++ > 0) return absl::OkStatus();
+    return right().LaunchGraph(index, graph, stream);
+  }
+
+  int launches = 0;
+};
+struct CapturesForEver final : WrongGraphs {
+  absl::StatusOr<GraphHandle> EndCapture(int index,
+                                         StreamHandle stream) override {
+    auto graph = right().EndCapture(index, stream);
+    const absl::Status begun = right().BeginCapture(index, stream);
+    if (!begun.ok()) return begun;
+    return graph;
+  }
+};
+
+template <typename T>
+WrongPart<BackendConformanceTest> WrongGraph(std::string name, std::string test,
+                                             std::string says) {
+  const auto install = [] {
+    RegisterGraphBackend(Device::Type::kFake, std::make_unique<T>());
+    return std::string();
+  };
+  return {std::move(name), std::move(test), std::move(says),
+          BackendCase{Device::Fake(0), install}};
+}
 
 // The suite asks for the reason to skip before it asks for the backend.
 template <typename T>
@@ -206,14 +275,24 @@ std::vector<WrongPart<BackendConformanceTest>> WrongBackends() {
       Wrong<StreamsDoNotWaitForEvents>("StreamsDoNotWaitForEvents",
                                        "EventOrdersWorkOfTwoStreams",
                                        "Value of: back"),
+      Wrong<WaitsForItsOwnEventsOnly>("WaitsForItsOwnEventsOnly",
+                                      "CopiesToAPeerAndBackBehindItsEvents",
+                                      "kBytes / 2"),
       Wrong<EventsAreReachedAtOnce>("EventsAreReachedAtOnce",
-                                    "SynchronizedEventIsComplete", "Download(a->data(), kBytes)"),
+                                    "SynchronizedEventIsComplete",
+                                    "Download(a->data(), kBytes)"),
+      WrongGraph<RunsWhatItCaptures>("RunsWhatItCaptures",
+                                     "AGraphDoesItsWorkAtEachLaunchAlone",
+                                     "Download(a->data(), kBytes)"),
+      WrongGraph<LaunchesOnce>("LaunchesOnce",
+                               "AGraphDoesItsWorkAtEachLaunchAlone",
+                               "Download(b->data(), kBytes)"),
+      WrongGraph<CapturesForEver>("CapturesForEver",
+                                  "AStreamWorksOnAfterACaptureThatFailed",
+                                  "captured"),
   };
 }
 RILL_REFUSES_WRONG_PARTS(BackendConformanceTest, WrongBackends);
 
 }  // namespace
 }  // namespace rill
-      Wrong<WaitsForItsOwnEventsOnly>("WaitsForItsOwnEventsOnly",
-                                      "CopiesToAPeerAndBackBehindItsEvents",
-                                      "kBytes / 2"),

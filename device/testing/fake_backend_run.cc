@@ -15,6 +15,7 @@ absl::Status FakeBackend::Record(int index, EventHandle event,
   RILL_RETURN_IF_ERROR(Enter());
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   RILL_ASSIGN_OR_RETURN(Event* const point, FindEvent(index, event));
+  RILL_RETURN_IF_ERROR(CheckRuns(*queue, "Record"));
   queue->PushRecord(*point);
   return absl::OkStatus();
 }
@@ -25,6 +26,7 @@ absl::Status FakeBackend::Wait(int index, StreamHandle stream,
   RILL_RETURN_IF_ERROR(Enter());
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   RILL_ASSIGN_OR_RETURN(Event* const point, FindEvent(index, event));
+  RILL_RETURN_IF_ERROR(CheckRuns(*queue, "Wait"));
   queue->PushWait(*point);
   return absl::OkStatus();
 }
@@ -33,6 +35,7 @@ absl::Status FakeBackend::SynchronizeStream(int index, StreamHandle stream) {
   absl::MutexLock lock(&mutex_);
   const absl::Status entered = Enter();
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
+  RILL_RETURN_IF_ERROR(CheckRuns(*queue, "SynchronizeStream"));
   Note({.kind = Call::Kind::kSynchronizeStream, .stream = stream.value});
   queue->RunAll();
   DropFinishedQueues();

@@ -14,6 +14,10 @@ bool Overlap(const FakeRange& a, const FakeRange& b) {
 
 void FakeQueue::Push(std::vector<FakeRange> ranges,
                      std::function<absl::Status()> run) {
+  if (recorded_.has_value()) {
+    recorded_->push_back({std::move(ranges), std::move(run)});
+    return;
+  }
   Operation operation;
   operation.ranges = std::move(ranges);
   operation.run = std::move(run);

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,10 +32,10 @@ struct FakeEvent {
 struct FakeRange {
   const void* data = nullptr;
   int64_t bytes = 0;
-};
   int peer = -1;  // The device that has it; -1: the queue's, or the host.
 
   int DeviceFor(int index) const { return peer < 0 ? index : peer; }
+};
 
 // A queue of operations that run when somebody asks: one stream.
 //
@@ -66,6 +67,18 @@ class FakeQueue : public std::enable_shared_from_this<FakeQueue> {
   // Runs one operation that `point` needs.
   static void RunTowards(const FakeEvent::Point& point);
 
+  // From here on operations are recorded and are none of the queue's, until
+  // they are taken. They can run any number of times.
+  struct Recorded {
+    std::vector<FakeRange> ranges;
+    std::function<absl::Status()> run;
+  };
+  void Record() { recorded_.emplace(); }
+  bool is_recording() const { return recorded_.has_value(); }
+  std::vector<Recorded> TakeRecorded() {
+    return *std::exchange(recorded_, std::nullopt);
+  }
+
   // An operation that has not run touches a byte of the range.
   bool Uses(const FakeRange& range) const;
 
@@ -83,6 +96,7 @@ class FakeQueue : public std::enable_shared_from_this<FakeQueue> {
 
   int index_;
   std::deque<Operation> operations_;
+  std::optional<std::vector<Recorded>> recorded_;
   absl::Status status_;
 };
 

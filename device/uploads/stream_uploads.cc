@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rill/base/status_macros.h"
+#include "rill/device/capturing.h"
 #include "rill/device/kernels/kernel.h"
 #include "rill/device/kernels/kernel_launch.h"
 
@@ -116,6 +117,10 @@ absl::StatusOr<void*> StreamUploads::TakeRoom(int64_t bytes, void* to) {
 }
 
 absl::Status StreamUploads::Send() {
+  if (!pieces_.empty()) {
+    RILL_RETURN_IF_ERROR(
+        device_internal::CheckNotCapturing("StreamUploads::Send"));
+  }
   size_t sent = 0;
   while (sent < pieces_.size()) {
     UploadKernel kernel;

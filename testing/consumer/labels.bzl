@@ -30,6 +30,7 @@ LABELS = {
     "@rill//cuda:cuda": [],
     "@rill//device/conformance:backend_conformance": ["device/conformance/backend_conformance.h"],
     "@rill//device/cuda:cuda_backend": ["device/cuda/cuda_backend.h"],
+    "@rill//device/graphs:graph": ["device/graphs/graph.h"],
     "@rill//device/kernels:host_grid": ["device/kernels/host_grid.h"],
     "@rill//device/kernels:kernel": ["device/kernels/kernel.h"],
     "@rill//device/kernels:kernel_launch": ["device/kernels/kernel_launch.h"],

@@ -64,9 +64,10 @@ class RunCheckpoint;
 //   any number of threads. Batches of N = 0 and N > 0 agree where nothing is
 //   written or updated between samples. Where another buffer writes to the same
 //   storage a batch may hold rows that are newer than its draw.
-// Device/Stream: rows of a storage on a device are gathered and worked on there,
-//   on a stream of the buffer's, and no call but Sample and SampleInto waits for
-//   it. The caller's work on tensors that go into SampleInto has ended.
+// Device/Stream: rows of a storage on a device are gathered and worked on
+//   there, on a stream of the buffer's. No call but Sample, SampleInto and
+//   CaptureSample waits for it. The caller's work on tensors that go into
+//   SampleInto has ended.
 // Cost: SampleInto with no transforms, no device and a batch that fits
 //   allocates nothing where the sampler does not. With `prefetch` the tensors
 //   of `out` go to a batch to come: what shares them changes later.
@@ -209,6 +210,39 @@ class ReplayBuffer : public Sink {
   // The tensors stay alive until `copied`. An error of the work shows where it
   // is waited for, and may be one of those that were queued behind it too.
   absl::StatusOr<PendingBatch> SamplePending();
+
+  // A sample that is drawn again and again into the same tensors on the device
+  // of the rows. Its work there, the gather and the transforms, is one CUDA
+  // graph. So a batch costs a launch for its row numbers and one for all else.
+  // The buffer outlives it.
+  // Thread-safety: thread-compatible; other calls of the buffer go beside it.
+  class CapturedSample {
+   public:
+    ~CapturedSample();
+
+    // [B], as of Sample.
+    const TensorDict& batch() const;
+    // The next batch, which Sample would give. Its values are there behind the
+    // work that the thread's current stream has now, and before what that gets
+    // later. The host goes on; `end`, unless null, becomes the event of the
+    // batch's end, and an error of its work is the event's. After an error the
+    // values are unspecified, and the next call goes on.
+    // The first call captures. FAILED_PRECONDITION once the storage's rows lie
+    // elsewhere (Load), or transforms were added: capture anew.
+    absl::Status Replay(std::shared_ptr<const Event>* end = nullptr);
+
+   private:
+    friend class ReplayBuffer;
+    struct Parts;
+    explicit CapturedSample(std::unique_ptr<Parts> parts);
+    std::unique_ptr<Parts> parts_;
+  };
+  // Samples once, which makes all memory, and waits for that batch.
+  // FAILED_PRECONDITION names what no graph can hold: rows that lie in no
+  // DenseStorage on a device, `prefetch`, another device, a unit that does more
+  // than to stack frames, and transforms that are not done in the gather.
+  // Else errors as Sample.
+  absl::StatusOr<std::unique_ptr<CapturedSample>> CaptureSample();
 
   // New priorities for the rows of a sample (reads its `index` and
   // `index_generation`); one value a row, or one for all. A sample of sequences

@@ -5,10 +5,13 @@
 #include <vector>
 
 #include "absl/base/call_once.h"
+#include "absl/functional/function_ref.h"
 #include "absl/log/absl_log.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/current_stream.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/replay_buffer_state.h"
 #include "rill/replay/rows/device_priorities.h"
@@ -19,6 +22,23 @@
 
 namespace rill {
 
+namespace {
+
+// Each draw is one row, or joins as many frames as any other, and its unit
+// computes nothing.
+bool HasOneListLength(const replay_internal::BufferParts& parts) {
+  const UnitTransform* const unit = parts.unit_transform.get();
+  const PlanLayout& layout = parts.sampler->traits().layout;
+  if (unit == nullptr) return layout == PlanLayout();
+  const PlanLayout stacks = {.context = layout.context};
+  const TensorDictSpec rows = parts.storage->spec();
+  return layout == stacks && layout.context.size() == 1 &&
+         layout.context[0].name == PlanLayout::kFramesBefore &&
+         (rows.empty() || !unit->JoinedLeaves(rows).empty());
+}
+
+}  // namespace
+
 absl::Status ReplayBuffer::State::CheckBatchSize() const {
   if (parts->samples->batch_size() > 0) return absl::OkStatus();
   return FailedPrecondition(
@@ -26,8 +46,46 @@ absl::Status ReplayBuffer::State::CheckBatchSize() const {
       "call Sample(batch_size)");
 }
 
-absl::Status ReplayBuffer::State::SampleInto(
-    int64_t items, replay_internal::PlacedBatch* out) {
+absl::Status ReplayBuffer::State::CheckCanCapture() const {
+  constexpr absl::string_view kCaller = "ReplayBuffer::CaptureSample: ";
+  const Device device = parts->storage->device();
+  if (device.is_cpu() || !parts->storage->traits().shows_tables) {
+    return FailedPrecondition(kCaller, "storage: got one with rows on ",
+                              device.ToString(),
+                              device.is_cpu() ? "" : " that shows no tables",
+                              ", want a DenseStorage with rows on a device");
+  }
+  const Device placed = parts->placement->device().value_or(device);
+  if (placed != device) {
+    return FailedPrecondition(kCaller, "Options::device: got ",
+                              placed.ToString(), " for rows on ",
+                              device.ToString(), ", want none or the same");
+  }
+  if (parts->samples->prefetch() > 0) {
+    return FailedPrecondition(kCaller, "Options::prefetch: got ",
+                              parts->samples->prefetch(),
+                              ", want 0: a graph has one batch");
+  }
+  if (!HasOneListLength(*parts)) {
+    return FailedPrecondition(
+        kCaller, "sampler: got ", parts->sampler->name(),
+        " over a unit whose lists of rows differ from batch to batch, want one "
+        "over single rows, or stacks of their frames");
+  }
+  const replay_internal::TransformStage& transforms = *parts->transforms;
+  // Without rows, which Sample misses, it is not known yet.
+  if (transforms.is_checked() && !transforms.is_empty() &&
+      transforms.chain() == nullptr) {
+    return FailedPrecondition(
+        kCaller, "transforms: got [", absl::StrJoin(transforms.Names(), ", "),
+        "], which are no part of the gather on ", device.ToString(),
+        ", want none, or maps of single rows alone (docs/transforms.md)");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplayBuffer::State::WithPermit(
+    int64_t items, absl::FunctionRef<absl::Status()> sample) {
   // Before the pause is shared: a call that waits for writers must not keep a
   // Save or a Clear waiting.
   RILL_ASSIGN_OR_RETURN(auto permit, parts->writes->AwaitSample(items));
@@ -36,10 +94,15 @@ absl::Status ReplayBuffer::State::SampleInto(
     RILL_RETURN_IF_ERROR(parts->transforms->CheckRows(parts->storage->spec(),
                                                       /*is_stored=*/true));
   }
-  RILL_RETURN_IF_ERROR(parts->samples->Take(items, out));
+  RILL_RETURN_IF_ERROR(sample());
   // Items count when they are handed out; an error gives the permit back.
   if (permit.has_value()) permit->Commit();
   return absl::OkStatus();
+}
+
+absl::Status ReplayBuffer::State::SampleInto(
+    int64_t items, replay_internal::PlacedBatch* out) {
+  return WithPermit(items, [&] { return parts->samples->Take(items, out); });
 }
 
 absl::Status ReplayBuffer::State::SampleAndWait(int64_t items,
@@ -118,6 +181,47 @@ absl::StatusOr<ReplayBuffer::PendingBatch> ReplayBuffer::SamplePending() {
   RILL_RETURN_IF_ERROR(state_->SampleInto(batch_size(), &placed));
   return PendingBatch{.batch = std::move(placed.rows),
                       .copied = std::move(placed.copied)};
+}
+
+struct ReplayBuffer::CapturedSample::Parts {
+  State* buffer;
+  std::unique_ptr<replay_internal::SampleQueue::Captured> captured;
+};
+
+ReplayBuffer::CapturedSample::CapturedSample(std::unique_ptr<Parts> parts)
+    : parts_(std::move(parts)) {}
+ReplayBuffer::CapturedSample::~CapturedSample() = default;
+
+const TensorDict& ReplayBuffer::CapturedSample::batch() const {
+  return parts_->captured->rows();
+}
+
+absl::StatusOr<std::unique_ptr<ReplayBuffer::CapturedSample>>
+ReplayBuffer::CaptureSample() {
+  RILL_RETURN_IF_ERROR(state_->CheckBatchSize());
+  auto parts = std::make_unique<CapturedSample::Parts>();
+  parts->buffer = state_.get();
+  RILL_RETURN_IF_ERROR(state_->WithPermit(batch_size(), [&]() -> absl::Status {
+    // Behind WithPermit's look at the rows, which says what is a chain.
+    RILL_RETURN_IF_ERROR(state_->CheckCanCapture());
+    RILL_ASSIGN_OR_RETURN(parts->captured, state_->parts->samples->Capture());
+    return absl::OkStatus();
+  }));
+  return std::unique_ptr<CapturedSample>(new CapturedSample(std::move(parts)));
+}
+
+absl::Status ReplayBuffer::CapturedSample::Replay(
+    std::shared_ptr<const Event>* end) {
+  const replay_internal::BufferParts& buffer = *parts_->buffer->parts;
+  RILL_ASSIGN_OR_RETURN(const Stream stream,
+                        CurrentStream(buffer.storage->device()));
+  return parts_->buffer->WithPermit(
+      buffer.samples->batch_size(), [&]() -> absl::Status {
+        RILL_ASSIGN_OR_RETURN(
+            auto made, buffer.samples->Replay(stream, parts_->captured.get()));
+        if (end != nullptr) *end = std::move(made);
+        return absl::OkStatus();
+      });
 }
 
 absl::Status ReplayBuffer::UpdatePriorities(

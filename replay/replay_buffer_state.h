@@ -9,6 +9,7 @@
 
 #include "absl/base/call_once.h"
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
@@ -27,6 +28,13 @@ struct ReplayBuffer::State {
                                std::unique_ptr<BatchTransform> transform)
       ABSL_LOCKS_EXCLUDED(pause_mutex);
   absl::Status CheckBatchSize() const;
+  // What a CapturedSample is made of.
+  absl::Status CheckCanCapture() const;
+  // `sample` hands out so many items: with the rate limiter's permit, and no
+  // Save or Clear beside it.
+  absl::Status WithPermit(int64_t items,
+                          absl::FunctionRef<absl::Status()> sample)
+      ABSL_LOCKS_EXCLUDED(pause_mutex);
   absl::Status SampleInto(int64_t items, replay_internal::PlacedBatch* out)
       ABSL_LOCKS_EXCLUDED(pause_mutex);
   absl::Status SampleAndWait(int64_t items, TensorDict* out)

@@ -229,13 +229,14 @@ absl::Status DenseStorageImpl::Enqueue(absl::Span<const Slot> slots,
       std::any_of(to.lists.begin(), to.lists.end(),
                   [](const ListRead& list) { return list.table != nullptr; });
   // The copy of one list is the backend's.
-  if (device().is_cpu() || (to.lists.size() == 1 && !has_tables)) {
+  if (device().is_cpu() ||
+      (to.lists.size() == 1 && !has_tables && to.graph == nullptr)) {
     return Storage::Enqueue(slots, stream, to);
   }
   if (to.uploads != nullptr) {
     const auto nothing = [] { return absl::OkStatus(); };
     return EnqueueLists(to.lists, to.uploads,
-                        has_tables ? *to.launch : LaunchFn(nothing));
+                        has_tables ? *to.launch : LaunchFn(nothing), to.graph);
   }
   const ReadRequest request = {.caller = to.out != nullptr
                                              ? "Storage::EnqueueRead"
@@ -268,7 +269,8 @@ absl::Status DenseStorageImpl::Enqueue(absl::Span<const Slot> slots,
 
 absl::Status DenseStorageImpl::EnqueueLists(absl::Span<const ListRead> lists,
                                             StreamUploads* uploads,
-                                            LaunchFn launch) const {
+                                            LaunchFn launch,
+                                            ReadGraph* graph) const {
   // As Enqueue says.
   const EpochWindows::Reading reading = windows_.Enter({});
   const DenseRows* rows = nullptr;
@@ -287,18 +289,22 @@ absl::Status DenseStorageImpl::EnqueueLists(absl::Span<const ListRead> lists,
       RILL_ASSIGN_OR_RETURN(
           list.table->table,
           rows->table()->ViewLeaf(list.leaves[0], 0, 1, capacity()));
-      reads.push_back({.slots = list.slots, .shown_rows = &list.table->rows});
+      reads.push_back({.slots = list.slots,
+                       .shown_rows = &list.table->rows,
+                       .rows_at = list.rows_at});
       continue;
     }
     RILL_RETURN_IF_ERROR(places.Find({rows->spec, rows->tree, rows->device},
                                      static_cast<int64_t>(list.slots.size()),
                                      request));
     leaves.insert(leaves.end(), places.leaves.begin(), places.leaves.end());
-    reads.push_back({.slots = list.slots, .num_leaves = places.leaves.size()});
+    reads.push_back({.slots = list.slots,
+                     .num_leaves = places.leaves.size(),
+                     .rows_at = list.rows_at});
   }
-  return rows == nullptr
-             ? absl::OkStatus()
-             : rows->table()->EnqueueReads(reads, leaves, uploads, launch);
+  return rows == nullptr ? absl::OkStatus()
+                         : rows->table()->EnqueueReads(reads, leaves, uploads,
+                                                       launch, graph);
 }
 
 absl::StatusOr<SlotLease> DenseStorageImpl::Lease(SlotRange range) const {

@@ -66,7 +66,8 @@ class DenseStorageImpl final : public RingStorage {
   absl::Status Enqueue(absl::Span<const Slot> slots, const Stream& stream,
                        const EnqueuedPlaces& to) const override;
   absl::Status EnqueueLists(absl::Span<const ListRead> lists,
-                            StreamUploads* uploads, LaunchFn launch) const;
+                            StreamUploads* uploads, LaunchFn launch,
+                            ReadGraph* graph) const;
   bool MayBegin(bool is_append) const override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
   void Publish() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);

@@ -20,6 +20,7 @@
 #include "rill/slots/slot.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/spec.h"
+#include "rill/storage/read_graph.h"  // IWYU pragma: export
 #include "rill/storage/slot_lease.h"
 #include "rill/storage/storage_traits.h"
 #include "rill/storage/table_leaf.h"
@@ -137,16 +138,29 @@ class RowReader {
     // Not null: leaves[0] alone is shown here, where it lies, and copied
     // nowhere. For storages with StorageTraits::shows_tables.
     TableLeaf* table = nullptr;
+    // Not null: memory on the device that gets the numbers of the rows.
+    int64_t* rows_at = nullptr;
   };
   // `launch` is called once, behind all copies, where a list has a table: it
   // enqueues the kernels that read the tables. Later writes wait for them.
+  //
+  // With `graph` all that is enqueued behind what `uploads` sends is a graph.
+  // It is captured where it is none yet, with `launch`, and launched. Later
+  // calls have lists of the same lengths, with the same leaves, places and
+  // `rows_at`, none of them null. Their `launch` is not called.
+  // FAILED_PRECONDITION where the rows lie elsewhere since, and for storages
+  // without StorageTraits::shows_tables.
   using LaunchFn = absl::FunctionRef<absl::Status()>;
   absl::Status EnqueueReadsInto(absl::Span<const ListRead> lists,
-                                StreamUploads* uploads, LaunchFn launch) const {
+                                StreamUploads* uploads, LaunchFn launch,
+                                ReadGraph* graph = nullptr) const {
     RILL_RETURN_IF_ERROR(
         CheckStream("Storage::EnqueueReadsInto", uploads->stream()));
     return Enqueue({}, uploads->stream(),
-                   {.lists = lists, .uploads = uploads, .launch = &launch});
+                   {.lists = lists,
+                    .uploads = uploads,
+                    .launch = &launch,
+                    .graph = graph});
   }
 
   // Rows in place. OUT_OF_RANGE as Read. Slots of one lane only. On a device
@@ -175,12 +189,18 @@ class RowReader {
     absl::Span<const ListRead> lists = {};
     StreamUploads* uploads = nullptr;
     const LaunchFn* launch = nullptr;
+    ReadGraph* graph = nullptr;
   };
   // EnqueueRead and its like. The stream is of the rows' device. With an
   // error nothing is left in the stream.
   virtual absl::Status Enqueue(absl::Span<const Slot> slots,
                                const Stream& stream,
                                const EnqueuedPlaces& to) const {
+    if (to.graph != nullptr) {
+      return FailedPrecondition(
+          "Storage::EnqueueReadsInto: graph: got one for a storage without "
+          "StorageTraits::shows_tables, want null");
+    }
     for (const ListRead& list : to.lists) {
       if (list.table != nullptr) {
         return absl::InternalError(

@@ -69,7 +69,10 @@ class DeviceGather {
   absl::Status EnqueueMade(Device device, const TensorDict& batch);
 
  private:
-  DeviceGather() : work_(0) {}
+  // Results between the maps of one launch and the next, used again.
+  static constexpr size_t kMostResults = 16;
+
+  DeviceGather() : work_(kMostResults) {}
 
   absl::Status Map(const Read& read, const TensorDict& batch,
                    transforms_internal::DeviceWork::Call* call,

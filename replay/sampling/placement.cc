@@ -54,6 +54,11 @@ Tensor::Options Placement::gather_memory() const {
   return {};
 }
 
+absl::Status Placement::WaitFor(const Stream& stream) const {
+  RILL_ASSIGN_OR_RETURN(const Event ready, Event::Record(stream));
+  return stream_->WaitFor(ready);
+}
+
 void Placement::AwaitAll() const {
   if (!stream_.has_value()) return;
   absl::MutexLock lock(&copy_mutex_);

@@ -97,6 +97,9 @@ class Placement {
     const absl::Status* const status_;
     std::optional<StreamScope> scope_;
   };
+  // Work of later batches waits for what `stream` has now. For batches whose
+  // work is on a device.
+  absl::Status WaitFor(const Stream& stream) const;
   // Waits for all work, and clears the stream's error.
   void AwaitAll() const ABSL_LOCKS_EXCLUDED(copy_mutex_);
 

@@ -71,22 +71,26 @@ absl::StatusOr<std::unique_ptr<SampleQueue::Job>> SampleQueue::Draw(
     job = std::move(spare_.back());
     spare_.pop_back();
   }
+  if (const absl::Status status = DrawInto(items, job.get()); !status.ok()) {
+    spare_.push_back(std::move(job));
+    return status;
+  }
+  return job;
+}
+
+absl::Status SampleQueue::DrawInto(int64_t items, Job* job) {
   DrawnBatch& drawn = job->drawn;
   // Before the plan: a clear from here on shows, whether the plan has seen it
   // or not.
   drawn.clears = options_.writes->clears();
-  const absl::Status status = CatchExceptions(
+  RILL_RETURN_IF_ERROR(CatchExceptions(
       [&] {
         return options_.sampler->Plan({.batch_size = items,
                                        .seed = options_.seed,
                                        .batch_number = batch_number_},
                                       &drawn.plan);
       },
-      options_.sampler->name(), "::Plan");
-  if (!status.ok()) {
-    spare_.push_back(std::move(job));
-    return status;
-  }
+      options_.sampler->name(), "::Plan"));
   // In the ticket of the draw, so no write has retired a row since the plan.
   options_.drawn_rows->Hold(&drawn.plan);
   drawn.epoch = drawn.plan.epoch;
@@ -94,7 +98,7 @@ absl::StatusOr<std::unique_ptr<SampleQueue::Job>> SampleQueue::Draw(
   drawn.number = batch_number_++;
   drawn.items = items;
   job->progress = Job::Progress::kDrawn;
-  return job;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<SampleQueue::Job>> SampleQueue::TakeNext(
@@ -261,6 +265,73 @@ absl::Status SampleQueue::Take(int64_t items, PlacedBatch* out) {
     if (outcome != Outcome::kCleared) break;
   }
   return status;
+}
+
+SampleQueue::Captured::Captured(std::unique_ptr<Job> job)
+    : job_(std::move(job)) {}
+SampleQueue::Captured::~Captured() = default;
+
+// The tensors go in and stay, also after an error.
+absl::Status SampleQueue::MakeAgain(Captured* captured) {
+  Job& job = *captured->job_;
+  constexpr int kAttempts = 4;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    // As in TakeOnce.
+    options_.drawn_rows->BeginDraw();
+    mutex_.Lock();
+    const absl::Status drawn = DrawInto(options_.batch_size, &job);
+    mutex_.Unlock();
+    options_.drawn_rows->EndDraw();
+    RILL_RETURN_IF_ERROR(drawn);
+    job.placed.rows = captured->rows_;
+    Make(&job);
+    if (job.outcome != Outcome::kCleared) break;
+  }
+  RILL_RETURN_IF_ERROR(job.status);
+  absl::MutexLock lock(&mutex_);
+  ++counts_.batches;
+  counts_.items += job.drawn.items;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<SampleQueue::Captured>> SampleQueue::Capture() {
+  std::unique_ptr<Captured> captured(
+      new Captured(std::make_unique<Job>(options_.reader)));
+  captured->chain_ = options_.transforms->chain();
+  RILL_RETURN_IF_ERROR(MakeAgain(captured.get()));
+  Job& job = *captured->job_;
+  if (const absl::Status made = job.placed.copied->Synchronize(); !made.ok()) {
+    options_.placement->AwaitAll();
+    return made;
+  }
+  // All memory is there now.
+  job.reader.MakeGraph();
+  captured->rows_ = std::move(job.placed.rows);
+  return captured;
+}
+
+absl::StatusOr<std::shared_ptr<const Event>> SampleQueue::Replay(
+    const Stream& stream, Captured* captured) {
+  if (options_.transforms->chain() != captured->chain_) {
+    return FailedPrecondition(
+        "ReplayBuffer::CapturedSample::Replay: transforms: got others than "
+        "were captured, want the same; capture the sample again");
+  }
+  Job& job = *captured->job_;
+  // The error of the batch before was its event's, but its stream works again
+  // only once it was waited for.
+  if (job.placed.copied != nullptr && !job.placed.copied->IsComplete().ok()) {
+    options_.placement->AwaitAll();
+  }
+  RILL_RETURN_IF_ERROR(options_.placement->WaitFor(stream));
+  RILL_RETURN_IF_ERROR(MakeAgain(captured));
+  std::shared_ptr<const Event> end = job.placed.copied;
+  if (const absl::Status behind = stream.WaitFor(*end); !behind.ok()) {
+    // Nobody would know when the batch is there.
+    end->Synchronize().IgnoreError();
+    return behind;
+  }
+  return end;
 }
 
 void SampleQueue::AwaitMade() {

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "rill/base/clock.h"
 #include "rill/base/wake_signal.h"
+#include "rill/device/stream.h"
 #include "rill/replay/rows/drawn_rows.h"
 #include "rill/replay/rows/write_counter.h"
 #include "rill/replay/sampling/placement.h"
@@ -25,6 +26,7 @@
 #include "rill/samplers/sampler.h"
 #include "rill/storage/row_reader.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/rows/gather_plan.h"
 
 namespace rill::replay_internal {
 
@@ -81,6 +83,23 @@ class SampleQueue {
   absl::Status Take(int64_t items, PlacedBatch* out)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // A batch that is made again and again in the same tensors.
+  class Captured;
+  // The next batch of Options::batch_size, which is there when this returns.
+  // The work of those that Replay makes in its place is a graph, which the
+  // first of them captures. For rows that SampleReader::MakeGraph takes,
+  // without `prefetch`, and with a chain or no transforms. Errors as Take.
+  absl::StatusOr<std::unique_ptr<Captured>> Capture()
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The next batch, behind the work that `stream` has now and before what it
+  // gets later; the host goes on, and the event is the batch's end. After an
+  // error the values of the batch are unspecified, and a later call goes on.
+  // FAILED_PRECONDITION where the storage's rows or the transforms are not
+  // those of the capture any more.
+  absl::StatusOr<std::shared_ptr<const Event>> Replay(const Stream& stream,
+                                                      Captured* captured)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Waits until all that was drawn ahead is made.
   void AwaitMade() ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives up the batches ahead, which are made.
@@ -106,6 +125,7 @@ class SampleQueue {
   uint64_t batch_number() const { return batch_number_; }
   uint64_t seed() const { return options_.seed; }
   int64_t batch_size() const { return options_.batch_size; }
+  int64_t prefetch() const { return options_.prefetch; }
 
   // A batch that was made ahead, in host memory: for checkpoints.
   struct Made {
@@ -127,6 +147,9 @@ class SampleQueue {
 
   absl::StatusOr<std::unique_ptr<Job>> Draw(int64_t items)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DrawInto(int64_t items, Job* job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status MakeAgain(Captured* captured) ABSL_LOCKS_EXCLUDED(mutex_);
   // The batch that is next, and draws those ahead; with a ticket of DrawnRows.
   absl::StatusOr<std::unique_ptr<Job>> TakeNext(int64_t items, bool* is_mine)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -147,6 +170,22 @@ class SampleQueue {
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Counts counts_ ABSL_GUARDED_BY(mutex_);  // But `ahead` and `device_bytes`.
   std::vector<std::thread> workers_;
+};
+
+class SampleQueue::Captured {
+ public:
+  ~Captured();
+
+  // The same tensors for all batches.
+  const TensorDict& rows() const { return rows_; }
+
+ private:
+  friend class SampleQueue;
+  explicit Captured(std::unique_ptr<Job> job);
+
+  TensorDict rows_;
+  std::shared_ptr<const GatherPlan> chain_;  // Of all batches.
+  std::unique_ptr<Job> job_;  // Last, as it waits for work that uses `rows_`.
 };
 
 }  // namespace rill::replay_internal

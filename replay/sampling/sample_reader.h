@@ -74,6 +74,14 @@ class SampleReader {
     if (uploads_ != nullptr) uploads_->End(std::move(end));
   }
 
+  // From here on what a Read enqueues behind its uploads is one graph, which
+  // the next Read captures and all launch. They are reads of as many rows, into
+  // the tensors of the first, through one chain; a unit does no more than join
+  // leaves. For rows on a device of a storage that shows its tables; after a
+  // Read, the work of which has ended. FAILED_PRECONDITION of a Read whose rows
+  // lie elsewhere since.
+  void MakeGraph() { graph_ = std::make_unique<ReadGraph>(); }
+
   // From the next Read on the transforms of `chain` are done on the way; null:
   // none. For storages that CanFuse.
   void SetChain(std::shared_ptr<const GatherPlan> chain);
@@ -167,6 +175,8 @@ class SampleReader {
   absl::Status ReadJoined(const RowReader& storage, const SamplePlan& plan);
   void NoteMapped(absl::Span<const Slot> slots, Mapped* mapped);
   absl::Status ReadNoted(const RowReader& storage, const TensorDict& batch);
+  // Where the lists of rows lie, of which the graph knows the places.
+  absl::Status PlaceNoted();
   // The rows of the plan with what the unit makes of them, without origins.
   absl::Status ReadRows(const RowReader& storage, absl::Span<const Slot> slots,
                         const SamplePlan& plan, TensorDict* out);
@@ -222,6 +232,9 @@ class SampleReader {
   std::vector<Tensor> kept_;
   std::vector<Tensor> before_;  // Leaves of the batch that is bound.
   Tensor mask_;                 // Of the batch before, to be written again.
+  // Of MakeGraph; the rows of all lists, one after another.
+  std::unique_ptr<ReadGraph> graph_;
+  Tensor graph_rows_;
   // Of rows on a device; behind all that enqueued work uses, so that it is
   // waited for before that goes.
   std::unique_ptr<StreamUploads> uploads_;

@@ -17,6 +17,7 @@
 #include "rill/specs/spec.h"
 #include "rill/storage/row_reader.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/unit_transform.h"
 
@@ -127,13 +128,40 @@ void SampleReader::NoteMapped(absl::Span<const Slot> slots, Mapped* mapped) {
   noted_maps_.push_back(&mapped->read);
 }
 
+absl::Status SampleReader::PlaceNoted() {
+  int64_t count = 0;
+  for (const RowReader::ListRead& list : noted_) {
+    count += static_cast<int64_t>(list.slots.size());
+  }
+  if (!graph_rows_.is_valid()) {
+    RILL_ASSIGN_OR_RETURN(graph_rows_,
+                          Tensor::Empty(DType::kInt64, {count}, memory_));
+  }
+  if (graph_rows_.num_elements() != count) {
+    return FailedPrecondition("SampleReader::Read: graph: got ", count,
+                              " rows, want ", graph_rows_.num_elements(),
+                              " as it was captured with");
+  }
+  int64_t* at = graph_rows_.data<int64_t>();
+  for (RowReader::ListRead& list : noted_) {
+    list.rows_at = at;
+    at += list.slots.size();
+  }
+  return absl::OkStatus();
+}
+
 // All copies go in one launch, and all maps of few leaves in another.
 absl::Status SampleReader::ReadNoted(const RowReader& storage,
                                      const TensorDict& batch) {
-  const absl::Status status =
-      storage.EnqueueReadsInto(noted_, uploads_.get(), [&] {
+  if (graph_ != nullptr) {
+    RILL_RETURN_IF_ERROR(PlaceNoted());
+  }
+  const absl::Status status = storage.EnqueueReadsInto(
+      noted_, uploads_.get(),
+      [&] {
         return device_gather_->Enqueue(noted_maps_, storage.device(), batch);
-      });
+      },
+      graph_.get());
   // The tables are the storage's.
   for (DeviceGather::Read* read : noted_maps_) read->table = {};
   noted_maps_.clear();

@@ -3,41 +3,65 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "rill/base/status_macros.h"
+#include "rill/device/graphs/graph.h"
 #include "rill/device/kernels/kernel_launch.h"
 
 namespace rill::storage_internal {
 
 absl::StatusOr<const int64_t*> GatherLists::AddRows(
-    absl::Span<const int64_t> rows) {
+    absl::Span<const int64_t> rows, int64_t* place) {
   if (rows.empty()) return nullptr;
-  RILL_ASSIGN_OR_RETURN(const auto list,
-                        uploads_.Mirror<int64_t>(std::ssize(rows)));
-  std::copy(rows.begin(), rows.end(), list.host);
+  const int64_t count = std::ssize(rows);
+  int64_t* host = nullptr;
+  if (place == nullptr) {
+    RILL_ASSIGN_OR_RETURN(const auto list, uploads_.Mirror<int64_t>(count));
+    host = list.host;
+    place = list.device;
+  } else {
+    RILL_ASSIGN_OR_RETURN(host, uploads_.Room(count, place));
+  }
+  std::copy(rows.begin(), rows.end(), host);
   rows_.insert(rows_.end(), rows.begin(), rows.end());
-  return list.device;
+  return place;
 }
 
-absl::Status GatherLists::Add(absl::Span<const RowColumn> columns,
-                              absl::Span<const int64_t> rows) {
-  if (columns.empty() || rows.empty()) return absl::OkStatus();
-  const auto count = static_cast<int64_t>(rows.size());
-  RILL_ASSIGN_OR_RETURN(const int64_t* const list, AddRows(rows));
+void GatherLists::Add(absl::Span<const RowColumn> columns, const int64_t* rows,
+                      int64_t count) {
+  if (count == 0 || is_captured()) return;
   for (const RowColumn& column : columns) {
-    if (!kernels_.empty() && kernels_.back().Add(column, list, count)) continue;
+    if (!kernels_.empty() && kernels_.back().Add(column, rows, count)) continue;
     kernels_.push_back({.table_rows = table_rows_});
-    kernels_.back().Add(column, list, count);
+    kernels_.back().Add(column, rows, count);
   }
-  return absl::OkStatus();
 }
 
-absl::Status GatherLists::Launch() {
+absl::Status GatherLists::SetGraph(ReadGraph* graph,
+                                   std::shared_ptr<const Buffer> table) {
+  graph_ = graph;
+  table_ = std::move(table);
+  if (!is_captured() || graph->table == table_) return absl::OkStatus();
+  return FailedPrecondition(
+      "Storage::EnqueueReadsInto: graph: got one of rows that lay elsewhere, "
+      "want one of the storage's own; capture it again");
+}
+
+absl::Status GatherLists::Launch(absl::FunctionRef<absl::Status()> launch) {
   RILL_RETURN_IF_ERROR(uploads_.Send());
-  for (const GatherListsKernel& kernel : kernels_) {
-    RILL_RETURN_IF_ERROR(LaunchKernel(kernel, kernel.grid(), stream()));
+  const auto enqueue = [&]() -> absl::Status {
+    for (const GatherListsKernel& kernel : kernels_) {
+      RILL_RETURN_IF_ERROR(LaunchKernel(kernel, kernel.grid(), stream()));
+    }
+    return launch();
+  };
+  if (graph_ == nullptr) return enqueue();
+  if (!is_captured()) {
+    RILL_ASSIGN_OR_RETURN(Graph made, Graph::Capture(stream(), enqueue));
+    *graph_ = {.table = table_, .graph = std::move(made)};
   }
-  return absl::OkStatus();
+  return graph_->graph->Launch(stream());
 }
 
 }  // namespace rill::storage_internal

@@ -3,14 +3,18 @@
 #define RILL_STORAGE_ROWS_GATHER_LISTS_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rill/device/buffer.h"
 #include "rill/device/row_column.h"
 #include "rill/device/stream.h"
 #include "rill/device/uploads/stream_uploads.h"
+#include "rill/storage/read_graph.h"
 #include "rill/storage/rows/gather_lists_kernel.h"
 
 namespace rill::storage_internal {
@@ -24,24 +28,35 @@ class GatherLists {
   GatherLists(int64_t table_rows, StreamUploads* uploads)
       : table_rows_(table_rows), uploads_(*uploads) {}
 
-  // Row rows[i] of the table goes to place i of each column.
-  absl::Status Add(absl::Span<const RowColumn> columns,
-                   absl::Span<const int64_t> rows);
-  // Such a list alone, for a kernel of the caller's: where it is on the device
-  // behind Launch; null where it is empty.
-  absl::StatusOr<const int64_t*> AddRows(absl::Span<const int64_t> rows);
+  // Where a list of rows is on the device once `uploads` has sent it: at
+  // `place`, if that is not null. Null where it is empty.
+  absl::StatusOr<const int64_t*> AddRows(absl::Span<const int64_t> rows,
+                                         int64_t* place = nullptr);
+  // Row rows[i] of the table goes to place i of each column, for `count` rows
+  // that AddRows gave.
+  void Add(absl::Span<const RowColumn> columns, const int64_t* rows,
+           int64_t count);
   // All rows so far, list after list.
   absl::Span<const int64_t> rows() const { return rows_; }
   const Stream& stream() const { return uploads_.stream(); }
 
-  // Enqueues what `uploads` has to send, and the gathers.
-  absl::Status Launch();
+  // What Launch enqueues behind the uploads is `graph`, of the rows in `table`.
+  // FAILED_PRECONDITION where it was captured of others. Before any list.
+  absl::Status SetGraph(ReadGraph* graph, std::shared_ptr<const Buffer> table);
+  // Enqueues what `uploads` has to send, the gathers, and what `launch` does.
+  absl::Status Launch(absl::FunctionRef<absl::Status()> launch);
 
  private:
+  bool is_captured() const {
+    return graph_ != nullptr && graph_->graph.has_value();
+  }
+
   const int64_t table_rows_;
   StreamUploads& uploads_;
   std::vector<int64_t> rows_;
   std::vector<GatherListsKernel> kernels_;
+  ReadGraph* graph_ = nullptr;
+  std::shared_ptr<const Buffer> table_;  // Of graph_.
 };
 
 }  // namespace rill::storage_internal

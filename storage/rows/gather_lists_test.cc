@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -120,11 +121,14 @@ TEST(GatherListsTest, ManyColumnsTakeMoreLaunches) {
                                 .batch_stride = 8,
                                 .width = 8};
       const int64_t row = kTableRows - 1 - i;
-      RILL_ASSERT_OK(gather.Add({&column, 1}, {&row, 1}));
+      RILL_ASSERT_OK_AND_ASSIGN(const int64_t* const rows,
+                                gather.AddRows({&row, 1}));
+      gather.Add({&column, 1}, rows, 1);
     }
-    RILL_EXPECT_OK(gather.Add({}, {}));
+    EXPECT_THAT(gather.AddRows({}), IsOkAndHolds(nullptr));
+    gather.Add({}, nullptr, 0);
     const int64_t launches = fake->Count(FakeBackend::Operation::kLaunch);
-    RILL_ASSERT_OK(gather.Launch());
+    RILL_ASSERT_OK(gather.Launch([] { return absl::OkStatus(); }));
     // 40 lists go in two launches, and their columns in two.
     EXPECT_EQ(fake->Count(FakeBackend::Operation::kLaunch) - launches, 4);
     RILL_ASSERT_OK(stream.Synchronize());

@@ -129,25 +129,32 @@ absl::StatusOr<Event> RowTable::EnqueueRead(absl::Span<const Slot> slots,
   return order_->EndRead(stream, copy.rows);
 }
 
-absl::Status RowTable::EnqueueReads(
-    absl::Span<const ListRead> lists, absl::Span<const LeafBatch> leaves,
-    StreamUploads* uploads, absl::FunctionRef<absl::Status()> launch) const {
+absl::Status RowTable::EnqueueReads(absl::Span<const ListRead> lists,
+                                    absl::Span<const LeafBatch> leaves,
+                                    StreamUploads* uploads,
+                                    absl::FunctionRef<absl::Status()> launch,
+                                    ReadGraph* graph) const {
   GatherLists gather(layout_.lanes().num_slots(), uploads);
+  if (graph != nullptr) {
+    RILL_RETURN_IF_ERROR(gather.SetGraph(graph, buffer_));
+  }
   for (const ListRead& list : lists) {
     const RowCopy copy =
         MakeCopy</*kIsWrite=*/false>(list.slots, leaves.first(list.num_leaves));
     leaves.remove_prefix(list.num_leaves);
-    if (list.shown_rows == nullptr) {
-      RILL_RETURN_IF_ERROR(gather.Add(copy.columns, copy.rows));
+    if (list.shown_rows == nullptr && copy.columns.empty()) continue;
+    RILL_ASSIGN_OR_RETURN(const int64_t* const rows,
+                          gather.AddRows(copy.rows, list.rows_at));
+    if (list.shown_rows != nullptr) {
+      *list.shown_rows = rows;
     } else {
-      RILL_ASSIGN_OR_RETURN(*list.shown_rows, gather.AddRows(copy.rows));
+      gather.Add(copy.columns, rows, std::ssize(copy.rows));
     }
   }
   absl::MutexLock lock(&stream_mutex_);
   RILL_RETURN_IF_ERROR(order_->CheckNotLost(gather.rows()));
   RILL_RETURN_IF_ERROR(order_->BeginRead(gather.stream()));
-  absl::Status status = gather.Launch();
-  if (status.ok()) status = launch();
+  const absl::Status status = gather.Launch(launch);
   if (!status.ok()) {
     gather.stream().Synchronize().IgnoreError();
     return status;

@@ -30,6 +30,7 @@
 
 namespace rill {
 class StreamUploads;
+struct ReadGraph;
 }  // namespace rill
 
 namespace rill::storage_internal {
@@ -104,11 +105,15 @@ class RowTable {
     // Gets where the device has the numbers of the rows, of which a leaf is
     // shown (ViewLeaf), unless it is null.
     const int64_t** shown_rows = nullptr;
+    // Memory on the device for these numbers; null: `uploads` has some.
+    int64_t* rows_at = nullptr;
   };
+  // With `graph`, as RowReader::EnqueueReadsInto has it.
   absl::Status EnqueueReads(absl::Span<const ListRead> lists,
                             absl::Span<const LeafBatch> leaves,
                             StreamUploads* uploads,
-                            absl::FunctionRef<absl::Status()> launch) const
+                            absl::FunctionRef<absl::Status()> launch,
+                            ReadGraph* graph) const
       ABSL_LOCKS_EXCLUDED(stream_mutex_);
   // Leaf `leaf` of `count` rows in place: `row` and each `step` rows behind the
   // one before.

@@ -2,6 +2,7 @@
 #include "rill/transforms/spare/device_work.h"
 
 #include "rill/base/status_macros.h"
+#include "rill/device/capturing.h"
 #include "rill/device/current_stream.h"
 
 namespace rill::transforms_internal {
@@ -59,6 +60,11 @@ absl::Status DeviceWork::Call::End() {
   if (kept_.empty()) return absl::OkStatus();
   std::vector<Tensor> kept = std::move(kept_);
   kept_.clear();
+  if (device_internal::IsCapturing()) {
+    absl::MutexLock lock(&work_->mutex_);
+    work_->captured_.insert(work_->captured_.end(), kept.begin(), kept.end());
+    return absl::OkStatus();
+  }
   absl::StatusOr<Event> done = Event::Record(*stream_);
   if (!done.ok()) {
     // Nobody could tell when the memory is free.

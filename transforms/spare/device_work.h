@@ -25,7 +25,8 @@ namespace rill::transforms_internal {
 
 // Memory of work that a transform enqueues on devices: results, which are used
 // again, numbers that kernels read, and tensors that are to live until the
-// stream got there. The destructor waits for the latter.
+// stream got there. The destructor waits for the latter. Tensors of a call
+// whose work is captured (device/graphs/graph.h) live as long as this.
 // Thread-safety: thread-safe; a Call belongs to one thread.
 class DeviceWork {
  public:
@@ -52,6 +53,7 @@ class DeviceWork {
   absl::Mutex mutex_;
   std::vector<Numbers> numbers_ ABSL_GUARDED_BY(mutex_);
   std::deque<InFlight> in_flight_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Tensor> captured_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The work of one call, on the current stream of a device. Nothing waits but

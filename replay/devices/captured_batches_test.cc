@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches of a captured sample, which are those that Sample gives.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/device/testing/device_under_test.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/replay/sample_units.h"
+#include "rill/replay/sampling/testing/gather_chains.h"
+#include "rill/samplers/prioritized_sampler.h"
+#include "rill/samplers/sampler.h"
+#include "rill/samplers/uniform_sampler.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/storage/storage_layout.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/transforms/images/resize.h"
+#include "rill/transforms/images/to_tensor_image.h"
+#include "rill/transforms/rows/row_step.h"
+#include "rill/transforms/structure/dtype_cast.h"
+
+namespace rill {
+namespace {
+
+using ::testing::HasSubstr;
+using MakeSampler = std::function<absl::StatusOr<std::unique_ptr<Sampler>>()>;
+using MakeChain = std::function<Transforms()>;
+
+constexpr int64_t kBatch = 130;
+
+absl::StatusOr<std::unique_ptr<Sampler>> Uniform() {
+  return MakeUniformSampler();
+}
+
+TensorDict Rows(int64_t steps, uint64_t seed) {
+  auto rows = RowSpec().Random({2, steps}, Rng(seed, RngStream::kUser), 0);
+  RILL_EXPECT_OK(rows);
+  return *std::move(rows);
+}
+
+// 100 random steps in two lanes.
+absl::StatusOr<std::unique_ptr<ReplayBuffer>> MakeBuffer(
+    StorageLayout layout, const MakeSampler& sampler, Transforms transforms) {
+  RILL_ASSIGN_OR_RETURN(auto storage,
+                        DenseStorage::Create({.capacity = 100,
+                                              .lanes = 2,
+                                              .layout = layout,
+                                              .device = DeviceUnderTest()}));
+  RILL_ASSIGN_OR_RETURN(auto made, sampler());
+  RILL_ASSIGN_OR_RETURN(
+      auto buffer, ReplayBuffer::Create({.storage = std::move(storage),
+                                         .sampler = std::move(made),
+                                         .transforms = std::move(transforms),
+                                         .batch_size = kBatch,
+                                         .seed = 4}));
+  RILL_RETURN_IF_ERROR(buffer->Extend(Rows(50, 3)).status());
+  return buffer;
+}
+
+// Another priority for each row.
+absl::Status Update(ReplayBuffer* buffer, const TensorDict& batch) {
+  std::vector<float> priorities;
+  for (int64_t i = 0; i < kBatch; ++i) {
+    priorities.push_back(static_cast<float>(1 + i % 7));
+  }
+  return buffer->UpdatePriorities(batch, priorities);
+}
+
+// Batches of a captured sample are those of another buffer's samples, while
+// rows are written and priorities change. Says whether there could be any.
+void ExpectSame(const MakeSampler& sampler, const MakeChain& chain,
+                bool* is_captured) {
+  for (const StorageLayout layout :
+       {StorageLayout::kRows, StorageLayout::kColumns}) {
+    RILL_ASSERT_OK_AND_ASSIGN(auto one, MakeBuffer(layout, sampler, chain()));
+    RILL_ASSERT_OK_AND_ASSIGN(auto two, MakeBuffer(layout, sampler, chain()));
+    auto captured = one->CaptureSample();
+    *is_captured = captured.ok();
+    if (!one->GetStats().is_fused && !chain().empty()) {
+      EXPECT_THAT(captured.status(),
+                  StatusIs(absl::StatusCode::kFailedPrecondition,
+                           HasSubstr("which are no part of the gather")));
+      // The refusal has cost no batch.
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, one->Sample());
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, two->Sample());
+      RILL_ASSERT_OK(
+          got.To(Device::Cpu())->CheckEqual(*want.To(Device::Cpu())));
+      continue;
+    }
+    RILL_ASSERT_OK(captured);
+    for (uint64_t round = 0; round < 5; ++round) {
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, two->Sample());
+      const TensorDict& got = (*captured)->batch();
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host, got.To(Device::Cpu()));
+      RILL_ASSERT_OK(host.CheckEqual(*want.To(Device::Cpu())))
+          << "round " << round;
+      RILL_ASSERT_OK(Update(one.get(), got));
+      RILL_ASSERT_OK(Update(two.get(), want));
+      RILL_ASSERT_OK(one->Extend(Rows(7, 100 + round)));
+      RILL_ASSERT_OK(two->Extend(Rows(7, 100 + round)));
+      RILL_ASSERT_OK((*captured)->Replay());
+    }
+  }
+}
+
+TEST(CapturedBatchesTest, RowsAsTheyAreStored) {
+  bool is_captured = false;
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(
+      Uniform, [] { return Transforms(); }, &is_captured));
+  EXPECT_TRUE(is_captured);
+}
+
+TEST(CapturedBatchesTest, WeightsOfPrioritiesWhereverTheyLie) {
+  for (const Device device : {Device::Cpu(), DeviceUnderTest()}) {
+    bool is_captured = false;
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(
+        [device] { return MakePrioritizedSampler({.device = device}); },
+        [] { return Transforms(); }, &is_captured));
+    EXPECT_TRUE(is_captured);
+  }
+}
+
+TEST(CapturedBatchesTest, RandomChains) {
+  int64_t num_captured = 0;
+  int64_t num_refused = 0;
+  for (uint64_t seed = 0; seed < 25; ++seed) {
+    const auto chain = [seed] {
+      Draws draws(seed);
+      Transforms chain = RandomChain(12, &draws, RowSpec());
+      if (seed % 5 == 0) chain.push_back(Nothing());
+      return chain;
+    };
+    bool is_captured = false;
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(Uniform, chain, &is_captured))
+        << "seed " << seed;
+    ++(is_captured ? num_captured : num_refused);
+  }
+  EXPECT_GT(num_captured, 10);
+  EXPECT_GE(num_refused, 5);
+}
+
+TEST(CapturedBatchesTest, StacksOfFramesWithMapsAndWithout) {
+  const auto sampler = [] {
+    const StackFrames::Options frames = {.num_frames = 4,
+                                         .keys = {"pixels", "next/pixels"},
+                                         .dim = -4,
+                                         .new_dim = true};
+    return MakeUniformSamplerOver(*MakeTransitions({.frames = frames}));
+  };
+  for (const bool has_maps : {true, false}) {
+    const auto chain = [=] {
+      Transforms chain;
+      if (!has_maps) return chain;
+      for (const char* key : {"pixels", "next/pixels"}) {
+        chain.push_back(std::make_unique<OneStep>(
+            RowStep{.kind = RowStep::Kind::kUnitInterval}, key, key));
+      }
+      return chain;
+    };
+    bool is_captured = false;
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(sampler, chain, &is_captured));
+    EXPECT_TRUE(is_captured);
+  }
+}
+
+// Between two kernels lie results that the graph keeps.
+TEST(CapturedBatchesTest, KernelsOfMapsWithResultsBetweenThem) {
+  bool is_captured = false;
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(
+      Uniform,
+      [] {
+        Transforms chain;
+        chain.push_back(*ToTensorImage::Create({.in_keys = {"pixels"}}));
+        chain.push_back(*Resize::Create({.w = 5, .h = 6}));
+        chain.push_back(*DoubleToFloat::Create({}));
+        return chain;
+      },
+      &is_captured));
+  EXPECT_TRUE(is_captured);
+}
+
+}  // namespace
+}  // namespace rill

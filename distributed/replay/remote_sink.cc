@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/replay/remote_sink.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "rill/base/clock.h"
@@ -26,6 +28,8 @@
 #include "rill/flow/sink.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {
@@ -33,6 +37,29 @@ namespace {
 using namespace replay_protocol;  // NOLINT: its names alone.
 
 constexpr int64_t kMostUnacknowledged = 64;
+
+bool HasOnlyTensors(const TensorDict& batch) {
+  bool has_only_tensors = true;
+  batch.ForEachEntry([&](absl::string_view key, EntryKind kind) {
+    has_only_tensors =
+        has_only_tensors &&
+        (kind == EntryKind::kTensor ||
+         (kind == EntryKind::kDict && HasOnlyTensors(*batch.FindDict(key))));
+  });
+  return has_only_tensors && !batch.empty();
+}
+
+// Whether all leaves of `batch` are those of `memory`.
+bool AreSameBytes(const TensorDict& memory, const TensorDict& batch) {
+  if (batch.batch_shape() != memory.batch_shape()) return false;
+  bool are_same = HasOnlyTensors(batch);
+  batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    const Tensor* const own = memory.Find(key);
+    are_same = are_same && own != nullptr && leaf.is_contiguous() &&
+               leaf.raw_data() == own->raw_data();
+  });
+  return are_same;
+}
 
 }  // namespace
 
@@ -92,19 +119,76 @@ absl::Status RemoteSink::Write(const TensorDict& batch, const WriteInfo& info) {
   } else {
     RILL_RETURN_IF_ERROR(calls_.AwaitReplies(deadline));
   }
-  RILL_ASSIGN_OR_RETURN(const TensorDict on_host, batch.To(Device::Cpu()));
-  RILL_ASSIGN_OR_RETURN(TensorDict copy, on_host.Clone());
+  RILL_RETURN_IF_ERROR(calls_.AwaitRoom(deadline));
+  RILL_ASSIGN_OR_RETURN(TensorDict rows, OwnRows(batch));
   RILL_RETURN_IF_ERROR(
-      Add(kWrite, info, /*lanes=*/0, std::move(copy), deadline));
+      Add(kWrite, info, /*lanes=*/0, std::move(rows), deadline));
   if (layout_.has_value()) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(calls_.AwaitReplies(deadline));
   layout_ = TensorDictSpec::Of(batch);
+  has_only_tensors_ = HasOnlyTensors(batch);
   return absl::OkStatus();
+}
+
+absl::StatusOr<TensorDict> RemoteSink::OwnRows(const TensorDict& batch) {
+  if (lent_.has_value() && AreSameBytes(*lent_, batch)) {
+    lent_.reset();
+    return batch;
+  }
+  EndLoan();
+  RILL_ASSIGN_OR_RETURN(TensorDict rows, batch.To(Device::Cpu()));
+  if (!has_only_tensors_ || !HasOnlyTensors(rows)) return rows.Clone();
+  RILL_ASSIGN_OR_RETURN(TensorDict memory, TakeMemory(rows.batch_shape()));
+  RILL_RETURN_IF_ERROR(memory.CopyFrom(rows));
+  // Names of dimensions stay those of this batch.
+  rows.Unlock();
+  RILL_RETURN_IF_ERROR(rows.Update(memory));
+  return rows;
+}
+
+absl::StatusOr<TensorDict> RemoteSink::TakeMemory(const Shape& shape) {
+  const auto found = std::find_if(
+      spares_.begin(), spares_.end(),
+      [&](const TensorDict& one) { return one.batch_shape() == shape; });
+  if (found == spares_.end()) return layout_->Empty(shape, {});
+  TensorDict memory = std::move(*found);
+  spares_.erase(found);
+  return memory;
+}
+
+void RemoteSink::GiveBack(const TensorDict& memory) {
+  if (!has_only_tensors_ || !HasOnlyTensors(memory)) return;
+  spares_.push_back(memory);
+  // Shapes that came once give way.
+  if (static_cast<int64_t>(spares_.size()) > options_.max_unacknowledged) {
+    spares_.pop_front();
+  }
+}
+
+void RemoteSink::EndLoan() {
+  if (!lent_.has_value()) return;
+  GiveBack(*lent_);
+  lent_.reset();
+}
+
+absl::StatusOr<TensorDict> RemoteSink::Reserve(const Shape& shape) {
+  const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
+  absl::MutexLock lock(&mu_);
+  EndLoan();
+  if (!has_only_tensors_) {
+    return absl::UnimplementedError(
+        "RemoteSink::Reserve: no batch of tensors alone was acknowledged yet");
+  }
+  // Else a collector would go on ahead of a server that is slower.
+  RILL_RETURN_IF_ERROR(calls_.AwaitRoom(deadline));
+  RILL_ASSIGN_OR_RETURN(lent_, TakeMemory(shape));
+  return *lent_;
 }
 
 absl::Status RemoteSink::Cut(int64_t producer, LaneRange lanes) {
   const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   absl::MutexLock lock(&mu_);
+  EndLoan();
   return Add(kCut, {.producer = producer, .first_lane = lanes.first},
              lanes.count, {}, deadline);
 }
@@ -147,6 +231,7 @@ absl::Status RemoteSink::TakeReply(const Message& request, const Reply& reply,
                                    bool was_sent) {
   const auto number = request.values.Get<int64_t>(kNumber);
   const auto kind = request.values.Get<int64_t>(kKind);
+  GiveBack(request.batch);
   if (was_sent) {
     newest_ = *number;
   } else {

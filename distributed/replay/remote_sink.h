@@ -3,6 +3,7 @@
 #define RILL_DISTRIBUTED_REPLAY_REMOTE_SINK_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include "rill/flow/sink.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 
@@ -44,7 +46,9 @@ namespace rill {
 // - Writes that are not acknowledged when this is destroyed may be lost: Flush.
 //
 // Thread-safety: thread-safe; calls come one at a time.
-// Cost: Write copies the batch once.
+// Cost: Write copies the batch once, but one from Reserve not at all. Memory of
+//   batches that have a reply is kept for the next ones, of
+//   `max_unacknowledged` at most.
 //
 // Example (RemoteSinkTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(
@@ -73,6 +77,9 @@ class RemoteSink final : public Sink {
 
   absl::Status Write(const TensorDict& batch, const WriteInfo& info) override;
   absl::Status Cut(int64_t producer, LaneRange lanes) override;
+  // UNIMPLEMENTED before the first batch is acknowledged, and where that has
+  // entries that are no tensors.
+  absl::StatusOr<TensorDict> Reserve(const Shape& shape) override;
   // All is acknowledged, and the server's buffer flushed.
   absl::Status Flush() override;
 
@@ -83,6 +90,15 @@ class RemoteSink final : public Sink {
 
   absl::Status Greet(Connection& connection, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Rows that stay as they are until the reply: the lent ones, or a copy.
+  absl::StatusOr<TensorDict> OwnRows(const TensorDict& batch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A batch of the layout with any values.
+  absl::StatusOr<TensorDict> TakeMemory(const Shape& shape)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void GiveBack(const TensorDict& memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends the loan of Reserve.
+  void EndLoan() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Queues it under the next number, once there is room.
   absl::Status Add(int64_t kind, const WriteInfo& info, int64_t lanes,
                    TensorDict batch, absl::Time deadline)
@@ -101,6 +117,9 @@ class RemoteSink final : public Sink {
   int64_t lost_rows_ ABSL_GUARDED_BY(mu_) = 0;
   // That of the first batch that was acknowledged.
   std::optional<TensorDictSpec> layout_ ABSL_GUARDED_BY(mu_);
+  bool has_only_tensors_ ABSL_GUARDED_BY(mu_) = false;  // The layout.
+  std::optional<TensorDict> lent_ ABSL_GUARDED_BY(mu_);
+  std::deque<TensorDict> spares_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace rill

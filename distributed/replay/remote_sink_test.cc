@@ -2,6 +2,7 @@
 #include "rill/distributed/replay/remote_sink.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -160,6 +161,47 @@ INSTANTIATE_TEST_SUITE_P(OverALineThatLoses, SinkConformanceTest,
                                                        .lose_reply = 0.1,
                                                        .repeat = 0.2,
                                                        .late = 0.1})));
+
+// --- memory ------------------------------------------------------------------
+
+const std::byte* BytesOf(const TensorDict& batch) {
+  return batch.Find("action")->raw_data();
+}
+
+TEST(RemoteSinkTest, MemoryThatIsLentIsSentAndUsedAgain) {
+  Served served = MakeServed();
+  const auto sink = MakeSink(served);
+  EXPECT_THAT(sink->Reserve({1, 5}),
+              StatusIs(absl::StatusCode::kUnimplemented));
+  RILL_ASSERT_OK(sink->Write(NumberedSteps(1, 5), {}));
+  const std::byte* first = nullptr;
+  for (int64_t i = 1; i < 4; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict lent, sink->Reserve({1, 5}));
+    RILL_ASSERT_OK(lent.CopyFrom(NumberedSteps(1, 5, 5 * i)));
+    if (first == nullptr) first = BytesOf(lent);
+    EXPECT_EQ(BytesOf(lent), first);
+    RILL_ASSERT_OK(sink->Write(lent, {}));
+    RILL_ASSERT_OK(sink->Flush());
+  }
+  EXPECT_THAT(Stored(served.table()), ElementsAreArray(Range(20)));
+}
+
+TEST(RemoteSinkTest, ABatchThatIsNotTheLentOneIsCopied) {
+  Served served = MakeServed();
+  const auto sink = MakeSink(served);
+  RILL_ASSERT_OK(sink->Write(NumberedSteps(1, 5), {}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict lent, sink->Reserve({1, 5}));
+  RILL_ASSERT_OK(lent.CopyFrom(NumberedSteps(1, 5, 5)));
+  // One leaf lies elsewhere.
+  TensorDict other = lent;
+  RILL_ASSERT_OK(other.Set("action", *lent.Find("action")->Clone()));
+  served.server = nullptr;  // The copy waits.
+  RILL_ASSERT_OK(sink->Write(other, {}));
+  other.Find("action")->data<int64_t>()[0] = 77;
+  served.Listen();
+  RILL_ASSERT_OK(sink->Flush());
+  EXPECT_THAT(Stored(served.table()), ElementsAreArray(Range(10)));
+}
 
 // --- exactly once ----------------------------------------------------------
 

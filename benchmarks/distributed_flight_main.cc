@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// One side of benchmarks/distributed over Arrow Flight. The server is a process
+// of its own: this program again.
+// usage: distributed_flight_main bare|rill [--quick]
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "arrow/buffer.h"
+#include "arrow/flight/client.h"
+#include "arrow/flight/server.h"
+#include "arrow/record_batch.h"
+#include "arrow/status.h"
+#include "rill/base/process/child_process.h"
+#include "rill/base/status_macros.h"
+#include "rill/benchmarks/distributed_cases.h"
+#include "rill/distributed/arrow/arrow_batch.h"
+#include "rill/distributed/transport/flight/flight_transport.h"
+#include "rill/distributed/transport/transport.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+namespace {
+
+namespace flight = ::arrow::flight;
+
+// Of the server's process.
+constexpr char kServeRill[] = "serve-rill";
+constexpr char kServeBare[] = "serve-bare";
+
+absl::Status Of(const arrow::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  return absl::UnavailableError(status.ToString());
+}
+
+absl::StatusOr<std::shared_ptr<arrow::RecordBatch>> MakeBatch(
+    const DistributedCase& of) {
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, MakeRows(of));
+  return ToArrow(rows);
+}
+
+// --- Flight alone ------------------------------------------------------------
+
+std::shared_ptr<arrow::Buffer> Word() {
+  return arrow::Buffer::FromString("next");
+}
+
+// Answers what the case of the path's number wants.
+class BareServer final : public flight::FlightServerBase {
+ public:
+  arrow::Status DoExchange(
+      const flight::ServerCallContext& /*context*/,
+      std::unique_ptr<flight::FlightMessageReader> reader,
+      std::unique_ptr<flight::FlightMessageWriter> writer) override {
+    size_t number = 0;
+    const std::vector<std::string>& path = reader->descriptor().path;
+    if (path.size() != 1 || !absl::SimpleAtoi(path[0], &number) ||
+        number >= DistributedCases().size()) {
+      return arrow::Status::Invalid("path");
+    }
+    const DistributedCase& of = DistributedCases()[number];
+    const auto made = MakeBatch(of);
+    if (!made.ok()) return arrow::Status::Invalid(made.status().ToString());
+    const arrow::RecordBatch& rows = **made;
+    if (of.kind != DistributedCase::kInsert) {
+      ARROW_RETURN_NOT_OK(writer->Begin(rows.schema()));
+    }
+    for (;;) {
+      ARROW_ASSIGN_OR_RAISE(const auto chunk, reader->Next());
+      if (chunk.data == nullptr && chunk.app_metadata == nullptr) break;
+      ARROW_RETURN_NOT_OK(of.kind == DistributedCase::kInsert
+                              ? writer->WriteMetadata(Word())
+                              : writer->WriteRecordBatch(chunk.data == nullptr
+                                                             ? rows
+                                                             : *chunk.data));
+    }
+    return arrow::Status::OK();
+  }
+};
+
+struct BareStream {
+  flight::FlightClient::DoExchangeResult exchange;
+  std::shared_ptr<arrow::RecordBatch> rows;  // Of a request; null: none.
+
+  arrow::Status Run(int64_t exchanges, int64_t ahead) const {
+    for (int64_t sent = 0, received = 0; received < exchanges; ++received) {
+      for (; sent < exchanges && sent < received + ahead; ++sent) {
+        ARROW_RETURN_NOT_OK(rows == nullptr
+                                ? exchange.writer->WriteMetadata(Word())
+                                : exchange.writer->WriteRecordBatch(*rows));
+      }
+      ARROW_ASSIGN_OR_RAISE(const auto chunk, exchange.reader->Next());
+      if (chunk.data == nullptr && chunk.app_metadata == nullptr) {
+        return arrow::Status::IOError("the server has ended the stream");
+      }
+    }
+    return arrow::Status::OK();
+  }
+};
+
+absl::StatusOr<RunExchanges> OpenBare(flight::FlightClient* client,
+                                      const DistributedCase& of) {
+  const auto number = &of - DistributedCases().data();
+  auto exchange = client->DoExchange(
+      flight::FlightDescriptor::Path({absl::StrCat(number)}));
+  RILL_RETURN_IF_ERROR(Of(exchange.status()));
+  auto stream = std::make_shared<BareStream>();
+  stream->exchange = *std::move(exchange);
+  if (of.kind != DistributedCase::kSample) {
+    RILL_ASSIGN_OR_RETURN(stream->rows, MakeBatch(of));
+    RILL_RETURN_IF_ERROR(
+        Of(stream->exchange.writer->Begin(stream->rows->schema())));
+  }
+  return [stream = std::move(stream), ahead = of.ahead](int64_t exchanges) {
+    return Of(stream->Run(exchanges, ahead));
+  };
+}
+
+absl::Status MeasureBare(bool is_quick, const std::string& address) {
+  const auto location = flight::Location::Parse(address);
+  RILL_RETURN_IF_ERROR(Of(location.status()));
+  const auto client = flight::FlightClient::Connect(*location);
+  RILL_RETURN_IF_ERROR(Of(client.status()));
+  return MeasureCases(
+      is_quick, [&](const DistributedCase& of) -> absl::StatusOr<RunExchanges> {
+        return OpenBare(client->get(), of);
+      });
+}
+
+// --- Both sides --------------------------------------------------------------
+
+// Says where it serves, and does so until the starter has gone.
+absl::Status SayAndWait(const std::string& address) {
+  const std::string line = address + "\n";
+  if (write(3, line.data(), line.size()) < 0) {
+    return absl::UnavailableError("descriptor 3 takes no address");
+  }
+  char byte;
+  while (read(4, &byte, 1) > 0) {
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Serve(bool is_rill) {
+  if (is_rill) {
+    RILL_ASSIGN_OR_RETURN(const auto service, MakeCasesService());
+    RILL_ASSIGN_OR_RETURN(const auto transport, FlightTransport::Create());
+    RILL_ASSIGN_OR_RETURN(const auto server, transport->Listen("", service));
+    return SayAndWait(server->address());
+  }
+  BareServer server;
+  const auto location = flight::Location::ForGrpcTcp("127.0.0.1", 0);
+  RILL_RETURN_IF_ERROR(Of(location.status()));
+  RILL_RETURN_IF_ERROR(Of(server.Init(flight::FlightServerOptions(*location))));
+  RILL_RETURN_IF_ERROR(
+      SayAndWait(absl::StrCat("grpc://127.0.0.1:", server.port())));
+  return Of(server.Shutdown());
+}
+
+absl::Status Measure(bool is_rill, bool is_quick) {
+  std::array<int, 2> says, life;
+  if (pipe2(says.data(), O_CLOEXEC) != 0 ||
+      pipe2(life.data(), O_CLOEXEC) != 0) {
+    return absl::UnavailableError("pipe2: no descriptors");
+  }
+  RILL_ASSIGN_OR_RETURN(
+      const auto server,
+      ChildProcess::Start({.program = "/proc/self/exe",
+                           .arguments = {is_rill ? kServeRill : kServeBare},
+                           .descriptors = {says[1], life[0]}}));
+  close(says[1]);
+  std::string address;
+  char byte;
+  while (read(says[0], &byte, 1) == 1 && byte != '\n') address += byte;
+  if (!is_rill) return MeasureBare(is_quick, address);
+  RILL_ASSIGN_OR_RETURN(std::shared_ptr<Transport> transport,
+                        FlightTransport::Create());
+  return MeasureRill(is_quick, std::move(transport), address);
+}
+
+absl::Status Run(absl::string_view side, bool is_quick) {
+  if (side == kServeRill || side == kServeBare) {
+    return Serve(side == kServeRill);
+  }
+  return Measure(side == kRillSide, is_quick);
+}
+
+}  // namespace
+}  // namespace rill
+
+int main(int argc, char** argv) {
+  return rill::SideMain(argc, argv, {rill::kServeRill, rill::kServeBare},
+                        rill::Run);
+}

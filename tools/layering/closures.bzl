@@ -17,6 +17,7 @@ _STATES = ["base/state", "tensordict/state"]
 _SAVES = ["formats", "formats/consolidated", "formats/json", "formats/memmap", "formats/zip"]
 
 _ROWS = [
+    "device/graphs",
     "device/kernels",
     "device/staging",
     "device/uploads",
@@ -67,6 +68,7 @@ CLOSURES = {
     "//collectors:collectors": None,
     "//collectors:sync_collector": None,
     "//replay:replay_buffer": _SPECS + _STATES + _SAVES + [
+        "device/graphs",
         "device/kernels",
         "device/uploads",
         "flow",

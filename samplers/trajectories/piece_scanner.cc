@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace rill::samplers_internal {
 namespace {
 
-// The first i in [begin, size) with flags[i] != 0, else size.
+// The first i in [begin, size) with flags[i] != 0, else INT64_MAX.
 int64_t FindFlag(absl::Span<const uint8_t> flags, int64_t begin) {
   constexpr int64_t kWords = 8;
   const auto size = static_cast<int64_t>(flags.size());
@@ -23,7 +24,7 @@ int64_t FindFlag(absl::Span<const uint8_t> flags, int64_t begin) {
     break;
   }
   while (i < size && flags[i] == 0) ++i;
-  return i;
+  return i < size ? i : std::numeric_limits<int64_t>::max();
 }
 
 // The first i in [begin, size) with ids[i] != ids[begin], else size.
@@ -52,12 +53,16 @@ PieceScanner::Piece PieceScanner::Next(int64_t first, int64_t limit) {
     end = std::min(end, next_change_);
   }
   bool is_end = false;
-  if (!ends_.empty()) {
-    if (next_end_ < first) next_end_ = FindFlag(ends_, first);
-    is_end = next_end_ < end;
-    if (is_end) end = next_end_ + 1;
+  if (const int64_t next = NextEnd(first); next < end) {
+    is_end = true;
+    end = next + 1;
   }
   return {.count = end - first, .is_end = is_end};
+}
+
+int64_t PieceScanner::NextEnd(int64_t first) {
+  if (next_end_ < first) next_end_ = FindFlag(ends_, first);
+  return next_end_;
 }
 
 }  // namespace rill::samplers_internal

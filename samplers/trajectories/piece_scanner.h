@@ -29,6 +29,9 @@ class PieceScanner {
   // The piece that begins at row `first` and has `limit` >= 1 rows at most.
   // `first` never goes back.
   Piece Next(int64_t first, int64_t limit);
+  // The first row from `first` on, which never goes back, that has an end flag;
+  // INT64_MAX where none has.
+  int64_t NextEnd(int64_t first);
 
  private:
   absl::Span<const uint8_t> ends_;

@@ -44,6 +44,11 @@ TEST(PieceScannerTest, AgreesWithALookAtEveryRow) {
       const PieceScanner::Piece got = scanner.Next(first, most);
       ASSERT_EQ(got.count, want.count) << "round " << round << " at " << first;
       ASSERT_EQ(got.is_end, want.is_end) << "round " << round;
+      int64_t next_end = first;
+      while (next_end < size && (ends.empty() || ends[next_end] == 0)) {
+        ++next_end;
+      }
+      ASSERT_EQ(scanner.NextEnd(first), next_end < size ? next_end : INT64_MAX);
       first += got.count;
     }
   }

@@ -54,9 +54,14 @@ void TrajectoryIndex::ForgetRows() {
 
 void TrajectoryIndex::OnRetire(const WriteEvent& event) {
   if (!event.is_append) return;
+  LaneBlocks blocks(lanes(), event.retired);
+  for (LaneBlock block; blocks.Next(&block);) Retire(block);
+}
+
+void TrajectoryIndex::Retire(const LaneBlock& block) {
   // In whatever order a lane's rows are named, they are its oldest.
-  for (const SlotRange& range : event.retired) {
-    Evict(lanes().LaneOf(range.first), range.count);
+  for (int64_t lane = block.lane; lane < block.end(); ++lane) {
+    Evict(lane, block.count);
   }
 }
 
@@ -77,18 +82,18 @@ void TrajectoryIndex::OnWrite(const WriteEvent& event) {
   PieceScanner scanner(event.ends, event.trajectory_ids);
   int64_t row = 0;
   for (const SlotRange& range : event.written) {
-    AppendRows(range, row, event, &scanner);
+    const int64_t lane = lanes().LaneOf(range.first);
+    SkipTo(lane, lanes().PositionOf(range.first), range.count);
+    AppendRows(lane, range.count, row, event, &scanner);
     row += range.count;
   }
   rows_seen_ += row;
 }
 
-void TrajectoryIndex::AppendRows(const SlotRange& range, int64_t row,
+void TrajectoryIndex::AppendRows(int64_t lane, int64_t count, int64_t row,
                                  const WriteEvent& event,
                                  PieceScanner* scanner) {
-  const int64_t lane = lanes().LaneOf(range.first);
-  SkipTo(range);
-  for (const int64_t end = row + range.count; row < end;) {
+  for (const int64_t end = row + count; row < end;) {
     const PieceScanner::Piece piece = scanner->Next(row, end - row);
     Key key = {.has_id = !event.trajectory_ids.empty()};
     if (key.has_id) key.id = event.trajectory_ids[row];
@@ -99,92 +104,16 @@ void TrajectoryIndex::AppendRows(const SlotRange& range, int64_t row,
   }
 }
 
-// All rows go before the first ones come, as in two calls: the order of the
-// sets depends on it. Lanes that slide change no set, so they go first.
-void TrajectoryIndex::OnAppend(const WriteEvent& event) {
-  constexpr int64_t kAhead = 8;
-  const int64_t capacity = lanes().capacity;
-  if (event.retired != event.written || !event.begins_cut.empty()) {
-    OnRetire(event);
-    OnWrite(event);
-    return;
-  }
-  slid_.assign(event.written.size(), 0);
-  PieceScanner scanner(event.ends, event.trajectory_ids);
-  LaneBlocks blocks(lanes(), event.written);
-  int64_t row = 0;
-  size_t range = 0;
-  // Lanes in step end at one step: a division for all of them.
-  int64_t end = 0;
-  int64_t end_position = 0;
-  for (LaneBlock block; blocks.Next(&block);) {
-    const size_t parts = block.position + block.count > capacity ? 2 : 1;
-    const int64_t rest = capacity - block.count;
-    const bool may_slide =
-        parts == 1 && rest > 0 &&
-        std::all_of(rules_.begin(), rules_.end(), [&](const StartRule& rule) {
-          // In between it would leave the set, and come back behind others.
-          return rule.Count(rest, /*is_cut=*/true, /*is_closed=*/false) > 0 ||
-                 rule.Count(capacity, /*is_cut=*/true,
-                            /*is_closed=*/false) == 0;
-        });
-    for (int64_t lane = block.lane; lane < block.end(); ++lane) {
-      const int64_t last = block.end() - 1;
-      runs_.PrefetchLane(std::min(lane + 3 * kAhead, last));
-      runs_.PrefetchRun(std::min(lane + 2 * kAhead, last));
-      runs_.PrefetchRecord(std::min(lane + kAhead, last));
-      if (runs_.end(lane) != end) {
-        end = runs_.end(lane);
-        end_position = end % capacity;
-      }
-      if (may_slide && end - runs_.begin(lane) == capacity &&
-          end_position == block.position &&
-          Slides(lane, row, block.count, event, &scanner)) {
-        runs_.Slide(lane, block.count);
-        slid_[range] = 1;
-      } else {
-        Evict(lane, block.count);
-      }
-      row += block.count;
-      range += parts;
-    }
-  }
-  scanner = PieceScanner(event.ends, event.trajectory_ids);
-  rows_seen_ += row;
-  row = 0;
-  for (size_t i = 0; i < event.written.size(); ++i) {
-    const SlotRange& written = event.written[i];
-    if (slid_[i] == 0) AppendRows(written, row, event, &scanner);
-    row += written.count;
-  }
-}
-
-bool TrajectoryIndex::Slides(int64_t lane, int64_t row, int64_t count,
-                             const WriteEvent& event,
-                             PieceScanner* scanner) const {
-  const PieceScanner::Piece piece = scanner->Next(row, count);
-  if (piece.count < count || piece.is_end) return false;
-  const Handle trajectory = runs_.OnlyRun(lane);
-  if (trajectory < 0) return false;
-  const Runs::Record& record = runs_.at(trajectory);
-  const bool has_id = !event.trajectory_ids.empty();
-  return record.is_cut && !record.is_closed && !record.has_fingers &&
-         record.has_id == has_id &&
-         (!has_id || record.id == event.trajectory_ids[row]);
-}
-
 // A batch longer than the ring names only the rows that it left behind. It
 // reports the dropped rows (begins_cut), except from a storage that does not.
-void TrajectoryIndex::SkipTo(const SlotRange& range) {
-  const int64_t lane = lanes().LaneOf(range.first);
+void TrajectoryIndex::SkipTo(int64_t lane, int64_t position, int64_t count) {
   const int64_t capacity = lanes().capacity;
-  int64_t skipped =
-      lanes().PositionOf(range.first) - runs_.end(lane) % capacity;
+  int64_t skipped = position - runs_.end(lane) % capacity;
   if (skipped < 0) skipped += capacity;
   // Rows that the storage has not retired by now are overwritten by this batch;
   // with skipped steps between, none of the old ones is a neighbour.
   const int64_t live = runs_.end(lane) - runs_.begin(lane);
-  const int64_t too_many = live + range.count - capacity;
+  const int64_t too_many = live + count - capacity;
   Evict(lane, skipped > 0 ? live : std::max<int64_t>(too_many, 0));
   if (skipped == 0) return;
   runs_.Skip(lane, skipped);

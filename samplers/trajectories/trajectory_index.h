@@ -21,6 +21,7 @@
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_runs.h"
 #include "rill/samplers/trajectories/weighed_set.h"
+#include "rill/slots/lane_blocks.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
@@ -46,9 +47,10 @@ namespace rill {
 // Thread-safety: thread-compatible.
 // Cost: an append looks at each flag and id, 64 bytes at a time, and does
 //   O(log16 trajectories) a piece; eviction does that for a piece that loses
-//   rows. A write in place is free where it tells neither ends nor ids,
-//   O(log pieces) a row where they are as before, else O(pieces of the lane
-//   from there on). At and Find are O(log pieces).
+//   rows. OnAppend does not for full lanes in the middle of a trajectory. A
+//   write in place is free where it tells neither ends nor ids, O(log pieces) a
+//   row where they are as before, else O(pieces of the lane from there on). At
+//   and Find are O(log pieces).
 //   Limits: 2^31 - 1 lanes and trajectories at a time (handles and lanes are
 //   int32), 2^32 - 1 pieces of a lane; not checked.
 //   Memory: 40 bytes a trajectory and 17 for each rule (25 where it keeps the
@@ -105,10 +107,13 @@ class TrajectoryIndex : public WriteObserver {
   void OnRetire(const WriteEvent& event) override;
   void OnWrite(const WriteEvent& event) override;
   void OnClear() override;
-  // OnRetire and OnWrite of one append, where nobody looks in between. In full
-  // rings that is less work: a lane that is in the middle of a trajectory loses
-  // as many of its rows as it gets.
-  void OnAppend(const WriteEvent& event);
+  // OnRetire, of the blocks of an append.
+  void Retire(const LaneBlock& block);
+  // OnRetire and OnWrite of one append, where nobody looks in between. `blocks`
+  // are those of the rows that it retires, and of those that it writes; none
+  // was dropped (WriteEvent::begins_cut). That is less work: lanes in the
+  // middle of a trajectory are not looked at.
+  void OnAppend(const WriteEvent& event, absl::Span<const LaneBlock> blocks);
 
   const Lanes& lanes() const { return runs_.lanes(); }
   int64_t num_lanes() const { return runs_.num_lanes(); }  // 0: not known yet.
@@ -195,6 +200,13 @@ class TrajectoryIndex : public WriteObserver {
     bool is_end = false;  // Its last row has the flag.
     bool is_cut = false;  // Its first row begins a trajectory that is cut.
   };
+  // Rows of a lane that come when all lanes have lost theirs.
+  struct LateRows {
+    int64_t lane = 0;
+    int64_t row = 0;  // Of the event.
+    int64_t position = 0;
+    int64_t count = 0;
+  };
   struct OpenKey {
     int64_t lane = 0;
     int64_t id = 0;
@@ -226,19 +238,34 @@ class TrajectoryIndex : public WriteObserver {
               bool is_cut_if_new);
   bool IsCutHere(const Lane& lane, const Key& key) const;
   void Evict(int64_t lane, int64_t rows);
-  void AppendRows(const SlotRange& range, int64_t row, const WriteEvent& event,
+  // Rows [row, row + count) of the event, to a lane.
+  void AppendRows(int64_t lane, int64_t count, int64_t row,
+                  const WriteEvent& event,
                   samplers_internal::PieceScanner* scanner);
-  // A write of rows [row, row + count) of the event to a lane, which so loses
-  // as many, changes nothing but which steps its rows are.
-  bool Slides(int64_t lane, int64_t row, int64_t count, const WriteEvent& event,
-              samplers_internal::PieceScanner* scanner) const;
   void Free(Handle trajectory);
   Handle FindOpen(int64_t lane, const Key& key) const;
   void Open(Handle trajectory);
   void Shut(Handle trajectory);
   void UpdateSets(Handle trajectory);
   void ForgetRows();
-  void SkipTo(const SlotRange& range);
+  // Before `count` rows of a lane come from that position on.
+  void SkipTo(int64_t lane, int64_t position, int64_t count);
+
+  // Writes of many lanes: trajectory_index_append.cc. The event's rows from
+  // `row` on are those of the block.
+  void StopSliding();
+  bool MaySlide(const LaneBlock& block) const;
+  // Moves the lanes that slide on, and lists the others.
+  void SlideLanes(const LaneBlock& block, int64_t row, const WriteEvent& event,
+                  samplers_internal::PieceScanner* ends);
+  // Those others. Lists them where their rows are to come late.
+  void AdvanceLanes(const LaneBlock& block, int64_t row,
+                    const WriteEvent& event,
+                    samplers_internal::PieceScanner* pieces);
+  // False, and nothing done, where a lane's rows must come late.
+  bool Advance(int64_t lane, int64_t row, int64_t count, bool may_slide,
+               const WriteEvent& event,
+               samplers_internal::PieceScanner* pieces);
 
   // Writes in place: trajectory_index_in_place.cc.
   void CollectChanges(const WriteEvent& event,
@@ -261,8 +288,10 @@ class TrajectoryIndex : public WriteObserver {
   absl::flat_hash_set<Handle, OpenHash, OpenEq> open_;
   int64_t num_rows_ = 0;
   int64_t rows_seen_ = 0;
-  std::vector<Change> changes_;  // Memory of OnWrite.
-  std::vector<uint8_t> slid_;    // Of OnAppend.
+  bool sliding_have_ids_ = false;  // The trajectories of lanes that slide.
+  std::vector<Change> changes_;    // Memory of OnWrite.
+  std::vector<int64_t> others_;    // Of OnAppend.
+  std::vector<LateRows> late_;
   std::vector<Cutting> cuttings_;
 };
 

@@ -116,6 +116,7 @@ absl::Status TrajectoryIndex::Load(
     orders.push_back(std::move(order));
   }
 
+  StopSliding();  // Those that do are cut.
   for (Handle handle = 0; handle < runs_.num_handles(); ++handle) {
     if (runs_.at(handle).rows == 0) continue;
     runs_.at(handle).is_cut = is_cut[handle];

@@ -14,6 +14,7 @@ void TrajectoryRuns::Reset(const Lanes& lanes, int64_t num_lanes) {
   lanes_ = lanes;
   by_lane_.clear();
   by_lane_.resize(num_lanes);
+  sliding_.Reset(num_lanes);
   records_.clear();
   free_.clear();
   fingers_.clear();
@@ -21,7 +22,8 @@ void TrajectoryRuns::Reset(const Lanes& lanes, int64_t num_lanes) {
 
 void TrajectoryRuns::Skip(int64_t lane, int64_t steps) {
   by_lane_[lane].end += steps;
-  // The lane has no rows here, so begin and end stay together.
+  // The lane has no rows here, so begin and end stay together, and it does not
+  // slide.
   by_lane_[lane].begin = by_lane_[lane].end;
 }
 
@@ -46,6 +48,7 @@ void TrajectoryRuns::Free(Handle trajectory) {
 void TrajectoryRuns::Extend(Handle trajectory, int64_t rows) {
   ++work_;
   Record& record = records_[trajectory];
+  StopSliding(record.lane);
   Lane& lane = by_lane_[record.lane];
   // Rows that follow on the lane's newest row, of one trajectory, join its run.
   if (lane.runs.empty() || lane.runs.back().trajectory != trajectory) {
@@ -79,6 +82,7 @@ void TrajectoryRuns::AddRun(Handle trajectory) {
 TrajectoryRuns::Taken TrajectoryRuns::TakeFront(int64_t lane_number,
                                                 int64_t most) {
   ++work_;
+  StopSliding(lane_number);
   Lane& lane = by_lane_[lane_number];
   Run& run = lane.runs.front();
   const Taken taken = {.trajectory = run.trajectory,
@@ -119,17 +123,31 @@ TrajectoryRuns::Taken TrajectoryRuns::TakeFront(int64_t lane_number,
 
 void TrajectoryRuns::Slide(int64_t lane_number, int64_t rows) {
   work_ += 2;
+  StopSliding(lane_number);
   Lane& lane = by_lane_[lane_number];
   Run& run = lane.runs.front();
   lane.begin += rows;
   lane.end += rows;
   run.step += rows;
   records_[run.trajectory].first_step = run.step;
+  sliding_.Insert(lane_number, lane.end);
+}
+
+void TrajectoryRuns::StopSliding(int64_t lane_number) {
+  if (!sliding_.Has(lane_number)) return;
+  Lane& lane = by_lane_[lane_number];
+  Run& run = lane.runs.front();
+  lane.end = sliding_.end(lane_number);
+  lane.begin = lane.end - lanes_.capacity;
+  run.step = lane.begin;
+  records_[run.trajectory].first_step = run.step;
+  sliding_.Erase(lane_number);
 }
 
 TrajectoryRuns::Taken TrajectoryRuns::TakeBack(int64_t lane_number,
                                                int64_t most) {
   ++work_;
+  StopSliding(lane_number);
   Lane& lane = by_lane_[lane_number];
   const Run& run = lane.runs.back();
   const Taken taken = {.trajectory = run.trajectory,
@@ -161,17 +179,20 @@ TrajectoryRuns::Taken TrajectoryRuns::TakeBack(int64_t lane_number,
   return taken;
 }
 
-int64_t TrajectoryRuns::StepOf(int64_t lane_number, Slot slot) const {
-  const Lane& lane = by_lane_[lane_number];
+int64_t TrajectoryRuns::StepOf(int64_t lane, Slot slot) const {
+  const int64_t last = end(lane) - 1;
   // How many steps before the newest one this slot was written.
-  const int64_t age =
-      (lane.end - 1 - lanes_.PositionOf(slot)) % lanes_.capacity;
-  return lane.end - 1 - (age < 0 ? age + lanes_.capacity : age);
+  const int64_t age = (last - lanes_.PositionOf(slot)) % lanes_.capacity;
+  return last - (age < 0 ? age + lanes_.capacity : age);
 }
 
 TrajectoryRuns::Place TrajectoryRuns::PlaceOf(int64_t lane_number,
                                               int64_t step) const {
   const Lane& lane = by_lane_[lane_number];
+  if (sliding_.Has(lane_number)) {
+    return {.trajectory = lane.runs.front().trajectory,
+            .offset = step - begin(lane_number)};
+  }
   const size_t index = IndexAt(lane, step);
   const Run& run = lane.runs[index];
   const uint32_t number = lane.first_run + static_cast<uint32_t>(index);
@@ -181,13 +202,15 @@ TrajectoryRuns::Place TrajectoryRuns::PlaceOf(int64_t lane_number,
 
 int64_t TrajectoryRuns::LastStep(Handle trajectory) const {
   const Record& record = records_[trajectory];
+  if (sliding_.Has(record.lane)) return sliding_.end(record.lane) - 1;
   const Lane& lane = by_lane_[record.lane];
   return EndOf(lane, IndexOf(lane, record.last_run)) - 1;
 }
 
 int64_t TrajectoryRuns::memory_bytes() const {
   size_t bytes = records_.size() * sizeof(Record) + free_.capacity() * 4 +
-                 fingers_.capacity() * (1 + sizeof(Fingers) + sizeof(Handle));
+                 fingers_.capacity() * (1 + sizeof(Fingers) + sizeof(Handle)) +
+                 static_cast<size_t>(sliding_.memory_bytes());
   for (const Lane& lane : by_lane_) {
     bytes += sizeof(Lane) + lane.runs.size() * sizeof(Run);
   }

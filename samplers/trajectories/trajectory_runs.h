@@ -11,6 +11,7 @@
 #include "absl/base/attributes.h"
 #include "absl/container/flat_hash_map.h"
 #include "rill/samplers/trajectories/chunked_array.h"
+#include "rill/samplers/trajectories/sliding_lanes.h"
 #include "rill/slots/slot.h"
 
 namespace rill::samplers_internal {
@@ -19,6 +20,10 @@ namespace rill::samplers_internal {
 // live step is in exactly one run, and each run of one trajectory. Rows come at
 // the end of a lane and go at either end. Knows nothing of why; the trajectory
 // index does.
+//
+// A full lane whose rows are one run mostly loses as many as it gets. Such
+// lanes may slide (SlidingLanes): lanes in step move together, and nothing of
+// them is looked at.
 //
 // Thread-safety: thread-compatible.
 // Cost: a change of a run O(1); finding a row O(log runs of the lane). 40 bytes
@@ -31,7 +36,7 @@ class TrajectoryRuns {
     int64_t id = 0;
     int64_t rows = 0;
     // Step of the first row, so that a trajectory of one run is found without
-    // looking at the run.
+    // looking at the run. Not of a lane that slides.
     int64_t first_step = 0;
     uint32_t first_run = 0;
     uint32_t last_run = 0;
@@ -45,7 +50,7 @@ class TrajectoryRuns {
   };
   static_assert(sizeof(Record) == 40);
 
-  // Rows of one trajectory that were taken away.
+  // Rows of one trajectory, of one run.
   struct Taken {
     Handle trajectory = 0;
     int64_t rows = 0;
@@ -73,9 +78,12 @@ class TrajectoryRuns {
   Taken TakeFront(int64_t lane, int64_t most);
   Taken TakeBack(int64_t lane, int64_t most);
   void Free(Handle trajectory);
-  // As TakeFront and Extend of so many rows, for a lane whose rows are one run
-  // of more rows (OnlyRun).
+  // As TakeFront and Extend of so many rows, for a full lane whose rows are one
+  // run of more rows (OnlyRun). From then on the lane slides, if its neighbours
+  // are in step.
   void Slide(int64_t lane, int64_t rows);
+  // Any other write does so by itself.
+  void StopSliding(int64_t lane);
 
   // --- Reading ---------------------------------------------------------------
 
@@ -97,31 +105,44 @@ class TrajectoryRuns {
     __builtin_prefetch(reinterpret_cast<const char*>(record + 1) - 1);
   }
 
+  // The lanes that slide. To slide all neighbours is Slide of each.
+  SlidingLanes& sliding() { return sliding_; }
   // The trajectory whose rows all those of a lane are, one run of them; else
   // -1.
   Handle OnlyRun(int64_t lane) const {
     const Lane& it = by_lane_[lane];
     return it.runs.size() == 1 ? it.runs.front().trajectory : -1;
   }
-  // Have what OnlyRun and Slide look at fetched: the lane, its run, and what
-  // tells of its trajectory. Each needs what the one before has fetched.
-  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchLane(int64_t lane) const {
+  // The first run of a lane that has rows and does not slide: whose it is, and
+  // its rows.
+  Taken FirstRun(int64_t lane) const {
+    const Lane& it = by_lane_[lane];
+    return {.trajectory = it.runs.front().trajectory,
+            .rows = EndOf(it, 0) - it.begin};
+  }
+  // Has what writes look at fetched: a lane; the first run of one that was
+  // fetched before; what tells of the trajectory of a run that was.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchLanes(int64_t lane, int64_t run_of,
+                                                  int64_t record_of) const {
     const char* const at = reinterpret_cast<const char*>(&by_lane_[lane]);
     __builtin_prefetch(at, /*rw=*/1);
     __builtin_prefetch(at + sizeof(Lane) - 1, /*rw=*/1);
-  }
-  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchRun(int64_t lane) const {
-    const Lane& it = by_lane_[lane];
-    if (!it.runs.empty()) __builtin_prefetch(&it.runs.front(), /*rw=*/1);
-  }
-  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchRecord(int64_t lane) const {
-    const Lane& it = by_lane_[lane];
-    if (!it.runs.empty()) Prefetch(it.runs.front().trajectory);
+    if (const auto& runs = by_lane_[run_of].runs; !runs.empty()) {
+      __builtin_prefetch(&runs.front(), /*rw=*/1);
+    }
+    if (const auto& runs = by_lane_[record_of].runs; !runs.empty()) {
+      Prefetch(runs.front().trajectory);
+    }
   }
 
   // Live steps of a lane; modulo the capacity where steps were skipped unseen.
-  int64_t begin(int64_t lane) const { return by_lane_[lane].begin; }
-  int64_t end(int64_t lane) const { return by_lane_[lane].end; }
+  int64_t begin(int64_t lane) const {
+    return sliding_.Has(lane) ? sliding_.end(lane) - lanes_.capacity
+                              : by_lane_[lane].begin;
+  }
+  int64_t end(int64_t lane) const {
+    return sliding_.Has(lane) ? sliding_.end(lane) : by_lane_[lane].end;
+  }
   // The step of a slot of that lane; below begin() where it holds no live row.
   int64_t StepOf(int64_t lane, Slot slot) const;
   Slot SlotOf(int64_t lane, int64_t step) const {
@@ -133,7 +154,8 @@ class TrajectoryRuns {
   // The step of a trajectory's last row.
   int64_t LastStep(Handle trajectory) const;
   int64_t FirstStep(Handle trajectory) const {
-    return records_[trajectory].first_step;
+    const Record& record = records_[trajectory];
+    return sliding_.Has(record.lane) ? begin(record.lane) : record.first_step;
   }
   // Calls fn(first step, count) for rows [offset, offset + count) of a
   // trajectory, which has them; a run at a time.
@@ -157,6 +179,7 @@ class TrajectoryRuns {
     uint32_t next = 0;  // The trajectory's next run, but for its last.
   };
   static_assert(sizeof(Run) == 16);
+  // Of one that slides, the steps here are those before it began to.
   struct Lane {
     std::deque<Run> runs;
     // The number of runs.front(). Begins shortly before it wraps around, so
@@ -204,6 +227,7 @@ class TrajectoryRuns {
 
   Lanes lanes_;
   std::vector<Lane> by_lane_;
+  SlidingLanes sliding_;
   ChunkedArray<Record> records_;
   std::vector<Handle> free_;
   absl::flat_hash_map<Handle, Fingers> fingers_;  // Of those of many runs.
@@ -216,7 +240,7 @@ void TrajectoryRuns::ForEachRun(Handle trajectory, int64_t offset,
   if (count <= 0) return;
   const Record& record = records_[trajectory];
   if (record.first_run == record.last_run) {
-    fn(record.first_step + offset, count);
+    fn(FirstStep(trajectory) + offset, count);
     return;
   }
   const Lane& lane = by_lane_[record.lane];
@@ -238,6 +262,11 @@ void TrajectoryRuns::ForEachPiece(int64_t lane_number, int64_t begin,
                                   int64_t end, Fn fn) const {
   if (begin >= end) return;
   const Lane& lane = by_lane_[lane_number];
+  if (sliding_.Has(lane_number)) {
+    fn(Place{lane.runs.front().trajectory, begin - this->begin(lane_number)},
+       begin, end - begin);
+    return;
+  }
   for (size_t index = IndexAt(lane, begin); begin < end; ++index) {
     const Run& run = lane.runs[index];
     const int64_t stop = std::min(end, EndOf(lane, index));

@@ -29,16 +29,18 @@ void SliceAnchors::OnRetire(const WriteEvent& event) {
     return;
   }
   Settle();
-  retired_.assign(event.retired.begin(), event.retired.end());
+  ReadBlocks(event.retired, &retired_);
 }
 
 void SliceAnchors::OnWrite(const WriteEvent& event) {
-  // The first row that an append retires is no other's.
-  if (event.is_append && !retired_.empty() && !event.retired.empty() &&
-      event.retired[0] == retired_[0]) {
-    retired_.clear();
-    index_.OnAppend(event);
-    return;
+  // No other append writes rows that are retired.
+  if (event.is_append && !retired_.empty() && event.begins_cut.empty()) {
+    ReadBlocks(event.written, &written_);
+    if (written_ == retired_) {
+      retired_.clear();
+      index_.OnAppend(event, written_);
+      return;
+    }
   }
   Settle();
   if (listener_ == nullptr) {
@@ -51,10 +53,15 @@ void SliceAnchors::OnWrite(const WriteEvent& event) {
   }
 }
 
+void SliceAnchors::ReadBlocks(absl::Span<const SlotRange> ranges,
+                              std::vector<LaneBlock>* all) const {
+  all->clear();
+  LaneBlocks blocks(index_.lanes(), ranges);
+  for (LaneBlock block; blocks.Next(&block);) all->push_back(block);
+}
+
 void SliceAnchors::TellRetired() const {
-  WriteEvent event;
-  event.retired = retired_;
-  index_.OnRetire(event);
+  for (const LaneBlock& block : retired_) index_.Retire(block);
   retired_.clear();
 }
 

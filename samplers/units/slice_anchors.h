@@ -13,6 +13,7 @@
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/trajectory_shares.h"
+#include "rill/slots/lane_blocks.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
@@ -78,12 +79,15 @@ class SliceAnchors : public WriteObserver {
     if (!retired_.empty()) TellRetired();
   }
   void TellRetired() const;
+  void ReadBlocks(absl::Span<const SlotRange> ranges,
+                  std::vector<LaneBlock>* all) const;
 
   StartRule rule_;
   mutable TrajectoryIndex index_;
   // Rows that an append has retired and the index still has. Without a listener
   // only.
-  mutable std::vector<SlotRange> retired_;
+  mutable std::vector<LaneBlock> retired_;
+  std::vector<LaneBlock> written_;  // Memory of OnWrite.
   AnchorListener* listener_ = nullptr;
   // Memory of events.
   TrajectoryShares shares_;

@@ -96,6 +96,35 @@ TEST(SliceAnchorsTest, SetsAreThoseOfAnIndexThatLearnsOfAllAtOnce) {
   }
 }
 
+std::string SavedBytes(const TrajectoryIndex& index) {
+  SavedState state("Test", 1);
+  index.Save(&state);
+  return state.Encode();
+}
+
+// All that an index tells of trajectories, and of the rows of some lanes.
+void ExpectSameRows(const TrajectoryIndex& got, const TrajectoryIndex& want) {
+  ASSERT_EQ(SavedBytes(got), SavedBytes(want));
+  ASSERT_EQ(got.num_rows(), want.num_rows());
+  const Lanes& lanes = want.lanes();
+  for (Slot slot = 0; slot < lanes.num_slots(); ++slot) {
+    // Lanes beside the borders of 64, and of a write of some lanes.
+    if (lanes.LaneOf(slot) % 64 > 2 && lanes.LaneOf(slot) / 2 != 349) continue;
+    const auto a = got.Find(slot);
+    const auto b = want.Find(slot);
+    ASSERT_EQ(a.has_value(), b.has_value()) << "slot " << slot;
+    if (!b.has_value()) continue;
+    ASSERT_EQ(a->trajectory, b->trajectory) << "slot " << slot;
+    ASSERT_EQ(a->offset, b->offset) << "slot " << slot;
+    ASSERT_EQ(got.AgeOf(slot), want.AgeOf(slot)) << "slot " << slot;
+    ASSERT_EQ(got.At(a->trajectory, a->offset), slot);
+    std::vector<TrajectoryIndex::Piece> pieces;
+    got.AppendPieces({slot, 1}, &pieces);
+    ASSERT_EQ(pieces.size(), 1);
+    ASSERT_EQ(pieces[0].place.offset, b->offset) << "slot " << slot;
+  }
+}
+
 // Thousands of lanes, of which few end, and some fall out of step. Rings are
 // full from the fifth step on.
 TEST(SliceAnchorsTest, SetsOfManyLanesAreThoseOfAnIndexThatLearnsAtOnce) {
@@ -109,14 +138,15 @@ TEST(SliceAnchorsTest, SetsOfManyLanesAreThoseOfAnIndexThatLearnsAtOnce) {
     TrajectoryIndex index({rule});
     model.AddObserver(&anchors);
     model.AddObserver(&index);
-    for (uint64_t step = 0; step < 40; ++step) {
+    for (uint64_t step = 0; step < 48; ++step) {
       uint32_t draw = 0;
       const auto next = [&](int64_t lane) -> StorageModel::Value {
         return {.is_end = rng.UniformInt(step, draw++, 100) == 0,
                 .id = lane + kLanes * static_cast<int64_t>(step / 12)};
       };
-      // Now and then only some of them, several steps, or a look in between.
-      const int64_t kind = rng.UniformInt(step, draw++, 6);
+      // Now and then only some of them, several steps, a look in between, or
+      // other ends in place.
+      const int64_t kind = rng.UniformInt(step, draw++, 8);
       const int64_t first = kind == 0 ? 700 : 0;
       const int64_t count = kind == 0 ? 900 : kLanes;
       const int64_t steps = kind == 1 ? 2 : 1;
@@ -125,7 +155,13 @@ TEST(SliceAnchorsTest, SetsOfManyLanesAreThoseOfAnIndexThatLearnsAtOnce) {
         ExpectSameSets(anchors.trajectories(), index.starts(0));
       }
       model.FinishAppend();
+      if (kind == 3) {
+        const std::vector<Slot> live = model.LiveOf(64 * (step % 31));
+        model.WriteInPlace({live[live.size() / 2]}, {{.is_end = true}},
+                           {.ends = true, .ids = false});
+      }
       ExpectSameSets(anchors.trajectories(), index.starts(0));
+      if (!HasFatalFailure()) ExpectSameRows(anchors.index(), index);
       if (HasFatalFailure()) FAIL() << "seed " << seed << " step " << step;
       for (const int32_t member : index.starts(0).members()) {
         const int64_t rows = index.Get(member).rows;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
@@ -66,12 +67,20 @@ class LaneBlocks {
       const SlotRange& before = ranges[i - parts];
       return (now.first - before.first - capacity) | (now.count - before.count);
     };
-    constexpr size_t kAtOnce = 8;
+    constexpr size_t kAtOnce = 16;
+    constexpr size_t kWords = 2 * kAtOnce;
+    static_assert(sizeof(SlotRange) == 2 * sizeof(int64_t));
+    int64_t step[kWords];
+    for (size_t k = 0; k < kWords; ++k) step[k] = k % 2 == 0 ? capacity : 0;
     size_t i = parts;
-    // Without a branch a range, the compiler takes vectors.
+    // Without a branch a range, and as plain words: the compiler takes vectors.
     for (; i + kAtOnce <= rest_.size(); i += kAtOnce) {
+      int64_t now[kWords];
+      int64_t before[kWords];
+      std::memcpy(now, ranges + i, sizeof(now));
+      std::memcpy(before, ranges + i - parts, sizeof(before));
       int64_t any = 0;
-      for (size_t k = 0; k < kAtOnce; ++k) any |= difference(i + k);
+      for (size_t k = 0; k < kWords; ++k) any |= now[k] - before[k] - step[k];
       if (any != 0) break;
     }
     while (i < rest_.size() && difference(i) == 0) ++i;

@@ -75,15 +75,15 @@ TEST(LaneBlocksTest, SayTheSameSlotsInTheSameOrder) {
     const auto pick = [&](int64_t bound) {
       return rng.UniformInt(seed, draw++, bound);
     };
-    const Lanes lanes = {.count = 1 + pick(60), .capacity = 1 + pick(7)};
+    const Lanes lanes = {.count = 1 + pick(300), .capacity = 1 + pick(7)};
     std::vector<SlotRange> ranges;
     std::vector<Slot> want;
     int64_t position = pick(lanes.capacity);
     int64_t count = 1 + pick(lanes.capacity);
     for (int64_t lane = 0; lane < lanes.count; ++lane) {
-      if (pick(20) == 0) continue;
-      if (pick(20) == 0) position = pick(lanes.capacity);
-      if (pick(20) == 0) count = 1 + pick(lanes.capacity);
+      if (pick(80) == 0) continue;
+      if (pick(80) == 0) position = pick(lanes.capacity);
+      if (pick(80) == 0) count = 1 + pick(lanes.capacity);
       for (int64_t i = 0; i < count; ++i) {
         const Slot slot = lanes.SlotOf(lane, (position + i) % lanes.capacity);
         want.push_back(slot);

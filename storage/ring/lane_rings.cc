@@ -103,11 +103,19 @@ absl::Status LaneRings::CheckLive(absl::string_view caller,
 
 void LaneRings::AddRings(int64_t lane, int64_t end, int64_t first,
                          int64_t count, std::vector<SlotRange>* ranges) const {
+  size_t used = ranges->size();
+  PutRings(lane, end, first, count, &used, ranges);
+}
+
+void LaneRings::PutRings(int64_t lane, int64_t end, int64_t first,
+                         int64_t count, size_t* used,
+                         std::vector<SlotRange>* ranges) const {
   if (count == 0) return;
   const int64_t before_wrap = std::min(count, lanes_.capacity - first);
   const size_t parts = count > before_wrap ? 2 : 1;
-  const size_t old = ranges->size();
-  ranges->resize(old + parts * static_cast<size_t>(end - lane));
+  const size_t old = *used;
+  *used += parts * static_cast<size_t>(end - lane);
+  if (ranges->size() < *used) ranges->resize(*used);
   SlotRange* next = ranges->data() + old;
   for (Slot begin = lanes_.SlotOf(lane, 0); lane < end;
        ++lane, begin += lanes_.capacity) {
@@ -119,6 +127,13 @@ void LaneRings::AddRings(int64_t lane, int64_t end, int64_t first,
 absl::Status LaneRings::CheckAppend(
     absl::string_view caller, const LaneSteps& append,
     absl::Span<const LaneSteps> in_flight) const {
+  if (in_flight.empty()) {
+    int64_t most = 0;
+    for (int64_t lane = append.first; lane < append.end(); ++lane) {
+      most = std::max(most, cursors_[lane].written);
+    }
+    if (append.steps <= kMaxWritten - most) return absl::OkStatus();
+  }
   for (int64_t lane = append.first; lane < append.end(); ++lane) {
     const int64_t written =
         cursors_[lane].written + StepsInFlight(in_flight, lane);
@@ -137,8 +152,10 @@ void LaneRings::PlanAppend(const LaneSteps& append,
   const int64_t capacity = lanes_.capacity;
   plan->kept = std::min(append.steps, capacity);
   plan->dropped = append.steps - plan->kept;
-  plan->retired.clear();
-  plan->written.clear();
+  // Ranges of the plan before are written over: to clear them would mean to
+  // make as many anew.
+  size_t num_retired = 0;
+  size_t num_written = 0;
   // Lanes that are in step are planned together.
   const bool may_join = in_flight.empty() && first_live_.empty();
   for (int64_t lane = append.first, end; lane < append.end(); lane = end) {
@@ -153,20 +170,30 @@ void LaneRings::PlanAppend(const LaneSteps& append,
     const int64_t gone = first_live_.empty() ? 0 : first_live_[lane];
     const int64_t live = std::min(written - gone, capacity);
     const int64_t retired = std::max<int64_t>(live + plan->kept - capacity, 0);
-    AddRings(lane, end, (written - live) % capacity, retired, &plan->retired);
+    PutRings(lane, end, (written - live) % capacity, retired, &num_retired,
+             &plan->retired);
     // Dropped steps take no slot, but they move the position of those that
     // stay.
-    AddRings(lane, end, (written + plan->dropped) % capacity, plan->kept,
-             &plan->written);
+    PutRings(lane, end, (written + plan->dropped) % capacity, plan->kept,
+             &num_written, &plan->written);
   }
+  plan->retired.resize(num_retired);
+  plan->written.resize(num_written);
 }
 
 void LaneRings::Append(const LaneSteps& append) {
+  const int64_t capacity = lanes_.capacity;
+  const int64_t steps = append.steps;
+  const int64_t* const gone = first_live_.empty() ? nullptr : &first_live_[0];
+  Cursor* const cursors = cursors_.data();
+  int64_t added = 0;
   for (int64_t lane = append.first; lane < append.end(); ++lane) {
-    const int64_t before = live(lane);
-    cursors_[lane].written += append.steps;
-    size_ += live(lane) - before;
+    const int64_t before = cursors[lane].written;
+    cursors[lane].written = before + steps;
+    const int64_t live = before - (gone == nullptr ? 0 : gone[lane]);
+    added += std::min(live + steps, capacity) - std::min(live, capacity);
   }
+  size_ += added;
   AdvanceLiveBelow();
 }
 

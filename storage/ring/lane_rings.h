@@ -2,6 +2,7 @@
 #ifndef RILL_STORAGE_RING_LANE_RINGS_H_
 #define RILL_STORAGE_RING_LANE_RINGS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -105,6 +106,9 @@ class LaneRings {
                 std::vector<SlotRange>* ranges) const;
 
  private:
+  // AddRings, behind the first `used` ranges and over others there may be.
+  void PutRings(int64_t lane, int64_t end, int64_t first, int64_t count,
+                size_t* used, std::vector<SlotRange>* ranges) const;
   bool IsLiveSlow(Slot slot) const;
   absl::Status NotLive(absl::string_view caller, Slot slot) const;
   void Count();

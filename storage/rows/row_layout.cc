@@ -172,15 +172,19 @@ void RowLayout::RowsOf(absl::Span<const Slot> slots, int64_t* rows) const {
   if (lanes_.num_slots() <= std::numeric_limits<uint32_t>::max()) {
     // Divisions of 32 bits take a third of the time.
     const uint32_t capacity = static_cast<uint32_t>(lanes_.capacity);
+    // A write of a step names one position of lane after lane.
+    Slot next = -1;
+    int64_t row = 0;
     for (size_t i = 0; i < slots.size(); ++i) {
-      // A write of a step names one position of lane after lane.
-      if (i > 0 && slots[i] == slots[i - 1] + lanes_.capacity) {
-        rows[i] = rows[i - 1] + 1;
-        continue;
+      if (slots[i] == next) {
+        ++row;
+      } else {
+        const uint32_t slot = static_cast<uint32_t>(slots[i]);
+        const uint32_t lane = slot / capacity;
+        row = int64_t{slot - lane * capacity} * lanes_.count + lane;
       }
-      const uint32_t slot = static_cast<uint32_t>(slots[i]);
-      const uint32_t lane = slot / capacity;
-      rows[i] = int64_t{slot - lane * capacity} * lanes_.count + lane;
+      next = slots[i] + capacity;
+      rows[i] = row;
     }
     return;
   }

@@ -179,26 +179,34 @@ size_t CutWindow(absl::Span<const Slot> slots, int64_t max_rows,
 size_t RunCutter::Cut(int64_t max_rows, size_t max_ranges,
                       std::vector<SlotRange>* ranges) {
   ranges->clear();
+  // Locals: members would be read again behind each range that is stored. A
+  // step of many lanes has a run a row.
+  const SlotRange* run = runs_.data();
+  const SlotRange* const runs_end = run + runs_.size();
+  int64_t done = done_;
   int64_t rows = 0;
-  while (rows < max_rows && !runs_.empty()) {
-    const SlotRange left = {runs_[0].first + done_, runs_[0].count - done_};
+  Slot end = -1;  // Of the last range.
+  while (rows < max_rows && run != runs_end) {
+    const SlotRange left = {run->first + done, run->count - done};
     const int64_t taken = std::min(left.count, max_rows - rows);
-    if (ranges->empty() ||
-        left.first > ranges->back().first + ranges->back().count) {
+    if (left.first > end) {
       if (ranges->size() == max_ranges) break;
       ranges->push_back({left.first, taken});
-    } else if (left.first == ranges->back().first + ranges->back().count) {
+    } else if (left.first == end) {
       ranges->back().count += taken;
     } else {
       break;
     }
+    end = left.first + taken;
     rows += taken;
-    done_ += taken;
-    if (done_ == runs_[0].count) {
-      runs_.remove_prefix(1);
-      done_ = 0;
+    done += taken;
+    if (done == run->count) {
+      ++run;
+      done = 0;
     }
   }
+  runs_.remove_prefix(static_cast<size_t>(run - runs_.data()));
+  done_ = done;
   return static_cast<size_t>(rows);
 }
 

@@ -44,10 +44,12 @@ struct ResetMask {
 // root and resets the lanes that are done (envs/steps/step_driver.h does both).
 //
 // Thread-safety: thread-compatible.
-// Device/Stream: Reset and EndStep return when the leaves on a device are
-//   complete. Callers work on these leaves on the device's default stream, or
-//   wait for what they enqueued elsewhere. Reset and BeginStep come behind the
-//   default stream.
+// Device/Stream: when Reset and EndStep return, leaves on a device are complete
+//   for work on the thread's current stream (device/current_stream.h), which is
+//   the default stream without a StreamScope. Reset and BeginStep come behind
+//   the default stream. So callers work on these leaves on the default stream;
+//   with another one as the current one they let the default stream wait for it
+//   before both.
 // Implementations pass envs/env_checker.h.
 class Env {
  public:

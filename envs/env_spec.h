@@ -69,6 +69,8 @@ struct EnvSpec {
   // At most one for each leaf of the action.
   std::vector<LegalActions> legal_actions = {};
   Device device = Device::Cpu();  // Where the leaves of steps lie.
+  // False: BeginStep looks at no action on a device, for which it would wait.
+  bool checks_actions = true;
 };
 
 // Adds a reward, or the flags `key/done`, `key/terminated`, `key/truncated` of

@@ -18,7 +18,7 @@
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/lane_errors.h"
 #include "rill/tensors/tensor.h"
-#include "rill/transforms/masked_lanes.h"
+#include "rill/transforms/steps/masked_lanes.h"
 
 // States. KeepStates begins a call of the transforms, and where one of them
 // fails, RestoreStates sets what was kept. Values of small tensors are copied,
@@ -26,6 +26,10 @@
 // allocate nothing.
 
 namespace rill {
+
+using envs_internal::DeviceStepCopies;
+using envs_internal::StepsOnDevice;
+
 namespace {
 
 constexpr absl::string_view kCreate = "TransformedEnv::Create";
@@ -100,6 +104,12 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
                                   kCreate, *env, transforms);
                             },
                             kCreate));
+  if (steps.on_device != nullptr) {
+    for (TensorDict& state : states) {
+      RILL_ASSIGN_OR_RETURN(state,
+                            envs_internal::StateOn(env->spec().device, state));
+    }
+  }
   for (size_t i = 0; i < transforms.size(); ++i) {
     for (const std::string& key : steps.statistics[i]) {
       if (states[i].Find(key) != nullptr) continue;
@@ -141,11 +151,22 @@ absl::Status TransformedEnv::Call(size_t i, absl::string_view function,
   return envs_internal::AnnotateTransform(status, *env_, i, *transforms_[i]);
 }
 
-void TransformedEnv::CopyAll(absl::Span<const Steps::RowCopy> copies) const {
+absl::Status TransformedEnv::CopyAll(
+    absl::Span<const Steps::RowCopy> copies) const {
+  if (steps_.on_device != nullptr) return steps_.on_device->Copy(copies);
   for (const Steps::RowCopy& copy : copies) {
     std::memcpy(copy.to, copy.from,
                 static_cast<size_t>(copy.width * env_->lanes()));
   }
+  return absl::OkStatus();
+}
+
+absl::Status TransformedEnv::CopyRows(absl::Span<const Steps::RowCopy> copies,
+                                      absl::Span<const int64_t> lanes,
+                                      const uint8_t* mask) const {
+  if (steps_.on_device != nullptr) return steps_.on_device->Copy(copies, mask);
+  for (const Steps::RowCopy& copy : copies) CopyLanes(lanes, copy);
+  return absl::OkStatus();
 }
 
 void TransformedEnv::KeepStates() {
@@ -181,13 +202,17 @@ bool TransformedEnv::HasRows(size_t i) const {
   constexpr std::array<std::byte, sizeof(int64_t)> kNone = {};
   return std::any_of(steps_.statistics[i].begin(), steps_.statistics[i].end(),
                      [&](const std::string& key) {
-                       return std::memcmp(states_[i].Find(key)->raw_data(),
-                                          kNone.data(), kNone.size()) != 0;
+                       const absl::StatusOr<Tensor> leaf =
+                           states_[i].Find(key)->To(Device::Cpu());
+                       return leaf.ok() &&
+                              std::memcmp(leaf->raw_data(), kNone.data(),
+                                          kNone.size()) != 0;
                      });
 }
 
 void TransformedEnv::OnSetLearning() {
   env_->SetLearning(learns());
+  AwaitDevice().IgnoreError();  // HasRows reads.
   for (size_t i = 0; i < transforms_.size(); ++i) {
     const bool stands_in = !learns() && steps_.frozen[i] != nullptr;
     acting_[i] = stands_in ? steps_.frozen[i].get() : transforms_[i].get();
@@ -206,7 +231,10 @@ absl::Status TransformedEnv::Seed(uint64_t seed) {
   KeepStates();
   for (size_t i = 0; i < transforms_.size(); ++i) {
     RILL_RETURN_IF_ERROR(Call(i, "OnSeed", [&] {
-      return transforms_[i]->OnSeed(seed, &states_[i]);
+      absl::Status seeded = transforms_[i]->OnSeed(seed, &states_[i]);
+      if (!seeded.ok()) return seeded;
+      RILL_ASSIGN_OR_RETURN(states_[i], Place(states_[i]));
+      return absl::OkStatus();
     }));
   }
   return absl::OkStatus();
@@ -224,31 +252,60 @@ absl::Span<const int64_t> TransformedEnv::FindBegun(const ResetMask& mask) {
 absl::Status TransformedEnv::Reset(const ResetMask& mask) {
   if (transforms_.empty()) return env_->Reset(mask);
   RILL_RETURN_IF_ERROR(CheckMask("TransformedEnv::Reset", spec(), mask));
+  StepsOnDevice* const device = steps_.on_device.get();
+  if (device != nullptr) {
+    RILL_RETURN_IF_ERROR(ReadEnds(/*wants_all=*/false));
+    RILL_RETURN_IF_ERROR(device->Begin());
+    RILL_RETURN_IF_ERROR(device->LetEnvironmentWait());
+  }
   RILL_RETURN_IF_ERROR(CatchExceptions([&] { return env_->Reset(mask); },
                                        env_->name(), "::Reset"));
-  if (steps_.device != nullptr) {
-    RILL_RETURN_IF_ERROR(steps_.device->RowsToHost(FindBegun(mask)));
+  absl::Status status = RunReset(mask);
+  if (device != nullptr) status.Update(device->End());
+  return status;
+}
+
+absl::Status TransformedEnv::RunReset(const ResetMask& mask) {
+  StepsOnDevice* const device = steps_.on_device.get();
+  DeviceStepCopies* const copies = steps_.copies_to_host.get();
+  if (copies != nullptr) {
+    RILL_RETURN_IF_ERROR(copies->RowsToHost(FindBegun(mask)));
   }
   KeepStates();
+  absl::Span<const int64_t> lanes = FindLanes(mask.lanes, lanes_found_);
+  const uint8_t* there = nullptr;
+  if (device != nullptr && !lanes.empty()) {
+    RILL_ASSIGN_OR_RETURN(there, device->Send(mask.lanes));
+  }
   // Transforms run from the environment outwards. Before each, the leaves of
   // the root that it replaces get the rows that come before it.
-  absl::Span<const int64_t> lanes = FindLanes(mask.lanes, lanes_found_);
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    for (const Steps::RowCopy& copy : steps_.copies[i].before_reset) {
-      CopyLanes(lanes, copy);
-    }
+    if (device != nullptr && lanes.empty()) break;
+    RILL_RETURN_IF_ERROR(CopyRows(steps_.copies[i].before_reset, lanes, there));
     RILL_RETURN_IF_ERROR(Call(i, "OnReset", [&] {
-      return acting_[i]->OnReset(mask.lanes, steps_.leaves[i], &states_[i]);
+      if (device == nullptr) {
+        return acting_[i]->OnReset(mask.lanes, steps_.leaves[i], &states_[i]);
+      }
+      DeviceSteps::Call call = DeviceCall(i);
+      call.lanes = mask.lanes;
+      call.mask = there;
+      return envs_internal::AsDeviceSteps(*acting_[i])
+          ->OnDeviceReset(call, steps_.tensors[i], &states_[i]);
     }));
   }
   for (const int64_t lane : lanes) done_[lane] = 0;
   // A group that began on its own changed rows of the root too. No transform
   // was reset for it; the caller's copies of these lanes are renewed all the
   // same.
-  if (!mask.groups.empty()) lanes = FindBegun(mask);
-  for (const Steps::RowCopy& copy : steps_.shown) CopyLanes(lanes, copy);
-  return steps_.device == nullptr ? absl::OkStatus()
-                                  : steps_.device->RowsToDevice(lanes);
+  if (!mask.groups.empty()) {
+    lanes = FindBegun(mask);
+    if (device != nullptr && !lanes.empty()) {
+      RILL_ASSIGN_OR_RETURN(there, device->Send(mask_));
+    }
+  }
+  if (lanes.empty()) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(CopyRows(steps_.shown, lanes, there));
+  return copies == nullptr ? absl::OkStatus() : copies->RowsToDevice(lanes);
 }
 
 // Checks what the environment cannot see: an action that it does not get, and
@@ -257,7 +314,9 @@ absl::Status TransformedEnv::CheckStep() const {
   constexpr absl::string_view kCaller = "TransformedEnv::BeginStep";
   const void* done = std::memchr(done_.data(), 1, done_.size());
   if (done == nullptr && !steps_.replaces_action) return absl::OkStatus();
-  RILL_RETURN_IF_ERROR(CheckActions(kCaller, spec(), step()));
+  if (spec().checks_actions) {
+    RILL_RETURN_IF_ERROR(CheckActions(kCaller, spec(), step()));
+  }
   if (done == nullptr) return absl::OkStatus();
   return FailedPrecondition(kCaller, ": lane ",
                             static_cast<const uint8_t*>(done) - done_.data(),
@@ -266,24 +325,17 @@ absl::Status TransformedEnv::CheckStep() const {
 
 absl::Status TransformedEnv::BeginStep() {
   if (transforms_.empty()) return env_->BeginStep();
+  StepsOnDevice* const device = steps_.on_device.get();
+  if (device != nullptr) {
+    RILL_RETURN_IF_ERROR(ReadEnds(/*wants_all=*/false));
+  }
   RILL_RETURN_IF_ERROR(CheckStep());
-  if (steps_.device != nullptr) {
-    RILL_RETURN_IF_ERROR(steps_.device->ActionsToHost());
+  if (device != nullptr) {
+    RILL_RETURN_IF_ERROR(device->Begin());
   }
-  KeepStates();
-  // An action comes from the caller, so the last transform is first.
-  for (size_t i = transforms_.size(); i-- > 0;) {
-    RILL_RETURN_IF_ERROR(Call(i, "OnAction", [&] {
-      return acting_[i]->OnAction(steps_.leaves[i], &states_[i]);
-    }));
-  }
-  if (steps_.device != nullptr) {
-    const absl::Status given = steps_.device->ActionsToDevice();
-    if (!given.ok()) {
-      RestoreStates();
-      return given;
-    }
-  }
+  absl::Status status = RunActions();
+  if (device != nullptr) status.Update(device->End());
+  RILL_RETURN_IF_ERROR(status);
   failure_ = CatchExceptions([&] { return env_->BeginStep(); }, env_->name(),
                              "::BeginStep");
   // A refusal moved no lane and ends the call. A simulator that failed has
@@ -294,33 +346,103 @@ absl::Status TransformedEnv::BeginStep() {
   return failure_;
 }
 
+absl::Status TransformedEnv::RunActions() {
+  StepsOnDevice* const device = steps_.on_device.get();
+  DeviceStepCopies* const copies = steps_.copies_to_host.get();
+  if (copies != nullptr) {
+    RILL_RETURN_IF_ERROR(copies->ActionsToHost());
+  }
+  KeepStates();
+  // An action comes from the caller, so the last transform is first.
+  for (size_t i = transforms_.size(); i-- > 0;) {
+    RILL_RETURN_IF_ERROR(Call(i, "OnAction", [&] {
+      if (device == nullptr) {
+        return acting_[i]->OnAction(steps_.leaves[i], &states_[i]);
+      }
+      return envs_internal::AsDeviceSteps(*acting_[i])
+          ->OnDeviceAction(DeviceCall(i), steps_.tensors[i], &states_[i]);
+    }));
+  }
+  absl::Status given;
+  if (copies != nullptr) given = copies->ActionsToDevice();
+  if (device != nullptr) given = device->LetEnvironmentWait();
+  if (!given.ok()) RestoreStates();
+  return given;
+}
+
 absl::Status TransformedEnv::EndStep() {
   if (transforms_.empty()) return env_->EndStep();
   if (failure_.ok()) {
     failure_ = CatchExceptions([&] { return env_->EndStep(); }, env_->name(),
                                "::EndStep");
   }
-  if (steps_.device != nullptr) {
-    const absl::Status taken = steps_.device->StepsToHost();
-    if (!taken.ok()) return failure_.ok() ? taken : failure_;
+  StepsOnDevice* const device = steps_.on_device.get();
+  absl::Status status;
+  if (device != nullptr) status = device->Begin();
+  if (steps_.copies_to_host != nullptr) {
+    status = steps_.copies_to_host->StepsToHost();
   }
+  if (!status.ok()) return failure_.ok() ? status : failure_;
+  status = RunStep();
+  if (device != nullptr) status.Update(device->End());
+  RILL_RETURN_IF_ERROR(status);
+  if (steps_.copies_to_host != nullptr) {
+    status = steps_.copies_to_host->StepsToDevice();
+  }
+  return failure_.ok() ? status : failure_;
+}
+
+absl::Status TransformedEnv::RunStep() {
+  StepsOnDevice* const device = steps_.on_device.get();
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    CopyAll(steps_.copies[i].before_step);
+    RILL_RETURN_IF_ERROR(CopyAll(steps_.copies[i].before_step));
     RILL_RETURN_IF_ERROR(Call(i, "OnStep", [&] {
-      return acting_[i]->OnStep(steps_.leaves[i], &states_[i]);
+      if (device == nullptr) {
+        return acting_[i]->OnStep(steps_.leaves[i], &states_[i]);
+      }
+      return envs_internal::AsDeviceSteps(*acting_[i])
+          ->OnDeviceStep(DeviceCall(i), steps_.tensors[i], &states_[i]);
     }));
   }
   // The transforms' own root for the next step. The caller carries the leaves
   // of step() itself, and has done so or not when that step begins.
-  CopyAll(steps_.carried);
+  RILL_RETURN_IF_ERROR(CopyAll(steps_.carried));
   // Behind the last transform: one of them may have ended the episode, which
   // the environment does not know.
-  std::memcpy(done_.data(), steps_.done, done_.size());
-  if (steps_.device != nullptr) {
-    const absl::Status given = steps_.device->StepsToDevice();
-    if (failure_.ok()) return given;
+  if (device != nullptr) {
+    std::fill(done_.begin(), done_.end(), StepsOnDevice::kUnread);
+    return device->SendEnds();
   }
-  return failure_;
+  std::memcpy(done_.data(), steps_.done, done_.size());
+  return absl::OkStatus();
+}
+
+// --- On a device -------------------------------------------------------------
+
+DeviceSteps::Call TransformedEnv::DeviceCall(size_t i) const {
+  const StepsOnDevice& device = *steps_.on_device;
+  return {.stream = device.stream(), .fault = device.fault(i)};
+}
+
+absl::Status TransformedEnv::ReadEnds(bool wants_all) const {
+  RILL_ASSIGN_OR_RETURN(const auto fault,
+                        steps_.on_device->ReadEnds(wants_all, &done_));
+  if (!fault.has_value()) return absl::OkStatus();
+  const StepTransform& transform = *transforms_[fault->transform];
+  return envs_internal::AnnotateTransform(
+      envs_internal::AsDeviceSteps(transform)->FaultOf(fault->fault), *env_,
+      fault->transform, transform);
+}
+
+absl::Status TransformedEnv::AwaitDevice() const {
+  return steps_.on_device == nullptr ? absl::OkStatus()
+                                     : steps_.on_device->Await();
+}
+
+absl::StatusOr<TensorDict> TransformedEnv::Place(
+    const TensorDict& state) const {
+  if (steps_.on_device == nullptr) return state;
+  return envs_internal::StateOn(env_->spec().device, state);
 }
 
 }  // namespace rill

@@ -13,10 +13,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/envs/env.h"
-#include "rill/envs/transformed_env_plan.h"
+#include "rill/envs/transformed/transformed_env_plan.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/step_transform.h"
+#include "rill/transforms/steps/device_steps.h"
 
 namespace rill {
 
@@ -30,16 +31,22 @@ namespace rill {
 //
 // Groups: transforms are reset with their lane. One that changes an observation
 //   of a group that begins on its own (ResetMask::groups) is refused.
-// Device/Stream: transforms work in host memory. Where the environment is on a
-//   device, the leaves that they read are copied to pinned memory, and those
-//   that they make to the device. Other leaves stay there. Copies are on the
-//   device's default stream, and complete when Reset and EndStep return.
+// Device/Stream: where the environment is on a device and all transforms work
+//   there (DeviceSteps), they do so by the thread's current stream, and the host
+//   goes on. A value that one of them does not take is the error of the next
+//   call; leaves of that step are then any.
+//   Else all of them work in host memory. The leaves that they read are copied
+//   to pinned memory, and those that they make to the device, by its default
+//   stream. The copies are complete when Reset and EndStep return.
+//   Leaves that no transform reads or makes stay on the device in both cases.
 // Thread-safety: thread-compatible. After an error of a transform or of a copy
 //   all lanes are to be reset.
 // Cost: that of environment and transforms, and a copy of states of up to 8 KiB
-//   a call; allocates nothing by itself. On a device a step waits twice more for
-//   copies of whole leaves, three times where a transform reads the action; a
-//   reset of any lane waits up to twice.
+//   a call; allocates nothing by itself. On a device no wait. The flags
+//   `next/done` go to the host where a transform may change them. With
+//   transforms in host memory a step waits twice more for copies of whole
+//   leaves, three times where one reads the action. A reset of any lane waits up
+//   to twice.
 //
 // Example (TransformedEnvTest.Example runs it):
 //   TransformedEnv::Transforms transforms;
@@ -113,7 +120,20 @@ class TransformedEnv final : public Env {
   absl::Status CheckStep() const;
   bool HasRows(size_t i) const;  // The statistics of a transform.
   absl::Span<const int64_t> FindBegun(const ResetMask& mask);
-  void CopyAll(absl::Span<const Steps::RowCopy> copies) const;
+  absl::Status CopyAll(absl::Span<const Steps::RowCopy> copies) const;
+  // The rows of these lanes; on a device those of the mask there.
+  absl::Status CopyRows(absl::Span<const Steps::RowCopy> copies,
+                        absl::Span<const int64_t> lanes,
+                        const uint8_t* mask) const;
+  absl::Status RunReset(const ResetMask& mask);
+  absl::Status RunActions();
+  absl::Status RunStep();
+  // Takes over what the device has found out: done_, and the error of values.
+  absl::Status ReadEnds(bool wants_all) const;
+  DeviceSteps::Call DeviceCall(size_t i) const;
+  // A state where the transforms work.
+  absl::StatusOr<TensorDict> Place(const TensorDict& state) const;
+  absl::Status AwaitDevice() const;
   void KeepStates();
   void RestoreStates();
   // A call of transform i, which restores the states where it fails.
@@ -126,7 +146,8 @@ class TransformedEnv final : public Env {
   const Transforms transforms_;
   const Steps steps_;
   std::vector<const StepTransform*> acting_;  // These, or those that stand in.
-  std::vector<uint8_t> done_;         // Lanes that are done and not reset.
+  // Lanes that are done and not reset; on a device also StepsOnDevice::kUnread.
+  mutable std::vector<uint8_t> done_;
   std::vector<uint8_t> mask_;         // Lanes of which something was reset.
   std::vector<int64_t> lanes_found_;  // Room for the result of FindLanes.
   absl::Status failure_;              // Of a simulator, between the two calls.

@@ -2,6 +2,7 @@
 // TransformedEnv saves `env/name`, `env/state`, `transforms/<i>/name` and
 // `transforms/<i>/state`. `root/<key>` has the leaves of the root that are kept
 // and `done`; `stages/<i>/<key>` has kept leaves that later transforms replace.
+// `own/<key>` has those of an environment on a device that are no transform's.
 #include <cstring>
 #include <string>
 #include <utility>
@@ -46,29 +47,42 @@ TensorDict FindState(const TensorDict& state, absl::string_view key) {
 }
 
 std::string KeptKey(const envs_internal::TransformedSteps::Buffer& buffer) {
+  if (buffer.is_own) return absl::StrCat("own/", buffer.key);
   return buffer.is_last
              ? absl::StrCat("root/", buffer.key)
-             : absl::StrCat("stages/", buffer.stage, "/", buffer.key);
+             : absl::StrCat("stages/", buffer.saved_stage, "/", buffer.key);
+}
+
+// Whether a state has to have the buffer, or has it all the same.
+bool IsIn(const TensorDict& state,
+          const envs_internal::TransformedSteps::Buffer& buffer) {
+  return buffer.is_kept &&
+         (!buffer.is_own || state.Find(KeptKey(buffer)) != nullptr);
 }
 
 }  // namespace
 
-absl::StatusOr<TensorDict> envs_internal::OwnState(const TensorDict& state) {
-  return state.Apply(
-      [](absl::string_view, const Tensor& leaf) { return leaf.Clone(); });
-}
-
 absl::StatusOr<TensorDict> TransformedEnv::SaveTransforms() const {
+  if (steps_.on_device != nullptr) {
+    RILL_RETURN_IF_ERROR(ReadEnds(/*wants_all=*/true));
+    RILL_RETURN_IF_ERROR(AwaitDevice());
+  }
   StateWriter state(kType, kStateVersion);
   state.Entry<NonTensor>("env/name", JsonString(env_->name()));
   for (size_t i = 0; i < transforms_.size(); ++i) {
     state.Entry<NonTensor>(TransformKey(i, "name"),
                            JsonString(transforms_[i]->name()));
     // A copy: tensors that somebody else holds cannot be written in place.
-    state.Entry(TransformKey(i, "state"), states_[i].Clone());
+    state.Entry(TransformKey(i, "state"),
+                steps_.on_device == nullptr
+                    ? states_[i].Clone()
+                    : envs_internal::StateOn(Device::Cpu(), states_[i]));
   }
   for (const Steps::Buffer& buffer : steps_.buffers) {
-    if (buffer.is_kept) state.Entry(KeptKey(buffer), buffer.tensor.Clone());
+    if (!buffer.is_kept) continue;
+    state.Entry(KeptKey(buffer), buffer.tensor.is_host()
+                                     ? buffer.tensor.Clone()
+                                     : buffer.tensor.To(Device::Cpu()));
   }
   state.List<bool>(kDoneKey, done_, {env_->lanes(), 1});
   return std::move(state).Finish();
@@ -104,7 +118,7 @@ absl::Status TransformedEnv::CheckState(const TensorDict& state) const {
   }
   const Shape lanes = {env_->lanes()};
   for (const Steps::Buffer& buffer : steps_.buffers) {
-    if (!buffer.is_kept) continue;
+    if (!IsIn(state, buffer)) continue;
     RILL_RETURN_IF_ERROR(reader
                              .Leaf(KeptKey(buffer), buffer.spec.dtype,
                                    lanes.Concat(buffer.spec.shape))
@@ -114,6 +128,7 @@ absl::Status TransformedEnv::CheckState(const TensorDict& state) const {
 }
 
 absl::StatusOr<TensorDict> TransformedEnv::Statistics() const {
+  RILL_RETURN_IF_ERROR(AwaitDevice());
   TensorDict statistics;
   for (size_t i = 0; i < transforms_.size(); ++i) {
     if (steps_.statistics[i].empty()) continue;
@@ -121,8 +136,9 @@ absl::StatusOr<TensorDict> TransformedEnv::Statistics() const {
                                         JsonString(transforms_[i]->name())));
     TensorDict state;
     for (const std::string& key : steps_.statistics[i]) {
-      RILL_ASSIGN_OR_RETURN(Tensor leaf, states_[i].Get(key));
-      RILL_RETURN_IF_ERROR(state.Set(key, std::move(leaf)));
+      RILL_ASSIGN_OR_RETURN(const Tensor leaf, states_[i].Get(key));
+      RILL_ASSIGN_OR_RETURN(Tensor host, leaf.To(Device::Cpu()));
+      RILL_RETURN_IF_ERROR(state.Set(key, std::move(host)));
     }
     RILL_RETURN_IF_ERROR(
         statistics.Set(TransformKey(i, "state"), std::move(state)));
@@ -145,6 +161,7 @@ absl::Status TransformedEnv::LoadStatistics(const TensorDict& statistics) {
       RILL_ASSIGN_OR_RETURN(Tensor copy, leaf.Clone());
       RILL_RETURN_IF_ERROR(states[i].Set(key, std::move(copy)));
     }
+    RILL_ASSIGN_OR_RETURN(states[i], Place(states[i]));
   }
   states_ = std::move(states);
   return absl::OkStatus();
@@ -158,18 +175,26 @@ absl::Status TransformedEnv::LoadTransforms(const TensorDict& state) {
 // The caller's copies at the root are not touched, as step() is no part of a
 // state.
 absl::Status TransformedEnv::AdoptTransforms(const TensorDict& state) {
+  if (steps_.on_device != nullptr) {
+    // Of the steps before, and with them what was wrong there.
+    ReadEnds(/*wants_all=*/false).IgnoreError();
+    RILL_RETURN_IF_ERROR(AwaitDevice());
+  }
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    RILL_ASSIGN_OR_RETURN(states_[i], envs_internal::OwnState(FindState(
-                                          state, TransformKey(i, "state"))));
+    RILL_ASSIGN_OR_RETURN(
+        const TensorDict own,
+        envs_internal::OwnState(FindState(state, TransformKey(i, "state"))));
+    RILL_ASSIGN_OR_RETURN(states_[i], Place(own));
   }
   for (const Steps::Buffer& buffer : steps_.buffers) {
-    if (!buffer.is_kept) continue;
+    if (!IsIn(state, buffer)) continue;
     RILL_RETURN_IF_ERROR(buffer.tensor.CopyFrom(*state.Find(KeptKey(buffer))));
   }
   RILL_ASSIGN_OR_RETURN(const Tensor done, state.Find(kDoneKey)->Contiguous());
   std::memcpy(done_.data(), done.raw_data(), done_.size());
-  return steps_.device == nullptr ? absl::OkStatus()
-                                  : steps_.device->RootsToDevice();
+  return steps_.copies_to_host == nullptr
+             ? absl::OkStatus()
+             : steps_.copies_to_host->RootsToDevice();
 }
 
 absl::Status TransformedEnv::LoadState(const TensorDict& state) {

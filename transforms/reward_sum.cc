@@ -7,9 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "hwy/highway.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/tensordict/key.h"
 #include "rill/transforms/leaves.h"
-#include "rill/transforms/masked_lanes.h"
+#include "rill/transforms/steps/counter_kernels.h"
+#include "rill/transforms/steps/device_steps.h"
+#include "rill/transforms/steps/lane_work.h"
+#include "rill/transforms/steps/masked_lanes.h"
 
 namespace rill {
 namespace {
@@ -39,7 +44,7 @@ void AddRewards(absl::Span<const float> before, const BoundLeaf& rewards,
   for (; lane < sums.size(); ++lane) add(hn::CappedTag<float, 1>(), lane);
 }
 
-class RewardSumTransform final : public StepTransform {
+class RewardSumTransform final : public StepTransform, public DeviceSteps {
  public:
   explicit RewardSumTransform(const RewardSum::Options& options)
       : reward_key_(options.reward_key), key_(options.sum_key) {}
@@ -87,7 +92,30 @@ class RewardSumTransform final : public StepTransform {
     return absl::OkStatus();
   }
 
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* /*state*/) const override {
+    return transforms_internal::FillLanes(0.0f, call.mask, leaves[0],
+                                          call.stream);
+  }
+
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* /*state*/) const override {
+    return leaves[2].dtype() == DType::kFloat64 ? Launch<double>(call, leaves)
+                                                : Launch<float>(call, leaves);
+  }
+
  private:
+  template <typename Reward>
+  static absl::Status Launch(const Call& call, Tensors leaves) {
+    const int64_t lanes = leaves[0].num_elements();
+    const transforms_internal::RewardSumKernel<Reward> kernel = {
+        .before = leaves[0].data<float>(),
+        .rewards = leaves[2].data<Reward>(),
+        .sums = leaves[1].data<float>(),
+        .lanes = lanes};
+    return LaunchKernel(kernel, GridFor(lanes), call.stream);
+  }
+
   const std::string reward_key_;
   const std::string key_;
 };

@@ -7,9 +7,15 @@
 #include "absl/strings/str_cat.h"
 #include "hwy/highway.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/tensordict/key.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
-#include "rill/transforms/masked_lanes.h"
+#include "rill/transforms/steps/counter_kernels.h"
+#include "rill/transforms/steps/device_steps.h"
+#include "rill/transforms/steps/lane_work.h"
+#include "rill/transforms/steps/masked_lanes.h"
 
 namespace rill {
 namespace {
@@ -20,7 +26,7 @@ constexpr absl::string_view kPlanSteps = "StepCounter::PlanSteps";
 
 std::string Next(absl::string_view key) { return absl::StrCat("next/", key); }
 
-class StepCounterTransform final : public StepTransform {
+class StepCounterTransform final : public StepTransform, public DeviceSteps {
  public:
   explicit StepCounterTransform(const StepCounter::Options& options)
       : options_(options) {}
@@ -109,6 +115,26 @@ class StepCounterTransform final : public StepTransform {
       }
     }
     return absl::OkStatus();
+  }
+
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* /*state*/) const override {
+    return transforms_internal::FillLanes(int64_t{0}, call.mask, leaves[kCount],
+                                          call.stream);
+  }
+
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* /*state*/) const override {
+    const int64_t lanes = leaves[kCount].num_elements();
+    transforms_internal::StepCountKernel kernel = {
+        .before = leaves[kCount].data<int64_t>(),
+        .counts = leaves[kNextCount].data<int64_t>(),
+        .limit = options_.max_steps.value_or(INT64_MAX),
+        .lanes = lanes};
+    for (const Tensor& flag : leaves.subspan(kFlags)) {
+      kernel.flags[kernel.num_flags++] = flag.data<uint8_t>();
+    }
+    return LaunchKernel(kernel, GridFor(lanes), call.stream);
   }
 
  private:

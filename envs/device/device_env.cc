@@ -173,6 +173,7 @@ absl::StatusOr<TensorDict> MakeLeaves(const EnvSpec& spec, bool fills_in_place,
 absl::StatusOr<std::unique_ptr<Env>> DeviceEnv::Create(
     EnvSpec spec, std::unique_ptr<DeviceSimulator> simulator,
     const DeviceEnvOptions& options) {
+  spec.checks_actions = options.check_actions;
   RILL_ASSIGN_OR_RETURN(TensorDict step,
                         MakeLeaves(spec, options.fills_in_place, *simulator));
   RILL_ASSIGN_OR_RETURN(DeviceFlags flags, DeviceFlags::Create(spec, &step));
@@ -324,7 +325,7 @@ absl::Status DeviceEnv::BeginEpisodes(const ResetMask& mask) {
 
 absl::Status DeviceEnv::BeginStep() {
   RILL_RETURN_IF_ERROR(CheckIdle(name(), "BeginStep", steps_));
-  if (options_.check_actions) {
+  if (spec().checks_actions) {
     RILL_RETURN_IF_ERROR(CheckActions(Caller("Step"), spec(), step()));
   }
   RILL_RETURN_IF_ERROR(CheckRunning(Caller("Step"), running_));

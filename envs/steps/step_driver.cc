@@ -16,6 +16,7 @@
 #include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/envs/env_spec.h"
@@ -174,10 +175,17 @@ absl::Status StepDriver::LetEnvironmentWait() const {
   return default_stream.WaitFor(event);
 }
 
+template <typename Fn>
+absl::Status StepDriver::OnStream(const Fn& call,
+                                  absl::string_view function) const {
+  std::optional<StreamScope> scope;
+  if (stream_.has_value()) scope.emplace(*stream_);
+  return CatchExceptions(call, env_->name(), function);
+}
+
 absl::Status StepDriver::Reset(const ResetMask& mask) {
   RILL_RETURN_IF_ERROR(LetEnvironmentWait());
-  RILL_RETURN_IF_ERROR(CatchExceptions([&] { return env_->Reset(mask); },
-                                       env_->name(), "::Reset"));
+  RILL_RETURN_IF_ERROR(OnStream([&] { return env_->Reset(mask); }, "::Reset"));
   RILL_RETURN_IF_ERROR(CheckFiniteIfAsked(env_->name(), root_, {kLane}))
       << "in Reset after " << steps_ << " steps";
   // An environment does not know these leaves, so it cannot reset them.
@@ -220,8 +228,7 @@ absl::Status StepDriver::Step() {
     RILL_RETURN_IF_ERROR(choices.Check(env_->name(), legal.action));
   }
   RILL_RETURN_IF_ERROR(LetEnvironmentWait());
-  RILL_RETURN_IF_ERROR(
-      CatchExceptions([&] { return env_->Step(); }, env_->name(), "::Step"));
+  RILL_RETURN_IF_ERROR(OnStream([&] { return env_->Step(); }, "::Step"));
   RILL_RETURN_IF_ERROR(CheckFiniteIfAsked(env_->name(), stepped_, {kLane}))
       << "in step " << steps_;
   ++steps_;

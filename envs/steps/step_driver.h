@@ -102,6 +102,9 @@ class StepDriver {
   const Stream* stream() const { return stream_ ? &*stream_ : nullptr; }
   // The environment's work comes behind what is on the stream.
   absl::Status LetEnvironmentWait() const;
+  // A call of the environment, for which the stream is the current one.
+  template <typename Fn>
+  absl::Status OnStream(const Fn& call, absl::string_view function) const;
   absl::Status AddOutputs();
   absl::Status AddLegal();
   absl::Status AddHostLeaf(absl::string_view key, HostLeaves* to) const;

@@ -304,6 +304,7 @@ LABELS = {
     "@rill//transforms/rows:row_map": ["transforms/rows/row_map.h"],
     "@rill//transforms/rows:row_steps": ["transforms/rows/row_steps.h"],
     "@rill//transforms/rows:rowwise_transform": ["transforms/rows/rowwise_transform.h"],
+    "@rill//transforms/steps:device_steps": ["transforms/steps/device_steps.h"],
     "@rill//transforms/structure:cat_tensors": ["transforms/structure/cat_tensors.h"],
     "@rill//transforms/structure:device_cast": ["transforms/structure/device_cast.h"],
     "@rill//transforms/structure:dtype_cast": ["transforms/structure/dtype_cast.h"],

@@ -99,6 +99,7 @@ CLOSURES = {
         "envs/lanes",
         "envs/policies",
         "envs/steps",
+        "envs/transformed",
         "envs/wrappers",
         "examples/first_buffer",
         "replay",
@@ -114,5 +115,6 @@ CLOSURES = {
         "transforms",
         "transforms/rows",
         "transforms/spare",
+        "transforms/steps",
     ],
 }

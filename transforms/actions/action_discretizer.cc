@@ -8,17 +8,26 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/actions/action_specs.h"
+#include "rill/transforms/actions/choice_kernels.h"
+#include "rill/transforms/plumbing/device_draws.h"
 #include "rill/transforms/plumbing/lane_draws.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/steps/device_steps.h"
 
 namespace rill {
 namespace {
 
 using transforms_internal::ChoiceRows;
+using transforms_internal::DeviceWork;
 using transforms_internal::DrawStream;
 using transforms_internal::ElementBounds;
 using transforms_internal::LaneDraws;
@@ -33,7 +42,8 @@ absl::string_view WordOf(Sampling sampling) {
   return kWords[static_cast<size_t>(sampling)];
 }
 
-class ActionDiscretizerTransform final : public StepTransform {
+class ActionDiscretizerTransform final : public StepTransform,
+                                         public DeviceSteps {
  public:
   // `nvec`: of the elements of the last dimension.
   ActionDiscretizerTransform(const ActionDiscretizer::Options& options,
@@ -42,7 +52,19 @@ class ActionDiscretizerTransform final : public StepTransform {
       : options_(options),
         bounds_(std::move(bounds)),
         nvec_(std::move(nvec)),
-        outer_(std::move(outer)) {}
+        outer_(std::move(outer)) {
+    device_bounds_ = bounds_.low;
+    device_bounds_.insert(device_bounds_.end(), bounds_.high.begin(),
+                          bounds_.high.end());
+    std::vector<int64_t> begins;
+    int64_t begin = 0;
+    for (size_t i = 0; i < bounds_.low.size(); ++i) {
+      device_choices_.push_back(nvec_[i % nvec_.size()]);
+      begins.push_back(begin);
+      begin += options_.categorical ? 1 : device_choices_.back();
+    }
+    device_choices_.insert(device_choices_.end(), begins.begin(), begins.end());
+  }
 
   absl::string_view name() const override { return "ActionDiscretizer"; }
   OptionValues option_values() const override {
@@ -86,6 +108,39 @@ class ActionDiscretizerTransform final : public StepTransform {
     return absl::OkStatus();
   }
 
+  bool has_faults() const override { return true; }
+  absl::Status FaultOf(int64_t fault) const override {
+    return transforms_internal::WrongChoice(kOnAction, fault);
+  }
+  absl::Status OnDeviceAction(const Call& call, Tensors leaves,
+                              TensorDict* state) const override {
+    const Tensor& to = leaves[1];
+    const int64_t lanes = to.shape()[0];
+    DeviceWork::Call work(&device_work_);
+    RILL_RETURN_IF_ERROR(work.Begin(call.stream.device()));
+    transforms_internal::DiscretizeKernel kernel = {
+        .from =
+            transforms_internal::ChoicesOf(leaves[0], !options_.categorical),
+        .to = to.raw_data(),
+        .to_double = to.dtype() == DType::kFloat64,
+        .elements = static_cast<int64_t>(bounds_.low.size()),
+        .lanes = lanes,
+        .part = PartOf(),
+        .draws = {},
+        .fault = call.fault};
+    RILL_ASSIGN_OR_RETURN(kernel.bounds,
+                          work.Copy(absl::MakeConstSpan(device_bounds_)));
+    RILL_ASSIGN_OR_RETURN(kernel.choices,
+                          work.Copy(absl::MakeConstSpan(device_choices_)));
+    if (is_random()) {
+      RILL_ASSIGN_OR_RETURN(kernel.draws, transforms_internal::DrawOnDevice(
+                                              DrawStream::kActionDiscretizer,
+                                              options_.seed, &work, state));
+    }
+    RILL_RETURN_IF_ERROR(LaunchKernel(kernel, GridFor(lanes), call.stream));
+    return work.End();
+  }
+
  private:
   bool is_random() const { return options_.sampling == Sampling::kRandom; }
 
@@ -119,12 +174,16 @@ class ActionDiscretizerTransform final : public StepTransform {
     return absl::OkStatus();
   }
 
+  // Of the interval, where none is drawn.
+  double PartOf() const {
+    if (options_.sampling == Sampling::kLow) return 0;
+    return options_.sampling == Sampling::kHigh ? 1 : 0.5;
+  }
+
   // low + (interval + part) / n * (high - low), in double.
   double NumberOf(size_t element, int64_t interval, int64_t n, int64_t lane,
                   LaneDraws* draws) const {
-    double part = 0.5;  // Of the interval.
-    if (options_.sampling == Sampling::kLow) part = 0;
-    if (options_.sampling == Sampling::kHigh) part = 1;
+    double part = PartOf();
     if (draws != nullptr) {
       part =
           draws->rng().UniformDouble(draws->Next(static_cast<size_t>(lane)), 0);
@@ -152,6 +211,10 @@ class ActionDiscretizerTransform final : public StepTransform {
   const ElementBounds bounds_;
   const std::vector<int64_t> nvec_;
   const LeafSpec outer_;
+  // As DiscretizeKernel reads them.
+  std::vector<double> device_bounds_;
+  std::vector<int64_t> device_choices_;
+  mutable DeviceWork device_work_{4};
 };
 
 }  // namespace

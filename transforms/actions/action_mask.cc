@@ -6,11 +6,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/actions/action_specs.h"
+#include "rill/transforms/actions/choice_kernels.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/steps/device_steps.h"
 
 namespace rill {
 namespace {
@@ -23,7 +28,7 @@ using transforms_internal::Misfit;
 constexpr absl::string_view kPlanSteps = "ActionMask::PlanSteps";
 constexpr absl::string_view kOnAction = "ActionMask::OnAction";
 
-class ActionMaskTransform final : public StepTransform {
+class ActionMaskTransform final : public StepTransform, public DeviceSteps {
  public:
   explicit ActionMaskTransform(const ActionMask::Options& options)
       : options_(options) {}
@@ -98,6 +103,29 @@ class ActionMaskTransform final : public StepTransform {
       }
     }
     return absl::OkStatus();
+  }
+
+  // To refuse an action the host has to look at it before the step.
+  bool works_on_device() const override { return options_.replace; }
+  bool has_faults() const override { return true; }
+  absl::Status FaultOf(int64_t fault) const override {
+    return transforms_internal::WrongChoice(kOnAction, fault);
+  }
+  absl::Status OnDeviceAction(const Call& call, Tensors leaves,
+                              TensorDict* /*state*/) const override {
+    const Tensor& action = leaves[0];
+    const Tensor& mask = leaves[1];
+    const int64_t lanes = mask.shape()[0];
+    const int64_t n = mask.shape()[mask.rank() - 1];
+    const transforms_internal::ReplaceForbiddenKernel kernel = {
+        .action = transforms_internal::ChoicesOf(
+            action, action.shape() == mask.shape()),
+        .mask = mask.data<uint8_t>(),
+        .choices = mask.num_elements() / lanes / n,
+        .options = n,
+        .lanes = lanes,
+        .fault = call.fault};
+    return LaunchKernel(kernel, GridFor(lanes * kernel.choices), call.stream);
   }
 
  private:

@@ -67,6 +67,24 @@ absl::Status ActionTransform::OnStep(Leaves /*leaves*/,
   return absl::OkStatus();
 }
 
+absl::Status ActionTransform::OnDeviceReset(const Call& /*call*/,
+                                            Tensors /*leaves*/,
+                                            TensorDict* /*state*/) const {
+  return absl::OkStatus();
+}
+
+absl::Status ActionTransform::OnDeviceAction(const Call& call, Tensors leaves,
+                                             TensorDict* /*state*/) const {
+  if (leaves.empty()) return absl::OkStatus();
+  return MapStepPairs(*map_, call, {{leaves[0], leaves[1]}});
+}
+
+absl::Status ActionTransform::OnDeviceStep(const Call& /*call*/,
+                                           Tensors /*leaves*/,
+                                           TensorDict* /*state*/) const {
+  return absl::OkStatus();
+}
+
 // The whole spec is compared, domain included: numbers that were made for other
 // bounds would be silently wrong.
 absl::Status CheckAction(absl::string_view caller, const TensorDictSpec& step,
@@ -138,6 +156,20 @@ void ChoiceRows::Write(int64_t choice, int64_t option, std::byte* row) const {
   for (int64_t i = 0; i < options; ++i) {
     write(choice * options + i, i == option ? 1 : 0);
   }
+}
+
+ChoiceLeaf ChoicesOf(const Tensor& leaf, bool is_one_hot) {
+  return {.data = leaf.raw_data(),
+          .type = static_cast<ElementType>(leaf.dtype()),
+          .is_one_hot = is_one_hot,
+          .row = leaf.num_elements() / leaf.shape()[0],
+          .bytes = leaf.size_bytes()};
+}
+
+absl::Status WrongChoice(absl::string_view caller, int64_t fault) {
+  return InvalidArgument(caller, ": action of lane ", fault - 1,
+                         " in the last step: got no single option that is "
+                         "legal, want one for each choice");
 }
 
 }  // namespace rill::transforms_internal

@@ -16,6 +16,8 @@
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
+#include "rill/transforms/actions/choice_kernels.h"
 #include "rill/transforms/rows/row_map.h"
 #include "rill/transforms/rows/rowwise_transform.h"
 #include "rill/transforms/step_transform.h"
@@ -47,6 +49,13 @@ class ActionTransform : public RowwiseTransform {
                        TensorDict* state) const override;
   absl::Status OnAction(Leaves leaves, TensorDict* state) const override;
   absl::Status OnStep(Leaves leaves, TensorDict* state) const override;
+  bool works_on_device() const override { return map_->maps_on_device(); }
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* state) const override;
+  absl::Status OnDeviceAction(const Call& call, Tensors leaves,
+                              TensorDict* state) const override;
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* state) const override;
 
  protected:
   ActionTransform(const Rows& rows, std::shared_ptr<const RowMap> map)
@@ -79,6 +88,12 @@ struct ChoiceRows {
   int64_t Read(const std::byte* row, int64_t choice) const;
   void Write(int64_t choice, int64_t option, std::byte* row) const;
 };
+
+// A leaf [lanes, ...] of such rows on a device.
+ChoiceLeaf ChoicesOf(const Tensor& leaf, bool is_one_hot);
+
+// INVALID_ARGUMENT of a kernel's fault (choice_kernels.h).
+absl::Status WrongChoice(absl::string_view caller, int64_t fault);
 
 }  // namespace rill::transforms_internal
 

@@ -6,23 +6,32 @@
 #include <optional>
 
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/actions/action_specs.h"
+#include "rill/transforms/actions/choice_kernels.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/plumbing/device_draws.h"
 #include "rill/transforms/plumbing/lane_draws.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/steps/device_steps.h"
 
 namespace rill {
 namespace {
 
 using transforms_internal::ChoiceRows;
+using transforms_internal::DeviceWork;
 using transforms_internal::DrawStream;
 using transforms_internal::LaneDraws;
 
 constexpr absl::string_view kPlanSteps = "DiscreteActionProjection::PlanSteps";
 constexpr absl::string_view kOnAction = "DiscreteActionProjection::OnAction";
 
-class DiscreteActionProjectionTransform final : public StepTransform {
+class DiscreteActionProjectionTransform final : public StepTransform,
+                                                public DeviceSteps {
  public:
   explicit DiscreteActionProjectionTransform(
       const DiscreteActionProjection::Options& options)
@@ -120,8 +129,40 @@ class DiscreteActionProjectionTransform final : public StepTransform {
     return absl::OkStatus();
   }
 
+  bool has_faults() const override { return true; }
+  absl::Status FaultOf(int64_t fault) const override {
+    return transforms_internal::WrongChoice(kOnAction, fault);
+  }
+  absl::Status OnDeviceAction(const Call& call, Tensors leaves,
+                              TensorDict* state) const override {
+    const Tensor& from = leaves[0];
+    const Tensor& to = leaves[1];
+    if (options_.max_actions == options_.num_actions_effective) {
+      return to.CopyFromAsync(from, call.stream);
+    }
+    const bool is_one_hot = !(from.shape() == to.shape());
+    DeviceWork::Call work(&device_work_);
+    RILL_RETURN_IF_ERROR(work.Begin(call.stream.device()));
+    transforms_internal::ProjectChoicesKernel kernel = {
+        .from = transforms_internal::ChoicesOf(from, is_one_hot),
+        .to = transforms_internal::ChoicesOf(to, is_one_hot),
+        .options = options_.max_actions,
+        .effective = options_.num_actions_effective,
+        .draws = {},
+        .fault = call.fault};
+    kernel.choices = kernel.from.row / kernel.from.Width(kernel.options);
+    RILL_ASSIGN_OR_RETURN(
+        kernel.draws,
+        transforms_internal::DrawOnDevice(DrawStream::kDiscreteActionProjection,
+                                          options_.seed, &work, state));
+    RILL_RETURN_IF_ERROR(
+        LaunchKernel(kernel, GridFor(kernel.draws.lanes), call.stream));
+    return work.End();
+  }
+
  private:
   const DiscreteActionProjection::Options options_;
+  mutable DeviceWork device_work_{4};
   mutable transforms_internal::SpareTensors spare_{4};
 };
 

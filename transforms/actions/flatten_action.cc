@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/actions/action_specs.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/rows/row_steps.h"
@@ -112,6 +113,13 @@ absl::StatusOr<StepPlan> FlattenAction::PlanSteps(
         absl::StrCat(kPlanSteps, ": \"action\": ", outer.status().message()));
   }
   return transforms_internal::PlanAction(step, inner, *outer);
+}
+
+absl::Status FlattenAction::OnDeviceAction(const Call& call, Tensors leaves,
+                                           TensorDict* /*state*/) const {
+  if (leaves.empty()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const Tensor to, leaves[1].ViewAs(leaves[0].shape()));
+  return to.CopyFromAsync(leaves[0], call.stream);
 }
 
 // RowwiseTransform would map leaves of the root; this one maps actions only.

@@ -44,6 +44,8 @@ class FlattenAction final : public transforms_internal::ActionTransform {
   OptionValues option_values() const override;
 
   absl::StatusOr<StepPlan> PlanSteps(const TensorDictSpec& step) const override;
+  absl::Status OnDeviceAction(const Call& call, Tensors leaves,
+                              TensorDict* state) const override;
 
  private:
   FlattenAction(const Options& options, const Rows& rows);

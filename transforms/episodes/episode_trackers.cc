@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
@@ -20,10 +21,18 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/steps/device_steps.h"
+#include "rill/transforms/steps/episode_kernels.h"
+#include "rill/transforms/steps/lane_work.h"
 
 namespace rill {
 namespace {
+
+using transforms_internal::DeviceWork;
+using transforms_internal::FillLanes;
+using transforms_internal::TrajNumberKernel;
 
 constexpr absl::string_view kCount = "traj_count";
 
@@ -45,7 +54,7 @@ absl::StatusOr<StepPlan> PlanNewLeaf(absl::string_view caller,
   return plan;
 }
 
-class InitTrackerTransform final : public StepTransform {
+class InitTrackerTransform final : public StepTransform, public DeviceSteps {
  public:
   explicit InitTrackerTransform(std::string key) : key_(std::move(key)) {}
 
@@ -75,6 +84,15 @@ class InitTrackerTransform final : public StepTransform {
     return absl::OkStatus();
   }
 
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* /*state*/) const override {
+    return FillLanes(true, call.mask, leaves[kRoot], call.stream);
+  }
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* /*state*/) const override {
+    return FillLanes(false, nullptr, leaves[kNext], call.stream);
+  }
+
  private:
   const std::string key_;
 };
@@ -85,7 +103,7 @@ absl::StatusOr<TensorDict> CountState(int64_t count) {
   return TensorDict::Create({}, {{kCount, std::move(tensor)}});
 }
 
-class TrajCounterTransform final : public StepTransform {
+class TrajCounterTransform final : public StepTransform, public DeviceSteps {
  public:
   explicit TrajCounterTransform(std::string key) : key_(std::move(key)) {}
 
@@ -129,9 +147,36 @@ class TrajCounterTransform final : public StepTransform {
     return absl::OkStatus();
   }
 
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* state) const override {
+    RILL_ASSIGN_OR_RETURN(const Tensor before, state->Get(kCount));
+    DeviceWork::Call work(&device_work_);
+    RILL_RETURN_IF_ERROR(work.Begin(call.stream.device()));
+    RILL_ASSIGN_OR_RETURN(Tensor after,
+                          work.Take(before.dtype(), before.shape()));
+    work.Keep(before);
+    const int64_t lanes = leaves[kRoot].num_elements();
+    const TrajNumberKernel kernel = {.mask = call.mask,
+                                     .numbers = leaves[kRoot].data<int64_t>(),
+                                     .count = before.data<int64_t>(),
+                                     .new_count = after.data<int64_t>(),
+                                     .lanes = lanes};
+    const auto threads = static_cast<int>(
+        std::min<int64_t>(lanes, TrajNumberKernel::kMostThreads));
+    RILL_RETURN_IF_ERROR(
+        LaunchKernel(kernel, {.blocks = 1, .threads = threads}, call.stream));
+    RILL_RETURN_IF_ERROR(work.End());
+    return state->Set(kCount, std::move(after));
+  }
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* /*state*/) const override {
+    return leaves[kNext].CopyFromAsync(leaves[kRoot], call.stream);
+  }
+
  private:
   const std::string key_;
   mutable transforms_internal::SpareTensors spare_{4};
+  mutable DeviceWork device_work_{4};
 };
 
 }  // namespace

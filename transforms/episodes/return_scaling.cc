@@ -21,19 +21,25 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
-#include "rill/transforms/episodes/vec_norm_statistics.h"
-#include "rill/transforms/episodes/vec_norm_sums.h"
 #include "rill/transforms/leaves.h"
-#include "rill/transforms/masked_lanes.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/statistics/exact_norm.h"
+#include "rill/transforms/statistics/vec_norm_statistics.h"
+#include "rill/transforms/statistics/vec_norm_sums.h"
+#include "rill/transforms/steps/device_steps.h"
+#include "rill/transforms/steps/lane_work.h"
+#include "rill/transforms/steps/masked_lanes.h"
 
 namespace rill {
 namespace {
 
 using transforms_internal::AddRows;
 using transforms_internal::AreSummable;
+using transforms_internal::DeviceWork;
 using transforms_internal::kMostVecNormRows;
 using transforms_internal::kMostVecNormValue;
+using transforms_internal::kReturnPrior;
 using transforms_internal::kVecNormBlock;
 using transforms_internal::kVecNormWords;
 using transforms_internal::Merge;
@@ -42,9 +48,6 @@ using transforms_internal::VecNormSumsView;
 
 constexpr absl::string_view kSums = "returns";
 constexpr absl::string_view kLanes = "lane_returns";
-// Gymnasium's and Stable-Baselines3's RunningMeanStd begin with these.
-constexpr VecNormElement kPrior = {
-    .weight = 1e-4, .mean = 0, .squares = 1e-4 * 1};
 
 // Calls fn(first, rows) for blocks of up to kVecNormBlock numbers, where `rows`
 // count from `first`.
@@ -58,7 +61,7 @@ void ForBlocks(size_t count, const Fn& fn) {
   }
 }
 
-class ReturnScalingTransform final : public StepTransform {
+class ReturnScalingTransform final : public StepTransform, public DeviceSteps {
  public:
   explicit ReturnScalingTransform(const ReturnScaling::Options& options)
       : options_(options),
@@ -117,6 +120,53 @@ class ReturnScalingTransform final : public StepTransform {
                : Scale(leaves[0].As<double>(), state);
   }
 
+  bool has_faults() const override { return true; }
+  absl::Status FaultOf(int64_t fault) const override {
+    return transforms_internal::NormError(name(), fault);
+  }
+
+  absl::Status OnDeviceReset(const Call& call, Tensors /*leaves*/,
+                             TensorDict* state) const override {
+    RILL_ASSIGN_OR_RETURN(const Tensor before, state->Get(kLanes));
+    DeviceWork::Call work(&device_work_);
+    RILL_RETURN_IF_ERROR(work.Begin(call.stream.device()));
+    RILL_ASSIGN_OR_RETURN(Tensor returns,
+                          work.Take(before.dtype(), before.shape()));
+    work.Keep(before);
+    RILL_RETURN_IF_ERROR(returns.CopyFromAsync(before, call.stream));
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::FillLanes(0.0, call.mask, returns, call.stream));
+    RILL_RETURN_IF_ERROR(work.End());
+    return state->Set(kLanes, std::move(returns));
+  }
+
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* state) const override {
+    RILL_ASSIGN_OR_RETURN(const Tensor returns, state->Get(kLanes));
+    RILL_ASSIGN_OR_RETURN(const Tensor sums, state->Get(kSums));
+    DeviceWork::Call work(&device_work_);
+    RILL_RETURN_IF_ERROR(work.Begin(call.stream.device()));
+    RILL_ASSIGN_OR_RETURN(Tensor new_returns,
+                          work.Take(returns.dtype(), returns.shape()));
+    RILL_ASSIGN_OR_RETURN(Tensor new_sums,
+                          work.Take(sums.dtype(), sums.shape()));
+    work.Keep(returns);
+    work.Keep(sums);
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::ScaleReturns({.rewards = leaves[0],
+                                           .gamma = options_.gamma,
+                                           .eps = options_.eps,
+                                           .learns = !options_.frozen,
+                                           .returns = returns,
+                                           .new_returns = new_returns,
+                                           .sums = sums,
+                                           .new_sums = new_sums},
+                                          call));
+    RILL_RETURN_IF_ERROR(work.End());
+    RILL_RETURN_IF_ERROR(state->Set(kLanes, std::move(new_returns)));
+    return state->Set(kSums, std::move(new_sums));
+  }
+
  private:
   // A copy of a state's tensor, to be written and set in its place. The layout
   // is checked at each call: a state may come from a file.
@@ -153,7 +203,7 @@ class ReturnScalingTransform final : public StepTransform {
     if (!options_.frozen) {
       RILL_RETURN_IF_ERROR(Learn(numbers, lanes, VecNormSumsView(sums)));
     }
-    const VecNormElement all = Merge(kPrior, VecNormSumsView(sums).At(0));
+    const VecNormElement all = Merge(kReturnPrior, VecNormSumsView(sums).At(0));
     const double deviation = std::sqrt(all.squares / all.weight + options_.eps);
     for (T& reward : rewards) {
       reward = static_cast<T>(static_cast<double>(reward) / deviation);
@@ -191,6 +241,7 @@ class ReturnScalingTransform final : public StepTransform {
   const ReturnScaling::Options options_;
   const std::string reward_key_;
   mutable transforms_internal::SpareTensors spare_{8};
+  mutable DeviceWork device_work_{8};
 };
 
 }  // namespace

@@ -13,12 +13,18 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/specs/bound_rows.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/steps/device_steps.h"
+#include "rill/transforms/steps/episode_kernels.h"
+#include "rill/transforms/steps/lane_work.h"
 
 namespace rill {
 namespace {
@@ -55,7 +61,21 @@ void Step(bool reduces, StepTransform::Leaves leaves) {
   }
 }
 
-class TargetReturnTransform final : public StepTransform {
+template <typename T>
+absl::Status StepOnDevice(bool reduces, const DeviceSteps::Call& call,
+                          DeviceSteps::Tensors leaves) {
+  const int64_t elements = leaves[kRoot].num_elements();
+  const transforms_internal::TargetReturnKernel<T> kernel = {
+      .before = leaves[kRoot].data<T>(),
+      .rewards = leaves[kReward].data<T>(),
+      .after = leaves[kNext].data<T>(),
+      .reduces = reduces,
+      .elements = elements};
+  return elements == 0 ? absl::OkStatus()
+                       : LaunchKernel(kernel, GridFor(elements), call.stream);
+}
+
+class TargetReturnTransform final : public StepTransform, public DeviceSteps {
  public:
   explicit TargetReturnTransform(const TargetReturn::Options& options)
       : options_(options) {}
@@ -80,7 +100,8 @@ class TargetReturnTransform final : public StepTransform {
       const std::string& key = options_.out_keys[i];
       for (const std::string& each : {key, absl::StrCat("next/", key)}) {
         RILL_RETURN_IF_ERROR(transforms_internal::AddNew(
-            kPlan, each, LeafSpec::Unbounded(reward.dtype, reward.shape), &plan));
+            kPlan, each, LeafSpec::Unbounded(reward.dtype, reward.shape),
+            &plan));
       }
       transforms_internal::AddLeaf(options_.in_keys[i], reward, LeafUse::kRead,
                                    &plan);
@@ -109,6 +130,32 @@ class TargetReturnTransform final : public StepTransform {
       } else {
         Step<double>(reduces(), own);
       }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* /*state*/) const override {
+    using transforms_internal::FillLanes;
+    const double target = options_.target_return;
+    for (size_t i = 0; i < leaves.size(); i += kLeaves) {
+      const Tensor& root = leaves[i + kRoot];
+      RILL_RETURN_IF_ERROR(
+          root.dtype() == DType::kFloat32
+              ? FillLanes(static_cast<float>(target), call.mask, root,
+                          call.stream)
+              : FillLanes(target, call.mask, root, call.stream));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* /*state*/) const override {
+    for (size_t i = 0; i < leaves.size(); i += kLeaves) {
+      const Tensors own = leaves.subspan(i, kLeaves);
+      RILL_RETURN_IF_ERROR(own[kRoot].dtype() == DType::kFloat32
+                               ? StepOnDevice<float>(reduces(), call, own)
+                               : StepOnDevice<double>(reduces(), call, own));
     }
     return absl::OkStatus();
   }

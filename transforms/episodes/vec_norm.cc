@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -19,18 +20,22 @@
 #include "rill/specs/spec.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensors/dtype.h"
-#include "rill/transforms/episodes/vec_norm_kernels.h"
-#include "rill/transforms/episodes/vec_norm_statistics.h"
-#include "rill/transforms/episodes/vec_norm_sums.h"
 #include "rill/transforms/leaves.h"
-#include "rill/transforms/masked_lanes.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/statistics/exact_norm.h"
+#include "rill/transforms/statistics/vec_norm_kernels.h"
+#include "rill/transforms/statistics/vec_norm_statistics.h"
+#include "rill/transforms/statistics/vec_norm_sums.h"
+#include "rill/transforms/steps/device_steps.h"
+#include "rill/transforms/steps/masked_lanes.h"
 
 namespace rill {
 namespace {
 
 using transforms_internal::AddRows;
 using transforms_internal::AreSummable;
+using transforms_internal::DeviceWork;
 using transforms_internal::kMostVecNormRows;
 using transforms_internal::kMostVecNormValue;
 using transforms_internal::kVecNormBlock;
@@ -117,10 +122,12 @@ absl::Status AddLanes(absl::string_view key, const BoundLeaf& from,
   return absl::OkStatus();
 }
 
-class VecNormTransform final : public StepTransform {
+class VecNormTransform final : public StepTransform, public DeviceSteps {
  public:
   explicit VecNormTransform(const VecNorm::Options& options)
-      : options_(options), spare_(2 * options.in_keys.size() + 8) {
+      : options_(options),
+        spare_(2 * options.in_keys.size() + 8),
+        device_work_(4 * options.in_keys.size()) {
     for (size_t i = 0; i < options.in_keys.size(); ++i) {
       state_shapes_.push_back({1 + (is_exact_ ? kVecNormWords : 2) *
                                        options.shapes[i].num_elements()});
@@ -208,6 +215,32 @@ class VecNormTransform final : public StepTransform {
   absl::Status OnStep(Leaves leaves, TensorDict* state) const override {
     return MapLeaves(/*is_next=*/true, {.count = leaves[0].rows}, leaves,
                      state);
+  }
+
+  // With another decay the bits depend on the order of rows.
+  bool works_on_device() const override {
+    return is_exact_ &&
+           std::all_of(
+               options_.shapes.begin(), options_.shapes.end(),
+               [](const Shape& shape) { return shape.num_elements() > 0; });
+  }
+  bool has_faults() const override { return true; }
+  absl::Status FaultOf(int64_t fault) const override {
+    return transforms_internal::NormError(name(), fault);
+  }
+
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* state) const override {
+    const auto count = static_cast<int64_t>(
+        std::count_if(call.lanes.begin(), call.lanes.end(),
+                      [](uint8_t lane) { return lane != 0; }));
+    return MapOnDevice(/*is_next=*/false, count, call, leaves, state);
+  }
+
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* state) const override {
+    return MapOnDevice(/*is_next=*/true, leaves[0].shape()[0], call, leaves,
+                       state);
   }
 
  private:
@@ -380,6 +413,29 @@ class VecNormTransform final : public StepTransform {
     return state->Set(options_.in_keys[leaf.key], std::move(after));
   }
 
+  absl::Status MapOnDevice(bool is_next, int64_t count, const Call& call,
+                           Tensors leaves, TensorDict* state) const {
+    DeviceWork::Call work(&device_work_);
+    RILL_RETURN_IF_ERROR(work.Begin(call.stream.device()));
+    absl::InlinedVector<transforms_internal::ExactNormLeaf, 8> norms;
+    for (const StepLeaf& leaf : step_leaves_) {
+      if (leaf.is_next != is_next) continue;
+      const std::string& key = options_.in_keys[leaf.key];
+      RILL_ASSIGN_OR_RETURN(Tensor before, state->Get(key));
+      work.Keep(before);
+      norms.push_back({.from = leaves[leaf.from],
+                       .to = leaves[leaf.to],
+                       .before = std::move(before)});
+      if (options_.frozen) continue;
+      RILL_ASSIGN_OR_RETURN(norms.back().after,
+                            work.Take(state_dtype(), state_shapes_[leaf.key]));
+      RILL_RETURN_IF_ERROR(state->Set(key, norms.back().after));
+    }
+    RILL_RETURN_IF_ERROR(transforms_internal::NormaliseExactly(
+        norms, count, options_.eps, call));
+    return work.End();
+  }
+
   DType state_dtype() const {
     return is_exact_ ? DType::kInt64 : DType::kFloat64;
   }
@@ -389,6 +445,7 @@ class VecNormTransform final : public StepTransform {
   std::vector<StepLeaf> step_leaves_;
   std::vector<Shape> state_shapes_;  // Of each of in_keys.
   mutable transforms_internal::SpareTensors spare_;
+  mutable DeviceWork device_work_;
 };
 
 }  // namespace

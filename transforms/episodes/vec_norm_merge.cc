@@ -17,9 +17,9 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/episodes/vec_norm.h"
-#include "rill/transforms/episodes/vec_norm_statistics.h"
-#include "rill/transforms/episodes/vec_norm_sums.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/statistics/vec_norm_statistics.h"
+#include "rill/transforms/statistics/vec_norm_sums.h"
 
 namespace rill {
 

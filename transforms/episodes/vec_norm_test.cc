@@ -33,7 +33,7 @@
 #include "rill/transforms/conformance/fake_environment.h"
 #include "rill/transforms/conformance/step_transform_conformance.h"
 #include "rill/transforms/conformance/ted_spec.h"
-#include "rill/transforms/episodes/vec_norm_kernels.h"
+#include "rill/transforms/statistics/vec_norm_kernels.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill {

@@ -84,7 +84,8 @@ absl::Status CheckFrame(absl::string_view caller, absl::string_view key,
 CatFrames::CatFrames(const Options& options, StackFrames frames)
     : options_(options),
       frames_(std::move(frames)),
-      spare_(2 * options.in_keys.size() + 2) {}
+      spare_(2 * options.in_keys.size() + 2),
+      device_work_(2 * options.in_keys.size()) {}
 
 absl::StatusOr<std::unique_ptr<CatFrames>> CatFrames::Create(
     const Options& options) {
@@ -317,6 +318,37 @@ absl::Status CatFrames::OnStep(Leaves leaves, TensorDict* /*state*/) const {
       PutFrame(frame.data + lane * frame.width, pieces,
                to + (pieces.n - 1) * pieces.piece);
     }
+  }
+  return absl::OkStatus();
+}
+
+// --- Steps on a device -------------------------------------------------------
+
+absl::Status CatFrames::OnDeviceReset(const Call& call, Tensors leaves,
+                                      TensorDict* /*state*/) const {
+  for (; !leaves.empty(); leaves.remove_prefix(kStepLeaves)) {
+    const Tensor& frame = leaves[kFrame];
+    const FramePieces pieces =
+        PiecesOf(frame.dtype(), frame.shape().Suffix(1), frames_.options());
+    RILL_ASSIGN_OR_RETURN(
+        const std::byte* const pad,
+        frames_.PadOf("CatFrames::OnReset", "", frame.dtype()));
+    RILL_RETURN_IF_ERROR(transforms_internal::BeginStack(
+        {.outer = pieces.outer, .n = pieces.n}, frame, pad, leaves[kStack],
+        call, &device_work_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CatFrames::OnDeviceStep(const Call& call, Tensors leaves,
+                                     TensorDict* /*state*/) const {
+  for (; !leaves.empty(); leaves.remove_prefix(kStepLeaves)) {
+    const Tensor& frame = leaves[kNextFrame];
+    const FramePieces pieces =
+        PiecesOf(frame.dtype(), frame.shape().Suffix(1), frames_.options());
+    RILL_RETURN_IF_ERROR(transforms_internal::PushFrame(
+        {.outer = pieces.outer, .n = pieces.n}, leaves[kStack], frame,
+        leaves[kNextStack], call));
   }
   return absl::OkStatus();
 }

@@ -18,6 +18,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/images/step_frames.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
 #include "rill/transforms/units/stack_frames.h"
@@ -57,7 +58,9 @@ namespace rill {
 // Example (CatFramesTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(
 //       auto frames, CatFrames::Create({.num_frames = 4, .dim = -3}));
-class CatFrames final : public BatchTransform, public StepTransform {
+class CatFrames final : public BatchTransform,
+                        public StepTransform,
+                        public DeviceSteps {
  public:
   using Padding = StackFrames::Padding;
 
@@ -92,6 +95,10 @@ class CatFrames final : public BatchTransform, public StepTransform {
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* state) const override;
   absl::Status OnStep(Leaves leaves, TensorDict* state) const override;
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* state) const override;
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* state) const override;
 
   using BatchTransform::InitialState;
   using StepTransform::InitialState;
@@ -116,6 +123,7 @@ class CatFrames final : public BatchTransform, public StepTransform {
   const Options options_;
   const StackFrames frames_;
   mutable transforms_internal::SpareTensors spare_;
+  mutable transforms_internal::DeviceWork device_work_;
 };
 
 }  // namespace rill

@@ -7,12 +7,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/images/image_kernels.h"
+#include "rill/transforms/images/max_kernels.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/element_copies.h"
 #include "rill/transforms/rows/rowwise_transform.h"
+#include "rill/transforms/spare/device_work.h"
+#include "rill/transforms/steps/device_steps.h"
+#include "rill/transforms/steps/lane_results.h"
 
 namespace rill {
 namespace {
@@ -21,6 +29,7 @@ using transforms_internal::AddLeaf;
 using transforms_internal::AddNew;
 using transforms_internal::AddWritten;
 using transforms_internal::CheckRootKeys;
+using transforms_internal::DeviceWork;
 using transforms_internal::Misfit;
 
 constexpr absl::string_view kCreate = "TimeMaxPool::Create";
@@ -63,7 +72,7 @@ void RaiseBy(DType dtype, const std::byte* from, int64_t bytes, std::byte* to) {
   }
 }
 
-class TimeMaxPoolTransform final : public StepTransform {
+class TimeMaxPoolTransform final : public StepTransform, public DeviceSteps {
  public:
   explicit TimeMaxPoolTransform(const TimeMaxPool::Options& options)
       : options_(options) {}
@@ -128,7 +137,69 @@ class TimeMaxPoolTransform final : public StepTransform {
     return absl::OkStatus();
   }
 
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* /*state*/) const override {
+    for (; !leaves.empty(); leaves.remove_prefix(2 * half())) {
+      const Tensor& value = leaves[kValue];
+      DeviceWork::Call work(&device_work_);
+      RILL_RETURN_IF_ERROR(work.Begin(call.stream.device()));
+      transforms_internal::LaneResults results(&call, &work);
+      transforms_internal::ElementCopies copies(&call.stream);
+      RILL_ASSIGN_OR_RETURN(const Tensor largest,
+                            results.PlaceOf(leaves[kLargest]));
+      RILL_RETURN_IF_ERROR(copies.Add(value, largest));
+      if (num_before() > 0) {
+        RILL_ASSIGN_OR_RETURN(const Tensor before,
+                              results.PlaceOf(leaves[kBefore]));
+        RILL_ASSIGN_OR_RETURN(const Tensor one, value.Unsqueeze(1));
+        RILL_ASSIGN_OR_RETURN(const Tensor all, one.Expand(before.shape()));
+        RILL_RETURN_IF_ERROR(copies.Add(all, before));
+      }
+      RILL_RETURN_IF_ERROR(copies.Launch());
+      RILL_RETURN_IF_ERROR(results.Finish());
+      RILL_RETURN_IF_ERROR(work.End());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* /*state*/) const override {
+    for (; !leaves.empty(); leaves.remove_prefix(2 * half())) {
+      const Tensors own = leaves.first(2 * half());
+      switch (own[kValue].dtype()) {
+        case DType::kUInt8:
+          RILL_RETURN_IF_ERROR(Launch<uint8_t>(call, own));
+          break;
+        case DType::kFloat32:
+          RILL_RETURN_IF_ERROR(Launch<float>(call, own));
+          break;
+        default:
+          RILL_RETURN_IF_ERROR(Launch<double>(call, own));
+      }
+    }
+    return absl::OkStatus();
+  }
+
  private:
+  template <typename T>
+  absl::Status Launch(const Call& call, Tensors root) const {
+    const Tensors next = root.subspan(half());
+    const Tensor& value = root[kValue];
+    const int64_t lanes = value.shape()[0];
+    const bool has_before = num_before() > 0;
+    const transforms_internal::TimeMaxKernel<T> kernel = {
+        .value = options_.num_steps > 1 ? value.data<T>() : nullptr,
+        .newest = next[kValue].data<T>(),
+        .largest = next[kLargest].data<T>(),
+        .before = has_before ? root[kBefore].data<T>() : nullptr,
+        .after = has_before ? next[kBefore].data<T>() : nullptr,
+        .num_before = num_before(),
+        .width = value.num_elements() / lanes,
+        .lanes = lanes};
+    if (value.num_elements() == 0) return absl::OkStatus();
+    return LaunchKernel(kernel, GridFor(value.num_elements()), call.stream);
+  }
+
   // Values that are kept beside the root's.
   int64_t num_before() const {
     return options_.num_steps > 2 ? options_.num_steps - 2 : 0;
@@ -194,6 +265,7 @@ class TimeMaxPoolTransform final : public StepTransform {
   }
 
   const TimeMaxPool::Options options_;
+  mutable DeviceWork device_work_{8};
 };
 
 }  // namespace

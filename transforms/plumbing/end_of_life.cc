@@ -6,10 +6,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensors/cast_elements.h"
 #include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/element_kernels.h"
+#include "rill/transforms/steps/device_steps.h"
+#include "rill/transforms/steps/episode_kernels.h"
+#include "rill/transforms/steps/lane_work.h"
 
 namespace rill {
 namespace {
@@ -25,7 +32,7 @@ int64_t LivesOf(const BoundLeaf& leaf, int64_t lane) {
   return lives;
 }
 
-class EndOfLifeTransform final : public StepTransform {
+class EndOfLifeTransform final : public StepTransform, public DeviceSteps {
  public:
   explicit EndOfLifeTransform(const EndOfLife::Options& options)
       : options_(options) {}
@@ -86,6 +93,30 @@ class EndOfLifeTransform final : public StepTransform {
                    LivesOf(leaves[kNextLives], i) < LivesOf(leaves[kLives], i);
     }
     return absl::OkStatus();
+  }
+
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* /*state*/) const override {
+    return transforms_internal::FillLanes(false, call.mask, leaves[kEnd],
+                                          call.stream);
+  }
+
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* /*state*/) const override {
+    using transforms_internal::EndOfLifeKernel;
+    const auto lives = [](const Tensor& leaf) -> EndOfLifeKernel::Lives {
+      return {
+          .data = leaf.raw_data(),
+          .type = static_cast<transforms_internal::ElementType>(leaf.dtype()),
+          .bytes = leaf.size_bytes()};
+    };
+    const int64_t lanes = leaves[kEnd].num_elements();
+    const EndOfLifeKernel kernel = {.before = lives(leaves[kLives]),
+                                    .after = lives(leaves[kNextLives]),
+                                    .done = leaves[kDone].data<uint8_t>(),
+                                    .ends = leaves[kNextEnd].data<uint8_t>(),
+                                    .lanes = lanes};
+    return LaunchKernel(kernel, GridFor(lanes), call.stream);
   }
 
  private:

@@ -13,16 +13,13 @@
 namespace rill::transforms_internal {
 namespace {
 
-constexpr absl::string_view kSeed = "seed";
-constexpr absl::string_view kDraws = "draws";
-
 absl::StatusOr<TensorDict> StateOf(uint64_t seed, int64_t lanes) {
   TensorDict state;
   RILL_ASSIGN_OR_RETURN(
       Tensor number, Tensor::From<int64_t>({static_cast<int64_t>(seed)}, {1}));
-  RILL_RETURN_IF_ERROR(state.Set(kSeed, number));
+  RILL_RETURN_IF_ERROR(state.Set(kDrawsSeedKey, number));
   RILL_ASSIGN_OR_RETURN(Tensor draws, Tensor::Zeros(DType::kInt64, {lanes, 1}));
-  RILL_RETURN_IF_ERROR(state.Set(kDraws, draws));
+  RILL_RETURN_IF_ERROR(state.Set(kDrawsKey, draws));
   return state;
 }
 
@@ -33,11 +30,11 @@ absl::StatusOr<TensorDict> LaneDraws::InitialState(int64_t lanes) {
 }
 
 absl::Status LaneDraws::Restart(uint64_t seed, TensorDict* state) {
-  RILL_ASSIGN_OR_RETURN(const Tensor draws, state->Get(kDraws));
+  RILL_ASSIGN_OR_RETURN(const Tensor draws, state->Get(kDrawsKey));
   RILL_ASSIGN_OR_RETURN(const TensorDict fresh,
                         StateOf(seed, draws.num_elements()));
-  RILL_RETURN_IF_ERROR(state->Set(kSeed, *fresh.Find(kSeed)));
-  return state->Set(kDraws, *fresh.Find(kDraws));
+  RILL_RETURN_IF_ERROR(state->Set(kDrawsSeedKey, *fresh.Find(kDrawsSeedKey)));
+  return state->Set(kDrawsKey, *fresh.Find(kDrawsKey));
 }
 
 absl::StatusOr<LaneDraws> LaneDraws::Create(absl::string_view caller,
@@ -46,8 +43,8 @@ absl::StatusOr<LaneDraws> LaneDraws::Create(absl::string_view caller,
                                             TensorDict* state) {
   // A state that was made for other lanes, or loaded, is refused before it is
   // indexed by lane.
-  const Tensor* const env_seed = state->Find(kSeed);
-  const Tensor* const found = state->Find(kDraws);
+  const Tensor* const env_seed = state->Find(kDrawsSeedKey);
+  const Tensor* const found = state->Find(kDrawsKey);
   if (env_seed == nullptr || found == nullptr ||
       found->num_elements() != lanes) {
     return FailedPrecondition(
@@ -62,7 +59,7 @@ absl::StatusOr<LaneDraws> LaneDraws::Create(absl::string_view caller,
   RILL_ASSIGN_OR_RETURN(const Tensor draws, spare->Copy(*found));
   RILL_ASSIGN_OR_RETURN(const absl::Span<int64_t> counts,
                         draws.Flat<int64_t>());
-  RILL_RETURN_IF_ERROR(state->Set(kDraws, draws));
+  RILL_RETURN_IF_ERROR(state->Set(kDrawsKey, draws));
   return LaneDraws(Rng(MixedSeed(seed, static_cast<uint64_t>(of_env)),
                        RngStream::kTransform, static_cast<uint16_t>(stream)),
                    counts);

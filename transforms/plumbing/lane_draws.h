@@ -24,6 +24,10 @@ enum class DrawStream : uint16_t {
   kRandomTruncation = 4,
 };
 
+// The keys of a state.
+inline constexpr absl::string_view kDrawsSeedKey = "seed";
+inline constexpr absl::string_view kDrawsKey = "draws";
+
 // Random numbers of a transform beside an environment. Draw i of a lane is a
 // function of the transform, its seed, the environment's seed, the lane and i,
 // whatever other lanes do. A state holds what is left to remember: "seed",

@@ -7,16 +7,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/kernels/kernel.h"
+#include "rill/device/kernels/kernel_launch.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/plumbing/device_draws.h"
+#include "rill/transforms/plumbing/draw_kernels.h"
 #include "rill/transforms/plumbing/lane_draws.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/steps/device_steps.h"
 
 namespace rill {
 namespace {
 
+using transforms_internal::DeviceWork;
 using transforms_internal::DrawStream;
 using transforms_internal::LaneDraws;
 
@@ -31,7 +38,8 @@ absl::Status CheckLanes(size_t horizons, size_t lanes) {
       ", want that of InitialState for ", lanes, " lanes");
 }
 
-class RandomTruncationTransform final : public StepTransform {
+class RandomTruncationTransform final : public StepTransform,
+                                        public DeviceSteps {
  public:
   explicit RandomTruncationTransform(const RandomTruncation::Options& options)
       : options_(options) {}
@@ -119,6 +127,50 @@ class RandomTruncationTransform final : public StepTransform {
     return absl::OkStatus();
   }
 
+  absl::Status OnDeviceReset(const Call& call, Tensors /*leaves*/,
+                             TensorDict* state) const override {
+    DeviceWork::Call work(&device_work_);
+    RILL_RETURN_IF_ERROR(work.Begin(call.stream.device()));
+    RILL_ASSIGN_OR_RETURN(const auto draws, transforms_internal::DrawOnDevice(
+                                                DrawStream::kRandomTruncation,
+                                                options_.seed, &work, state));
+    RILL_ASSIGN_OR_RETURN(const Tensor before, state->Get(kHorizons));
+    RILL_ASSIGN_OR_RETURN(Tensor after,
+                          work.Take(before.dtype(), before.shape()));
+    work.Keep(before);
+    const transforms_internal::HorizonKernel kernel = {
+        .draws = draws,
+        .mask = call.mask,
+        .before = before.data<int64_t>(),
+        .after = after.data<int64_t>(),
+        .min_horizon = options_.min_horizon,
+        .max_horizon = options_.max_horizon,
+        .prob = options_.prob,
+        .second_prob = options_.first_episode_prob.value_or(options_.prob)};
+    RILL_RETURN_IF_ERROR(
+        LaunchKernel(kernel, GridFor(draws.lanes), call.stream));
+    RILL_RETURN_IF_ERROR(work.End());
+    return state->Set(kHorizons, std::move(after));
+  }
+
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* state) const override {
+    RILL_ASSIGN_OR_RETURN(const Tensor horizons, state->Get(kHorizons));
+    const int64_t lanes = horizons.num_elements();
+    transforms_internal::CutKernel kernel = {
+        .counts = leaves[0].data<int64_t>(),
+        .horizons = horizons.data<int64_t>(),
+        .lanes = lanes};
+    for (int k = 0; k < transforms_internal::CutKernel::kFlags; ++k) {
+      kernel.flags[k] = leaves[static_cast<size_t>(k) + 1].data<uint8_t>();
+    }
+    DeviceWork::Call work(&device_work_);
+    RILL_RETURN_IF_ERROR(work.Begin(call.stream.device()));
+    work.Keep(horizons);
+    RILL_RETURN_IF_ERROR(LaunchKernel(kernel, GridFor(lanes), call.stream));
+    return work.End();
+  }
+
  private:
   // Draws number 0 of the lane's batch for the length, number 1 for the choice:
   // one batch of the generator an episode, whichever branch is taken.
@@ -140,6 +192,7 @@ class RandomTruncationTransform final : public StepTransform {
 
   const RandomTruncation::Options options_;
   mutable transforms_internal::SpareTensors spare_{4};
+  mutable DeviceWork device_work_{6};
 };
 
 absl::Status CheckProb(absl::string_view option, double prob) {

@@ -7,25 +7,32 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/plumbing/lane_draws.h"
+#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/steps/device_steps.h"
+#include "rill/transforms/steps/lane_work.h"
 
 namespace rill {
 namespace {
 
 using transforms_internal::DrawStream;
+using transforms_internal::LaneCopy;
 using transforms_internal::LaneDraws;
 
 constexpr absl::string_view kCreate = "TensorDictPrimer::Create";
 constexpr absl::string_view kOnReset = "TensorDictPrimer::OnReset";
 
-class TensorDictPrimerTransform final : public StepTransform {
+class TensorDictPrimerTransform final : public StepTransform,
+                                        public DeviceSteps {
  public:
   // `row` holds the default values, [1]; empty where values are drawn or made
   // by the function.
@@ -92,6 +99,45 @@ class TensorDictPrimerTransform final : public StepTransform {
       if (bytes > 0) std::memcpy(leaves[i + 1].data, leaves[i].data, bytes);
     }
     return absl::OkStatus();
+  }
+
+  // Draws of a spec, and values of the user's, are made in host memory.
+  bool works_on_device() const override {
+    return !options_.random && options_.single_default_value == nullptr;
+  }
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* /*state*/) const override {
+    transforms_internal::DeviceWork::Call work(&device_work_);
+    RILL_RETURN_IF_ERROR(work.Begin(call.stream.device()));
+    absl::InlinedVector<LaneCopy, 8> copies;
+    for (size_t i = 0; i < leaves.size(); i += 2) {
+      const Tensor& row =
+          *row_.Find(options_.primers.leaves()[i / 2].key);
+      const int64_t width = row.size_bytes();
+      if (width == 0) continue;
+      RILL_ASSIGN_OR_RETURN(
+          const std::byte* const from,
+          work.Copy(absl::MakeConstSpan(row.raw_data(),
+                                        static_cast<size_t>(width))));
+      copies.push_back({.from = from,
+                        .to = leaves[i].raw_data(),
+                        .width = width,
+                        .repeats = true});
+    }
+    RILL_RETURN_IF_ERROR(transforms_internal::CopyLanes(
+        copies, leaves[0].shape()[0], call.mask, call.stream));
+    return work.End();
+  }
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* /*state*/) const override {
+    absl::InlinedVector<LaneCopy, 8> copies;
+    const int64_t lanes = leaves[0].shape()[0];
+    for (size_t i = 0; i < leaves.size(); i += 2) {
+      copies.push_back({.from = leaves[i].raw_data(),
+                        .to = leaves[i + 1].raw_data(),
+                        .width = leaves[i].size_bytes() / lanes});
+    }
+    return transforms_internal::CopyLanes(copies, lanes, nullptr, call.stream);
   }
 
  private:
@@ -167,6 +213,7 @@ class TensorDictPrimerTransform final : public StepTransform {
   const TensorDictPrimer::Options options_;
   mutable transforms_internal::SpareTensors spare_{4};
   const TensorDict row_;
+  mutable transforms_internal::DeviceWork device_work_{1};
   mutable absl::Mutex mutex_;
   mutable std::vector<TensorDict> spare_rows_ ABSL_GUARDED_BY(mutex_);
 };

@@ -94,7 +94,8 @@ class DeviceRows {
   // result may share its bytes.
   absl::StatusOr<Tensor> Finish(bool is_in_place, bool shares);
   // The same into `to`, of this dtype and shape, whose rows may lie at any
-  // distance. It shares no byte with the leaf.
+  // distance. It shares no byte with the leaf, or is it where the steps are in
+  // place.
   absl::Status FinishInto(const Tensor& to);
 
  private:

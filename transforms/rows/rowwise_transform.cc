@@ -450,4 +450,49 @@ absl::Status RowwiseTransform::OnAction(Leaves leaves,
   return status.ok() ? status : Named(name(), kAction, status);
 }
 
+// --- Steps on a device -------------------------------------------------------
+
+bool RowwiseTransform::works_on_device() const {
+  return rows_.map->maps_on_device() &&
+         (rows_.inverse == nullptr || rows_.inverse->maps_on_device());
+}
+
+RowwiseTransform::StepPairs RowwiseTransform::PairsOf(bool is_next,
+                                                      Tensors leaves) const {
+  StepPairs pairs;
+  size_t at = 0;
+  for (const StepLeaf& leaf : step_leaves_) {
+    const Tensor& from = leaves[at++];
+    const Tensor& to = leaf.is_in_place ? from : leaves[at++];
+    if (leaf.is_next == is_next) pairs.emplace_back(from, to);
+  }
+  return pairs;
+}
+
+absl::Status RowwiseTransform::MapStepPairs(const RowMap& map, const Call& call,
+                                            const StepPairs& pairs) const {
+  RILL_RETURN_IF_ERROR(
+      transforms_internal::MapStepPairs(map, call, pairs, &device_work_))
+      << "in " << name();
+  return absl::OkStatus();
+}
+
+absl::Status RowwiseTransform::OnDeviceReset(const Call& call, Tensors leaves,
+                                             TensorDict* /*state*/) const {
+  return MapStepPairs(*rows_.map, call, PairsOf(/*is_next=*/false, leaves));
+}
+
+absl::Status RowwiseTransform::OnDeviceStep(const Call& call, Tensors leaves,
+                                            TensorDict* /*state*/) const {
+  return MapStepPairs(*rows_.map, call, PairsOf(/*is_next=*/true, leaves));
+}
+
+absl::Status RowwiseTransform::OnDeviceAction(const Call& call, Tensors leaves,
+                                              TensorDict* /*state*/) const {
+  if (!maps_action_) return absl::OkStatus();
+  // PlanAction added them last.
+  return MapStepPairs(*rows_.inverse, call,
+                      {{leaves[leaves.size() - 2], leaves.back()}});
+}
+
 }  // namespace rill

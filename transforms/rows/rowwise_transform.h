@@ -15,13 +15,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/specs/bound_rows.h"
-#include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/rows/gather_plan.h"
 #include "rill/transforms/rows/row_map.h"
+#include "rill/transforms/rows/step_rows.h"
 #include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
@@ -50,6 +50,7 @@ namespace rill {
 //   of each key, or of each leaf where keys name dictionaries or none is named.
 class RowwiseTransform : public BatchTransform,
                          public StepTransform,
+                         public DeviceSteps,
                          public GatherLink {
  public:
   struct Rows {
@@ -85,6 +86,15 @@ class RowwiseTransform : public BatchTransform,
   absl::Status OnAction(Leaves leaves, TensorDict* state) const override;
   absl::Status OnStep(Leaves leaves, TensorDict* state) const override;
 
+  // Where the maps do so with batches.
+  bool works_on_device() const override;
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* state) const override;
+  absl::Status OnDeviceAction(const Call& call, Tensors leaves,
+                              TensorDict* state) const override;
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* state) const override;
+
   void Extend(GatherPlan* plan) const override;
 
   using BatchTransform::InitialState;
@@ -107,6 +117,11 @@ class RowwiseTransform : public BatchTransform,
       const RowMap& map, absl::string_view in, absl::string_view out,
       absl::FunctionRef<bool(absl::string_view key, const Tensor& leaf)> takes,
       TensorDict* batch) const;
+  // From and to, leaf by leaf, in the call's lanes; `to` may be `from` where
+  // the map is in place.
+  using StepPairs = transforms_internal::StepPairs;
+  absl::Status MapStepPairs(const RowMap& map, const Call& call,
+                            const StepPairs& pairs) const;
   // One leaf of a batch, into a tensor of its own.
   absl::Status MapLeaf(const RowMap& map, absl::string_view in,
                        absl::string_view out, TensorDict* batch) const;
@@ -155,6 +170,7 @@ class RowwiseTransform : public BatchTransform,
   absl::Status PlanLeaf(const StepLeaf& leaf, const TensorDictSpec& step,
                         StepPlan* plan) const;
   absl::Status PlanAction(const TensorDictSpec& step, StepPlan* plan) const;
+  StepPairs PairsOf(bool is_next, Tensors leaves) const;
   // Calls map(from, to) with the leaves of the root or those below next.
   absl::Status MapStepLeaves(
       bool is_next, Leaves leaves,

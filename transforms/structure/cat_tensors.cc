@@ -19,6 +19,7 @@
 #include "rill/tensordict/key.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/rows/element_copies.h"
+#include "rill/transforms/steps/lane_results.h"
 #include "rill/transforms/structure/key_paths.h"
 
 namespace rill {
@@ -152,8 +153,18 @@ absl::StatusOr<Tensor> JoinRows::JoinOnDevice(absl::Span<const Tensor> leaves,
   RILL_RETURN_IF_ERROR(call.Begin(leaves[0].device())) << "in " << name();
   RILL_ASSIGN_OR_RETURN(Tensor out, call.Take(joined.dtype, shape));
   ElementCopies copies(&call.stream());
-  const bool is_new_dim = shape.rank() > leaves[0].rank();
-  const int batch_rank = shape.rank() - joined.shape.rank();
+  RILL_RETURN_IF_ERROR(
+      JoinInto(leaves, shape.rank() - joined.shape.rank(), out, &copies));
+  for (const Tensor& leaf : leaves) call.Keep(leaf);
+  RILL_RETURN_IF_ERROR(copies.Launch()) << "in " << name();
+  RILL_RETURN_IF_ERROR(call.End());
+  return out;
+}
+
+absl::Status JoinRows::JoinInto(absl::Span<const Tensor> leaves, int batch_rank,
+                                const Tensor& out,
+                                ElementCopies* copies) const {
+  const bool is_new_dim = out.rank() > leaves[0].rank();
   const int at = batch_rank + DimOf(leaves[0].rank() - batch_rank);
   int64_t begin = 0;
   for (const Tensor& leaf : leaves) {
@@ -161,13 +172,10 @@ absl::StatusOr<Tensor> JoinRows::JoinOnDevice(absl::Span<const Tensor> leaves,
     RILL_ASSIGN_OR_RETURN(const Tensor place, is_new_dim
                                                   ? out.Select(at, begin)
                                                   : out.Slice(at, begin, end));
-    RILL_RETURN_IF_ERROR(copies.Add(leaf, place));
-    call.Keep(leaf);
+    RILL_RETURN_IF_ERROR(copies->Add(leaf, place));
     begin = end;
   }
-  RILL_RETURN_IF_ERROR(copies.Launch()) << "in " << name();
-  RILL_RETURN_IF_ERROR(call.End());
-  return out;
+  return absl::OkStatus();
 }
 
 absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
@@ -283,6 +291,29 @@ absl::Status JoinRows::OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
 absl::Status JoinRows::OnStep(Leaves leaves, TensorDict* /*state*/) const {
   Join(leaves.last(leaves.size() / 2), 0, leaves[0].rows);
   return absl::OkStatus();
+}
+
+absl::Status JoinRows::JoinSteps(const Call& call, Tensors leaves) const {
+  DeviceWork::Call work(&device_work_);
+  RILL_RETURN_IF_ERROR(work.Begin(call.stream.device())) << "in " << name();
+  ElementCopies copies(&work.stream());
+  transforms_internal::LaneResults results(&call, &work);
+  RILL_ASSIGN_OR_RETURN(const Tensor out, results.PlaceOf(leaves.back()));
+  RILL_RETURN_IF_ERROR(JoinInto(leaves.first(leaves.size() - 1),
+                                /*batch_rank=*/1, out, &copies));
+  RILL_RETURN_IF_ERROR(copies.Launch()) << "in " << name();
+  RILL_RETURN_IF_ERROR(results.Finish()) << "in " << name();
+  return work.End();
+}
+
+absl::Status JoinRows::OnDeviceReset(const Call& call, Tensors leaves,
+                                     TensorDict* /*state*/) const {
+  return JoinSteps(call, leaves.first(leaves.size() / 2));
+}
+
+absl::Status JoinRows::OnDeviceStep(const Call& call, Tensors leaves,
+                                    TensorDict* /*state*/) const {
+  return JoinSteps(call, leaves.last(leaves.size() / 2));
 }
 
 // --- CatTensors --------------------------------------------------------------

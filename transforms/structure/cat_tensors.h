@@ -15,9 +15,11 @@
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/rows/element_copies.h"
 #include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
+#include "rill/transforms/steps/device_steps.h"
 
 namespace rill {
 
@@ -35,7 +37,9 @@ namespace rill {
 //   nothing.
 
 // The base: what joins have in common.
-class JoinRows : public BatchTransform, public StepTransform {
+class JoinRows : public BatchTransform,
+                 public StepTransform,
+                 public DeviceSteps {
  public:
   absl::string_view name() const override = 0;
   OptionValues option_values() const override;
@@ -47,6 +51,10 @@ class JoinRows : public BatchTransform, public StepTransform {
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* state) const override;
   absl::Status OnStep(Leaves leaves, TensorDict* state) const override;
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* state) const override;
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* state) const override;
 
   using BatchTransform::InitialState;
   using StepTransform::InitialState;
@@ -81,6 +89,12 @@ class JoinRows : public BatchTransform, public StepTransform {
   absl::StatusOr<Tensor> JoinOnDevice(absl::Span<const Tensor> leaves,
                                       const LeafSpec& joined,
                                       const Shape& shape) const;
+  // Adds the copies to `out` [*B, row...].
+  absl::Status JoinInto(absl::Span<const Tensor> leaves, int batch_rank,
+                        const Tensor& out,
+                        transforms_internal::ElementCopies* copies) const;
+  // The last of the leaves is the joined one.
+  absl::Status JoinSteps(const Call& call, Tensors leaves) const;
 
   const Keys keys_;
   mutable transforms_internal::SpareTensors spare_;

@@ -72,18 +72,23 @@ void CastLanes(const BoundLeaf& from, const BoundLeaf& to, int64_t first,
 // keys; the bool, which no pair has, tells where the root ends.
 constexpr absl::string_view kBoundary = "next/done";
 
+DType DTypeOfLeaf(const BoundLeaf& leaf) { return leaf.dtype; }
+DType DTypeOfLeaf(const Tensor& leaf) { return leaf.dtype(); }
+
 // The places of the root's pairs: up to the boundary, which is no dtype_in.
-size_t CountRoots(absl::Span<const BoundLeaf> leaves, DType dtype_in) {
+template <typename Leaf>
+size_t CountRoots(absl::Span<const Leaf> leaves, DType dtype_in) {
   size_t end = 0;
-  while (leaves[end].dtype == dtype_in) end += 2;
+  while (DTypeOfLeaf(leaves[end]) == dtype_in) end += 2;
   return end;
 }
 
 // Behind the pairs below next: the place of the action's pair, if there is one.
 // That one begins with the other dtype.
-size_t EndOfNext(absl::Span<const BoundLeaf> leaves, DType dtype_in) {
+template <typename Leaf>
+size_t EndOfNext(absl::Span<const Leaf> leaves, DType dtype_in) {
   size_t end = CountRoots(leaves, dtype_in) + 1;
-  while (end < leaves.size() && leaves[end].dtype == dtype_in) end += 2;
+  while (end < leaves.size() && DTypeOfLeaf(leaves[end]) == dtype_in) end += 2;
   return end;
 }
 
@@ -262,6 +267,45 @@ absl::Status DTypeCast::OnAction(Leaves leaves, TensorDict* state) const {
     CastLanes(leaves[action], leaves[action + 1], 0, leaves[action].rows);
   }
   return absl::OkStatus();
+}
+
+// --- All leaves of steps on a device -----------------------------------------
+
+absl::Status DTypeCast::OnDeviceReset(const Call& call, Tensors leaves,
+                                      TensorDict* state) const {
+  if (!casts_all()) {
+    return RowwiseTransform::OnDeviceReset(call, leaves, state);
+  }
+  StepPairs pairs;
+  const size_t roots = CountRoots(leaves, dtype_in_);
+  for (size_t i = 0; i < roots; i += 2) {
+    pairs.emplace_back(leaves[i], leaves[i + 1]);
+  }
+  return MapStepPairs(*rows().map, call, pairs);
+}
+
+absl::Status DTypeCast::OnDeviceStep(const Call& call, Tensors leaves,
+                                     TensorDict* state) const {
+  if (!casts_all()) {
+    return RowwiseTransform::OnDeviceStep(call, leaves, state);
+  }
+  StepPairs pairs;
+  const size_t end = EndOfNext(leaves, dtype_in_);
+  for (size_t i = CountRoots(leaves, dtype_in_) + 1; i < end; i += 2) {
+    pairs.emplace_back(leaves[i], leaves[i + 1]);
+  }
+  return MapStepPairs(*rows().map, call, pairs);
+}
+
+absl::Status DTypeCast::OnDeviceAction(const Call& call, Tensors leaves,
+                                       TensorDict* state) const {
+  if (!casts_all()) {
+    return RowwiseTransform::OnDeviceAction(call, leaves, state);
+  }
+  const size_t action = EndOfNext(leaves, dtype_in_);
+  if (action == leaves.size()) return absl::OkStatus();
+  return MapStepPairs(*rows().inverse, call,
+                      {{leaves[action], leaves[action + 1]}});
 }
 
 }  // namespace rill

@@ -64,6 +64,12 @@ class DTypeCast final : public RowwiseTransform {
                        TensorDict* state) const override;
   absl::Status OnAction(Leaves leaves, TensorDict* state) const override;
   absl::Status OnStep(Leaves leaves, TensorDict* state) const override;
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* state) const override;
+  absl::Status OnDeviceAction(const Call& call, Tensors leaves,
+                              TensorDict* state) const override;
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* state) const override;
   void Extend(GatherPlan* plan) const override;
 
  private:

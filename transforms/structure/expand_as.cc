@@ -11,6 +11,8 @@
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/rows/device_rows.h"
 #include "rill/transforms/rows/element_copies.h"
+#include "rill/transforms/steps/lane_results.h"
+#include "rill/transforms/steps/lane_work.h"
 #include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/structure/strided_rows.h"
 
@@ -45,6 +47,14 @@ void ExpandRows(const BoundLeaf& from, const BoundLeaf& to, int64_t first,
                 int64_t rows) {
   CopyStridedRows(Repeated(from.dtype, from.shape, to.shape), rows,
                   from.data + first * from.width, to.data + first * to.width);
+}
+
+// Repeats the rows to `row`.
+absl::Status ExpandTo(const Shape& row, DeviceRows* rows) {
+  Shape aligned = rows->shape();
+  while (aligned.rank() < row.rank()) aligned = aligned.Concat({1});
+  RILL_RETURN_IF_ERROR(rows->Reshape(aligned));
+  return rows->Expand(row);
 }
 
 }  // namespace
@@ -99,10 +109,7 @@ absl::StatusOr<Tensor> ExpandAs::ExpandOnDevice(const Tensor& leaf,
   RILL_RETURN_IF_ERROR(call.Begin(leaf.device())) << "in ExpandAs";
   ElementCopies copies(&call.stream());
   DeviceRows rows(leaf, batch_rank, &call, &copies);
-  Shape aligned = rows.shape();
-  while (aligned.rank() < row.rank()) aligned = aligned.Concat({1});
-  RILL_RETURN_IF_ERROR(rows.Reshape(aligned));
-  RILL_RETURN_IF_ERROR(rows.Expand(row));
+  RILL_RETURN_IF_ERROR(ExpandTo(row, &rows));
   RILL_ASSIGN_OR_RETURN(Tensor to, rows.Finish(/*is_in_place=*/false,
                                                /*shares=*/false));
   RILL_RETURN_IF_ERROR(copies.Launch()) << "in ExpandAs";
@@ -215,6 +222,37 @@ absl::Status ExpandAs::OnStep(Leaves leaves, TensorDict* /*state*/) const {
   const Leaves next = leaves.last(2);
   ExpandRows(next[0], next[1], 0, next[0].rows);
   return absl::OkStatus();
+}
+
+// --- Steps on a device -------------------------------------------------------
+
+absl::Status ExpandAs::ExpandSteps(const Call& call, const Tensor& from,
+                                   const Tensor& to) const {
+  DeviceWork::Call work(&device_work_);
+  RILL_RETURN_IF_ERROR(work.Begin(call.stream.device())) << "in ExpandAs";
+  ElementCopies copies(&work.stream());
+  transforms_internal::LaneResults results(&call, &work);
+  DeviceRows rows(from, /*batch_rank=*/1, &work, &copies);
+  RILL_RETURN_IF_ERROR(ExpandTo(to.shape().Suffix(1), &rows));
+  RILL_ASSIGN_OR_RETURN(const Tensor place, results.PlaceOf(to));
+  RILL_RETURN_IF_ERROR(rows.FinishInto(place)) << "in ExpandAs";
+  RILL_RETURN_IF_ERROR(copies.Launch()) << "in ExpandAs";
+  RILL_RETURN_IF_ERROR(results.Finish()) << "in ExpandAs";
+  return work.End();
+}
+
+absl::Status ExpandAs::OnDeviceReset(const Call& call, Tensors leaves,
+                                     TensorDict* /*state*/) const {
+  // As OnReset. Zero is no bit in all dtypes.
+  if (leaves.size() == 4) return ExpandSteps(call, leaves[0], leaves[1]);
+  constexpr uint64_t kZero[2] = {};
+  return transforms_internal::FillLanesWith(kZero, call.mask, leaves[0],
+                                            call.stream);
+}
+
+absl::Status ExpandAs::OnDeviceStep(const Call& call, Tensors leaves,
+                                    TensorDict* /*state*/) const {
+  return ExpandSteps(call, leaves[leaves.size() - 2], leaves.back());
 }
 
 }  // namespace rill

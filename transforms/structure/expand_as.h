@@ -19,6 +19,7 @@
 #include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
+#include "rill/transforms/steps/device_steps.h"
 
 namespace rill {
 
@@ -41,7 +42,9 @@ namespace rill {
 //       auto expand, ExpandAs::Create({.in_key = "next/done",
 //                                      .ref_key = "next/observation",
 //                                      .out_key = "next/agents_done"}));
-class ExpandAs final : public BatchTransform, public StepTransform {
+class ExpandAs final : public BatchTransform,
+                       public StepTransform,
+                       public DeviceSteps {
  public:
   struct Options {
     std::string in_key = "";
@@ -61,6 +64,10 @@ class ExpandAs final : public BatchTransform, public StepTransform {
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* state) const override;
   absl::Status OnStep(Leaves leaves, TensorDict* state) const override;
+  absl::Status OnDeviceReset(const Call& call, Tensors leaves,
+                             TensorDict* state) const override;
+  absl::Status OnDeviceStep(const Call& call, Tensors leaves,
+                            TensorDict* state) const override;
 
   using BatchTransform::InitialState;
   using StepTransform::InitialState;
@@ -75,6 +82,9 @@ class ExpandAs final : public BatchTransform, public StepTransform {
   // The leaf's rows, repeated to `row`.
   absl::StatusOr<Tensor> ExpandOnDevice(const Tensor& leaf, int batch_rank,
                                         const Shape& row) const;
+
+  absl::Status ExpandSteps(const Call& call, const Tensor& from,
+                           const Tensor& to) const;
 
   const Options options_;
   mutable transforms_internal::SpareTensors spare_;

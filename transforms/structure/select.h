@@ -15,6 +15,7 @@
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/rows/gather_plan.h"
 #include "rill/transforms/step_transform.h"
+#include "rill/transforms/steps/device_steps.h"
 
 namespace rill {
 
@@ -35,6 +36,7 @@ namespace rill {
 //                                                      "action", "next"}}));
 class Select final : public BatchTransform,
                      public StepTransform,
+                     public DeviceSteps,
                      public GatherLink {
  public:
   struct Options {
@@ -79,6 +81,7 @@ class Select final : public BatchTransform,
 //                         Exclude::Create({.excluded_keys = {"next/info"}}));
 class Exclude final : public BatchTransform,
                       public StepTransform,
+                      public DeviceSteps,
                       public GatherLink {
  public:
   struct Options {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/envs/transformed_env_plan.h"
+#include "rill/envs/transformed/transformed_env_plan.h"
 
 #include <algorithm>
 #include <functional>
@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_spec.h"
+#include "rill/envs/transformed/transformed_env_spec.h"
 #include "rill/specs/legal_choices.h"
 #include "rill/tensors/dtype.h"
 
@@ -30,11 +31,12 @@
 // value of the last step at the same stage. So a leaf of the root that a
 // transform uses is kept, with the buffer below next that becomes it.
 //
-// Devices. Transforms work in host memory. Where the environment is on a
-// device, a leaf of stage 0 that a transform uses is copied to the host. It is
-// never changed in place there, as the environment keeps its own values. Leaves
-// that transforms made are copied to others on the device, for the caller. All
-// else stays on the device.
+// Devices. Where the environment is on a device, a leaf of stage 0 is never
+// changed in place, as the environment keeps its own values. If all transforms
+// work on the device (transforms/steps/device_steps.h), all buffers lie there.
+// Else a leaf of stage 0 that a transform uses is copied to the host, and
+// leaves that transforms made are copied to others on the device, for the
+// caller. All else stays on the device.
 
 namespace rill::envs_internal {
 namespace {
@@ -47,17 +49,6 @@ struct Link {
   size_t from = 0;
   size_t to = 0;
 };
-
-bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }
-
-// The leaf of the root that `key` is or becomes.
-absl::string_view RootOf(absl::string_view key) {
-  return IsNext(key) ? key.substr(5) : key;
-}
-
-bool HasLayout(const LeafSpec& spec, DType dtype, const Shape& shape) {
-  return spec.dtype == dtype && spec.shape == shape;
-}
 
 class Planner {
  public:
@@ -86,18 +77,17 @@ class Planner {
   }
   absl::Status CheckGroups(const StepPlan& plan) const;
   bool IsUsedRoot(absl::string_view key) const;
-  bool IsOnDevice(size_t buffer) const {
-    return steps_.device != nullptr && steps_.buffers[buffer].stage == 0;
+  bool IsOnDevice() const { return !env_.spec().device.is_cpu(); }
+  // The environment's own, which it reads again.
+  bool IsLent(size_t buffer) const {
+    return IsOnDevice() && steps_.buffers[buffer].stage == 0;
   }
   size_t WriteBuffer(const BoundRows::Leaf& leaf, const LeafSpec& spec,
                      size_t stage, bool is_needed);
   size_t AddBuffer(absl::string_view key, const LeafSpec& spec, size_t stage);
-  absl::Status SetSpec(const TensorDictSpec& last);
-  absl::Status CheckTwin(const TensorDictSpec& last,
-                         const TensorDictSpec::Leaf& leaf) const;
   absl::Status MakeTensors();
   std::vector<bool> FindTouched() const;
-  absl::Status MakeHostBuffer(Buffer* buffer) const;
+  absl::Status MakeBuffer(Buffer* buffer) const;
   absl::Status MakeDeviceBuffer(size_t i, bool is_touched);
   RowCopy CopyOf(const Link& link) const;
   void LinkKept();
@@ -105,18 +95,7 @@ class Planner {
 
   absl::Status Misfit(absl::string_view key, absl::string_view got,
                       absl::string_view want) const {
-    return InvalidArgument(caller_, ": leaf \"", key, "\": got ", got,
-                           ", want ", want);
-  }
-  absl::Status CheckIs(const TensorDictSpec& spec, absl::string_view key,
-                       const LeafSpec& want) const {
-    const LeafSpec* leaf = spec.Find(key);
-    if (leaf != nullptr && HasLayout(*leaf, want.dtype, want.shape)) {
-      return absl::OkStatus();
-    }
-    return Misfit(key, leaf == nullptr ? "none" : leaf->ToString(),
-                  absl::StrCat(DTypeName(want.dtype), want.shape.ToString(),
-                               " after the transforms"));
+    return StepMisfit(caller_, key, got, want);
   }
   absl::Status Annotate(size_t i, const absl::Status& status) const {
     return AnnotateTransform(status, env_, i, *transforms_[i]);
@@ -140,9 +119,13 @@ class Planner {
 };
 
 absl::StatusOr<TransformedSteps> Planner::Plan() {
-  if (!env_.spec().device.is_cpu() && !transforms_.empty()) {
-    RILL_ASSIGN_OR_RETURN(steps_.device, DeviceStepCopies::Create(
-                                             env_.spec().device, env_.lanes()));
+  const bool works_there = std::all_of(
+      transforms_.begin(), transforms_.end(),
+      [](const auto& each) { return AsDeviceSteps(*each) != nullptr; });
+  if (IsOnDevice() && !works_there) {
+    RILL_ASSIGN_OR_RETURN(
+        steps_.copies_to_host,
+        DeviceStepCopies::Create(env_.spec().device, env_.lanes()));
   }
   RILL_ASSIGN_OR_RETURN(TensorDictSpec spec, StepSpec(env_.spec()));
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
@@ -155,7 +138,10 @@ absl::StatusOr<TransformedSteps> Planner::Plan() {
   for (size_t i = 0; i < transforms_.size(); ++i) {
     RILL_ASSIGN_OR_RETURN(spec, AddTransform(i, spec));
   }
-  RILL_RETURN_IF_ERROR(SetSpec(spec));
+  std::vector<LegalActions> legal;
+  for (const auto& [action, each] : legal_) legal.push_back(each.actions);
+  RILL_ASSIGN_OR_RETURN(
+      steps_.spec, SpecBehindTransforms(caller_, env_.spec(), spec, legal));
   RILL_RETURN_IF_ERROR(MakeTensors());
   LinkKept();
   Resolve();
@@ -168,6 +154,7 @@ size_t Planner::AddBuffer(absl::string_view key, const LeafSpec& spec,
       {.key = std::string(key),
        .spec = spec,
        .stage = stage,
+       .saved_stage = stage,
        .width = spec.shape.num_elements() * DTypeSize(spec.dtype)});
   return steps_.buffers.size() - 1;
 }
@@ -207,6 +194,13 @@ absl::StatusOr<TensorDictSpec> Planner::AddTransform(
                                     "transform that leaves the statistics as "
                                     "they are, for evaluations"));
   }
+  if (IsOnDevice() && steps_.copies_to_host == nullptr &&
+      plan->frozen != nullptr && AsDeviceSteps(*plan->frozen) == nullptr) {
+    return Annotate(
+        i, InvalidArgument(caller_,
+                           ": StepPlan::frozen: got one that does not work on "
+                           "a device, want one that does, as this transform"));
+  }
   steps_.statistics.push_back(plan->statistics);
   steps_.frozen.push_back(plan->frozen);
   std::set<absl::string_view> read;
@@ -238,8 +232,12 @@ absl::StatusOr<TensorDictSpec> Planner::AddTransform(
       absl::StatusOr<size_t> found = FindBuffer(leaf);
       if (!found.ok()) return Annotate(i, found.status());
       used[k] = *found;
-      if (use == LeafUse::kRead || !(is_needed || IsOnDevice(*found))) continue;
+      if (use == LeafUse::kRead || !(is_needed || IsLent(*found))) continue;
       used[k] = AddBuffer(leaf.key, steps_.buffers[*found].spec, i + 1);
+      if (!is_needed) {
+        steps_.buffers[used[k]].saved_stage =
+            steps_.buffers[*found].saved_stage;
+      }
       current_[leaf.key] = used[k];
       copies.push_back({*found, used[k]});
     }
@@ -401,70 +399,16 @@ bool Planner::IsUsedRoot(absl::string_view key) const {
 size_t Planner::WriteBuffer(const BoundRows::Leaf& leaf, const LeafSpec& spec,
                             size_t stage, bool is_needed) {
   const auto found = current_.find(leaf.key);
-  if (found != current_.end() && !is_needed && !IsOnDevice(found->second) &&
-      HasLayout(steps_.buffers[found->second].spec, leaf.dtype, leaf.shape)) {
-    return found->second;
+  const bool fits =
+      found != current_.end() && !is_needed &&
+      HasLayout(steps_.buffers[found->second].spec, leaf.dtype, leaf.shape);
+  if (fits && !IsLent(found->second)) return found->second;
+  const size_t made = AddBuffer(leaf.key, spec, stage);
+  if (fits) {
+    steps_.buffers[made].saved_stage =
+        steps_.buffers[found->second].saved_stage;
   }
-  return current_[leaf.key] = AddBuffer(leaf.key, spec, stage);
-}
-
-// The promises of an Env about its steps still hold.
-absl::Status Planner::SetSpec(const TensorDictSpec& last) {
-  EnvSpec& spec = steps_.spec;
-  const EnvSpec& env = env_.spec();
-  spec.name = env.name;
-  spec.lanes = env.lanes;
-  spec.own_episodes = env.own_episodes;
-  spec.device = env.device;
-  RILL_ASSIGN_OR_RETURN(const TensorDictSpec rewards, RewardSpec(env));
-  RILL_ASSIGN_OR_RETURN(const TensorDictSpec flags, FlagSpec(env));
-  for (const TensorDictSpec::Leaf& flag : flags.leaves()) {
-    for (const std::string& key : {flag.key, absl::StrCat("next/", flag.key)}) {
-      RILL_RETURN_IF_ERROR(CheckIs(last, key, flag.spec));
-    }
-  }
-  spec.group_flags = env.group_flags;
-  for (const TensorDictSpec::Leaf& reward : rewards.leaves()) {
-    const std::string key = absl::StrCat("next/", reward.key);
-    RILL_RETURN_IF_ERROR(CheckIs(last, key, reward.spec));
-    RILL_RETURN_IF_ERROR(spec.reward.Set(reward.key, *last.Find(key)));
-  }
-  for (const TensorDictSpec::Leaf& action : env.action.leaves()) {
-    const LeafSpec* leaf = last.Find(action.key);
-    if (leaf == nullptr) {
-      return Misfit(action.key, "none", "it after the transforms");
-    }
-    RILL_RETURN_IF_ERROR(spec.action.Set(action.key, *leaf));
-  }
-  for (const auto& [action, legal] : legal_) {
-    spec.legal_actions.push_back(legal.actions);
-  }
-  for (const TensorDictSpec::Leaf& leaf : last.leaves()) {
-    const absl::string_view root = RootOf(leaf.key);
-    if (IsAction(leaf.key) ||
-        (IsNext(leaf.key) && rewards.Find(root) != nullptr)) {
-      continue;
-    }
-    RILL_RETURN_IF_ERROR(CheckTwin(last, leaf));
-    if (IsNext(leaf.key) || flags.Find(root) != nullptr) continue;
-    RILL_RETURN_IF_ERROR(spec.observation.Set(leaf.key, leaf.spec));
-  }
-  return absl::OkStatus();
-}
-
-// Both the root and next have the leaf.
-absl::Status Planner::CheckTwin(const TensorDictSpec& last,
-                                const TensorDictSpec::Leaf& leaf) const {
-  const std::string twin = IsNext(leaf.key) ? std::string(RootOf(leaf.key))
-                                            : absl::StrCat("next/", leaf.key);
-  const LeafSpec* other = last.Find(twin);
-  if (other != nullptr && HasLayout(*other, leaf.spec.dtype, leaf.spec.shape)) {
-    return absl::OkStatus();
-  }
-  return Misfit(
-      twin, other == nullptr ? "none" : other->ToString(),
-      absl::StrCat("that of \"", leaf.key,
-                   "\" after the transforms: ", leaf.spec.ToString()));
+  return current_[leaf.key] = made;
 }
 
 absl::Status Planner::MakeTensors() {
@@ -476,23 +420,25 @@ absl::Status Planner::MakeTensors() {
       steps_.buffers[buffer].is_kept = IsRoot(steps_.buffers[buffer].key);
     }
   }
-  if (steps_.device == nullptr) {
+  // The environment needs its own root, which nobody else keeps then.
+  for (const std::vector<Link>& links : copies_) {
+    for (const Link& link : links) {
+      Buffer& from = steps_.buffers[link.from];
+      from.is_own = from.is_own ||
+                    (!from.is_kept && IsLent(link.from) && IsRoot(from.key));
+      from.is_kept = from.is_kept || from.is_own;
+    }
+  }
+  if (steps_.copies_to_host == nullptr) {
     for (Buffer& buffer : steps_.buffers) {
-      RILL_RETURN_IF_ERROR(MakeHostBuffer(&buffer));
+      RILL_RETURN_IF_ERROR(MakeBuffer(&buffer));
     }
   } else {
-    // The environment needs its own root, which nobody else keeps then.
-    for (const std::vector<Link>& links : copies_) {
-      for (const Link& link : links) {
-        Buffer& from = steps_.buffers[link.from];
-        from.is_kept = from.is_kept || (from.stage == 0 && IsRoot(from.key));
-      }
-    }
     const std::vector<bool> touched = FindTouched();
     for (size_t i = 0; i < touched.size(); ++i) {
       RILL_RETURN_IF_ERROR(MakeDeviceBuffer(i, touched[i]));
     }
-    RILL_RETURN_IF_ERROR(steps_.device->Bind());
+    RILL_RETURN_IF_ERROR(steps_.copies_to_host->Bind());
   }
   // In the order of StepSpec, whatever the transforms made first.
   steps_.step = TensorDict({env_.lanes()});
@@ -500,11 +446,22 @@ absl::Status Planner::MakeTensors() {
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     const Buffer& buffer = steps_.buffers[current_.find(leaf.key)->second];
     RILL_RETURN_IF_ERROR(steps_.step.Set(
-        leaf.key, steps_.device != nullptr || buffer.is_kept ? buffer.outer
-                                                             : buffer.tensor));
+        leaf.key, steps_.copies_to_host != nullptr || buffer.is_kept
+                      ? buffer.outer
+                      : buffer.tensor));
   }
-  steps_.done =
-      steps_.buffers[current_.find("next/done")->second].tensor.raw_data();
+  const Buffer& done = steps_.buffers[current_.find("next/done")->second];
+  steps_.done = done.tensor.raw_data();
+  if (IsOnDevice() && steps_.copies_to_host == nullptr &&
+      !transforms_.empty()) {
+    const bool has_faults = std::any_of(
+        transforms_.begin(), transforms_.end(),
+        [](const auto& each) { return AsDeviceSteps(*each)->has_faults(); });
+    RILL_ASSIGN_OR_RETURN(
+        steps_.on_device,
+        StepsOnDevice::Create(done.tensor, done.stage > 0 || has_faults,
+                              transforms_.size()));
+  }
   for (const TensorDictSpec::Leaf& action : env_.spec().action.leaves()) {
     steps_.replaces_action |=
         steps_.buffers[current_.find(action.key)->second].stage > 0;
@@ -515,10 +472,13 @@ absl::Status Planner::MakeTensors() {
 // Stage 0 has the environment's own tensors. A kept leaf that the caller sees
 // is two tensors: the transforms' own, and a copy that the caller may overwrite
 // without harm to the next step.
-absl::Status Planner::MakeHostBuffer(Buffer* buffer) const {
-  const auto make = [&] {
-    return Tensor::Zeros(buffer->spec.dtype,
-                         Shape({env_.lanes()}).Concat(buffer->spec.shape));
+absl::Status Planner::MakeBuffer(Buffer* buffer) const {
+  const auto make = [&]() -> absl::StatusOr<Tensor> {
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor zeros,
+        Tensor::Zeros(buffer->spec.dtype,
+                      Shape({env_.lanes()}).Concat(buffer->spec.shape)));
+    return zeros.To(env_.spec().device);
   };
   if (buffer->stage == 0) {
     RILL_ASSIGN_OR_RETURN(buffer->tensor, env_.step().Get(buffer->key));
@@ -557,7 +517,7 @@ std::vector<bool> Planner::FindTouched() const {
 
 absl::Status Planner::MakeDeviceBuffer(size_t i, bool is_touched) {
   Buffer& buffer = steps_.buffers[i];
-  DeviceStepCopies& device = *steps_.device;
+  DeviceStepCopies& device = *steps_.copies_to_host;
   const Shape shape = Shape({env_.lanes()}).Concat(buffer.spec.shape);
   if (buffer.stage == 0) {
     RILL_ASSIGN_OR_RETURN(buffer.outer, env_.step().Get(buffer.key));
@@ -613,7 +573,7 @@ void Planner::LinkKept() {
     const std::string key = absl::StrCat("next/", root.key);
     if (root.is_last) {
       steps_.carried.push_back(CopyOf({current_.find(key)->second, to}));
-      if (steps_.device != nullptr) continue;
+      if (steps_.copies_to_host != nullptr) continue;
       steps_.shown.push_back({.from = root.tensor.raw_data(),
                               .to = root.outer.raw_data(),
                               .width = root.width});
@@ -641,14 +601,18 @@ void Planner::Resolve() {
   }
   for (const std::vector<size_t>& used : steps_.used) {
     std::vector<BoundLeaf>& leaves = steps_.leaves.emplace_back();
+    std::vector<Tensor>& tensors = steps_.tensors.emplace_back();
     for (const size_t at : used) {
       const Buffer& buffer = steps_.buffers[at];
+      tensors.push_back(buffer.tensor);
       leaves.push_back({.data = buffer.tensor.raw_data(),
                         .strides = {buffer.width, buffer.width},
                         .width = buffer.width,
                         .is_flat = true,
                         .dtype = buffer.spec.dtype,
-                        .device = Device::Cpu(),
+                        .device = steps_.on_device != nullptr
+                                      ? env_.spec().device
+                                      : Device::Cpu(),
                         .is_writable = true,
                         .rows = env_.lanes(),
                         .shape = buffer.spec.shape});
@@ -658,6 +622,18 @@ void Planner::Resolve() {
 
 }  // namespace
 
+absl::StatusOr<TensorDict> OwnState(const TensorDict& state) {
+  return state.Apply(
+      [](absl::string_view, const Tensor& leaf) { return leaf.Clone(); });
+}
+
+// A dictionary without a device of its own: OnSeed may set tensors of the host.
+absl::StatusOr<TensorDict> StateOn(Device device, const TensorDict& state) {
+  return state.Apply([device](absl::string_view, const Tensor& leaf) {
+    return leaf.To(device);
+  });
+}
+
 absl::Status AnnotateTransform(const absl::Status& status, const Env& env,
                                size_t i, const StepTransform& transform) {
   if (status.ok()) return status;
@@ -665,6 +641,11 @@ absl::Status AnnotateTransform(const absl::Status& status, const Env& env,
       status.code(),
       absl::StrCat(status.message(), "; in transforms[", i, "] (",
                    transform.name(), ") of ", env.name()));
+}
+
+const DeviceSteps* AsDeviceSteps(const StepTransform& transform) {
+  const auto* const steps = dynamic_cast<const DeviceSteps*>(&transform);
+  return steps != nullptr && steps->works_on_device() ? steps : nullptr;
 }
 
 absl::StatusOr<TransformedSteps> PlanTransformedSteps(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_EPISODES_VEC_NORM_KERNELS_H_
-#define RILL_TRANSFORMS_EPISODES_VEC_NORM_KERNELS_H_
+#ifndef RILL_TRANSFORMS_STATISTICS_VEC_NORM_KERNELS_H_
+#define RILL_TRANSFORMS_STATISTICS_VEC_NORM_KERNELS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -41,4 +41,4 @@ bool NormaliseRows(const VecNormCall& call, const double* in, double* out);
 
 }  // namespace rill::transforms_internal
 
-#endif  // RILL_TRANSFORMS_EPISODES_VEC_NORM_KERNELS_H_
+#endif  // RILL_TRANSFORMS_STATISTICS_VEC_NORM_KERNELS_H_

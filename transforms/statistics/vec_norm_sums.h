@@ -1,44 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_EPISODES_VEC_NORM_SUMS_H_
-#define RILL_TRANSFORMS_EPISODES_VEC_NORM_SUMS_H_
+#ifndef RILL_TRANSFORMS_STATISTICS_VEC_NORM_SUMS_H_
+#define RILL_TRANSFORMS_STATISTICS_VEC_NORM_SUMS_H_
 
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
 #include "rill/tensors/tensor.h"
-#include "rill/transforms/episodes/vec_norm_statistics.h"
+#include "rill/transforms/statistics/vec_norm_digits.h"  // IWYU pragma: export
 
 namespace rill::transforms_internal {
 
-// Sums of numbers and of their squares that depend on the numbers alone, to the
-// bit. Neither their order counts, nor how they are parted among sums that are
-// merged later. A VecNorm with decay 1 has such sums for each element of a row.
-//
-// Each number is divided into digits of 26 bits, whose places are fixed powers
-// of 2, and each place is summed apart as an integer, which does not round. The
-// places of a window are kept: its first holds the largest number so far, and
-// what lies below its last is dropped. A number's digits do not depend on the
-// window, so a window that moves up drops what a higher one would have dropped.
-// Indexed sums of Demmel and Nguyen (Parallel Reproducible Summation, 2015).
-//
-// Numerics: a number loses less than 2^-78, and a square less than 2^-103, of
-//   the largest number or its square.
-struct VecNormSums {
-  static constexpr int kDigits = 4;
-  static constexpr int kSquareDigits = 6;
-
-  int64_t window = 0;  // In [0, kVecNormWindows).
-  int64_t digits[kDigits] = {};
-  int64_t square_digits[kSquareDigits] = {};
-};
-
-inline constexpr int64_t kVecNormWords = sizeof(VecNormSums) / sizeof(int64_t);
-inline constexpr int64_t kVecNormWindows = 36;
-// More rows might overflow a digit's sum.
-inline constexpr int64_t kMostVecNormRows = int64_t{1} << 36;
-// The largest number whose square the windows hold: about 2.6e148.
-inline constexpr double kMostVecNormValue = 0x1p493;
 // Rows of a call.
 inline constexpr size_t kVecNormBlock = 256;
 
@@ -62,8 +34,7 @@ void MergeSums(const VecNormSums& other, VecNormSums* sums);
 // stay, where theirs is below that of `other`: these were never added.
 bool SubtractSums(const VecNormSums& other, VecNormSums* sums);
 
-// Mean and squared deviations of the `rows` > 0 numbers, in double-double
-// arithmetic: the deviation is off by less than 2^-50 of the largest number.
+// ElementOf, compiled as its header wants it.
 VecNormElement StatisticsOf(const VecNormSums& sums, int64_t rows);
 
 // The sums of one leaf: a view of a state's tensor, contiguous int64 [1 +
@@ -78,7 +49,7 @@ struct VecNormSumsView {
   bool IsSound() const {
     bool is_sound = *rows >= 0 && *rows <= kMostVecNormRows;
     for (int64_t i = 0; i < n; ++i) {
-      is_sound &= sums[i].window >= 0 && sums[i].window < kVecNormWindows;
+      is_sound &= IsWindow(sums[i].window);
     }
     return is_sound;
   }
@@ -94,4 +65,4 @@ struct VecNormSumsView {
 
 }  // namespace rill::transforms_internal
 
-#endif  // RILL_TRANSFORMS_EPISODES_VEC_NORM_SUMS_H_
+#endif  // RILL_TRANSFORMS_STATISTICS_VEC_NORM_SUMS_H_

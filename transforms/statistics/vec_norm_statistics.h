@@ -1,33 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_EPISODES_VEC_NORM_STATISTICS_H_
-#define RILL_TRANSFORMS_EPISODES_VEC_NORM_STATISTICS_H_
+#ifndef RILL_TRANSFORMS_STATISTICS_VEC_NORM_STATISTICS_H_
+#define RILL_TRANSFORMS_STATISTICS_VEC_NORM_STATISTICS_H_
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/statistics/vec_norm_digits.h"  // IWYU pragma: export
 
 namespace rill::transforms_internal {
-
-// A VecNorm's statistics of one element.
-struct VecNormElement {
-  double weight = 0;
-  double mean = 0;
-  double squares = 0;  // The sum of squared deviations.
-};
-
-// The statistics of the rows of both.
-inline VecNormElement Merge(const VecNormElement& a, const VecNormElement& b) {
-  if (a.weight == 0) return b;
-  if (b.weight == 0) return a;
-  const double weight = a.weight + b.weight;
-  const double delta = a.mean - b.mean;
-  return {.weight = weight,
-          .mean = (a.weight * a.mean + b.weight * b.mean) / weight,
-          .squares = a.squares + b.squares +
-                     delta * delta * (a.weight * b.weight / weight)};
-}
 
 // The statistics of one leaf: a view of a state's tensor, contiguous float64 [1
 // + 2 n].
@@ -58,4 +40,4 @@ struct VecNormStatistics {
 
 }  // namespace rill::transforms_internal
 
-#endif  // RILL_TRANSFORMS_EPISODES_VEC_NORM_STATISTICS_H_
+#endif  // RILL_TRANSFORMS_STATISTICS_VEC_NORM_STATISTICS_H_

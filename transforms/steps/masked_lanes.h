@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_MASKED_LANES_H_
-#define RILL_TRANSFORMS_MASKED_LANES_H_
+#ifndef RILL_TRANSFORMS_STEPS_MASKED_LANES_H_
+#define RILL_TRANSFORMS_STEPS_MASKED_LANES_H_
 
 #include <bit>
 #include <cstddef>
@@ -32,4 +32,4 @@ void ForMaskedLanes(absl::Span<const uint8_t> mask, const Fn& fn) {
 
 }  // namespace rill
 
-#endif  // RILL_TRANSFORMS_MASKED_LANES_H_
+#endif  // RILL_TRANSFORMS_STEPS_MASKED_LANES_H_

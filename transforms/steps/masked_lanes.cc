@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/masked_lanes.h"
+#include "rill/transforms/steps/masked_lanes.h"
 
 #include "hwy/highway.h"
 

@@ -9,7 +9,7 @@
 // many columns (a group), each with sums of its own, which are added up at the
 // end. Groups do not depend on the processor's vectors, so the order of
 // additions is the same everywhere.
-#include "rill/transforms/episodes/vec_norm_kernels.h"
+#include "rill/transforms/statistics/vec_norm_kernels.h"
 
 #include <algorithm>
 #include <bit>
@@ -21,7 +21,7 @@
 
 // Highway includes this file again for each instruction set.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "rill/transforms/episodes/vec_norm_kernels.cc"
+#define HWY_TARGET_INCLUDE "rill/transforms/statistics/vec_norm_kernels.cc"
 #include "hwy/foreach_target.h"  // Must come before highway.h.
 #include "hwy/highway.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/episodes/vec_norm_sums.h"
+#include "rill/transforms/statistics/vec_norm_sums.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,60 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first digit of window w counts multiples of 2^(26 (w - 17)), which is
-// that window's unit. It holds numbers of up to 2^25 units, and squares begin
-// at 2^25 squared units, so that the largest square is at most 2^25 of these.
-#include "rill/transforms/episodes/vec_norm_sums.h"
+#include "rill/transforms/statistics/vec_norm_sums.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 
 // Highway includes this file again for each instruction set.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "rill/transforms/episodes/vec_norm_sums.cc"
+#define HWY_TARGET_INCLUDE "rill/transforms/statistics/vec_norm_sums.cc"
 #include "hwy/foreach_target.h"  // Must come before highway.h.
 #include "hwy/highway.h"
-
-#ifndef RILL_TRANSFORMS_EPISODES_VEC_NORM_SUMS_ONCE
-#define RILL_TRANSFORMS_EPISODES_VEC_NORM_SUMS_ONCE
-namespace rill::transforms_internal {
-
-constexpr int kDigitBits = 26;
-constexpr int64_t kMiddleWindow = 17;
-
-inline double UnitOf(int64_t window) {
-  // 2^exponent, by its bits.
-  const int64_t exponent = kDigitBits * (window - kMiddleWindow);
-  return std::bit_cast<double>((1023 + exponent) << 52);
-}
-
-// Only sums of a damaged state overflow.
-inline void AddWithoutOverflow(int64_t value, int64_t* sum) {
-  *sum = static_cast<int64_t>(static_cast<uint64_t>(*sum) +
-                              static_cast<uint64_t>(value));
-}
-
-inline int64_t Negative(int64_t value) {
-  return static_cast<int64_t>(-static_cast<uint64_t>(value));
-}
-
-// Drops the last digits for as many zeros in front.
-inline void MoveDigits(int64_t by, int64_t size, int64_t* digits) {
-  by = std::min(by, size);
-  std::copy_backward(digits, digits + size - by, digits + size);
-  std::fill_n(digits, by, 0);
-}
-
-inline void MoveWindow(int64_t window, VecNormSums* sums) {
-  const int64_t by = window - sums->window;
-  MoveDigits(by, VecNormSums::kDigits, sums->digits);
-  MoveDigits(2 * by, VecNormSums::kSquareDigits, sums->square_digits);
-  sums->window = window;
-}
-
-}  // namespace rill::transforms_internal
-#endif  // RILL_TRANSFORMS_EPISODES_VEC_NORM_SUMS_ONCE
 
 HWY_BEFORE_NAMESPACE();
 namespace rill::transforms_internal {
@@ -144,10 +100,9 @@ void AddAll(const T* in, int64_t n, absl::Span<const size_t> rows,
           static_cast<double>(in[static_cast<int64_t>(rows[row]) * n + i]);
     }
     const double largest = LargestOf(numbers, size);
-    int64_t window = sums->window;
-    double unit = UnitOf(window);
-    for (; largest > 0x1p25 * unit; ++window) unit *= 0x1p26;
+    const int64_t window = WindowOf(largest, sums->window);
     if (window > sums->window) MoveWindow(window, sums);
+    const double unit = UnitOf(window);
     constexpr bool kHasLow = sizeof(T) > sizeof(float);
     Square<kHasLow>(numbers, size, squares, low);
     const double square_unit = 0x1p25 * unit * unit;
@@ -205,74 +160,8 @@ HWY_EXPORT(AddDoubles);
 HWY_EXPORT(AreFloats);
 HWY_EXPORT(AreDoubles);
 
-// A number of 106 bits: the sum of both (Dekker, 1971).
-struct Pair {
-  double high = 0;
-  double low = 0;
-};
-
-// a + b, and its rounding error.
-Pair SumOf(double a, double b) {
-  const double sum = a + b;
-  const double of_b = sum - a;
-  return {sum, (a - (sum - of_b)) + (b - of_b)};
-}
-
-Pair Add(const Pair& a, const Pair& b) {
-  const Pair high = SumOf(a.high, b.high);
-  const Pair low = SumOf(a.low, b.low);
-  const Pair sum = SumOf(high.high, high.low + low.high);
-  return SumOf(sum.high, sum.low + low.low);
-}
-
-// Two halves of the digits of a number.
-Pair Split(double a) {
-  const double far = a * (0x1p27 + 1);
-  const double head = far - (far - a);
-  return {head, a - head};
-}
-
-// a * b, and its rounding error.
-Pair ProductOf(double a, double b) {
-  const Pair x = Split(a);
-  const Pair y = Split(b);
-  const double product = a * b;
-  return {product,
-          ((x.high * y.high - product) + x.high * y.low + x.low * y.high) +
-              x.low * y.low};
-}
-
-Pair Multiply(const Pair& a, const Pair& b) {
-  const Pair product = ProductOf(a.high, b.high);
-  return SumOf(product.high, product.low + (a.high * b.low + a.low * b.high));
-}
-
-Pair Divide(const Pair& a, double b) {
-  const double quotient = a.high / b;
-  const Pair rest = Add(a, ProductOf(quotient, -b));
-  return SumOf(quotient, rest.high / b);
-}
-
-// The sum of the places, the first of which counts multiples of `unit`.
-template <size_t kSize>
-Pair ValueOf(const int64_t (&digits)[kSize], double unit) {
-  // From the last place on, what is beyond 26 bits goes into the place before.
-  // So two places fit in a double.
-  constexpr int64_t kBase = int64_t{1} << kDigitBits;
-  int64_t place[7] = {};
-  std::copy_n(digits, kSize, place + 1);
-  for (size_t k = kSize; k > 0; --k) {
-    AddWithoutOverflow(place[k] >> kDigitBits, &place[k - 1]);
-    place[k] &= kBase - 1;
-  }
-  const auto two = [&place](int k) {
-    return static_cast<double>(place[k] * kBase + place[k + 1]);
-  };
-  const Pair last = SumOf(two(3) * 0x1p-78, two(5) * 0x1p-130);
-  const Pair middle = SumOf(two(1) * 0x1p-26, last.high);
-  const Pair first = SumOf(static_cast<double>(place[0]) * 0x1p26, middle.high);
-  const Pair sum = SumOf(first.high, first.low + (middle.low + last.low));
-  return {sum.high * unit, sum.low * unit};
+int64_t Negative(int64_t value) {
+  return static_cast<int64_t>(-static_cast<uint64_t>(value));
 }
 
 }  // namespace
@@ -315,17 +204,7 @@ bool SubtractSums(const VecNormSums& other, VecNormSums* sums) {
 }
 
 VecNormElement StatisticsOf(const VecNormSums& sums, int64_t rows) {
-  const auto weight = static_cast<double>(rows);
-  // In units, so that no square overflows.
-  const Pair sum = ValueOf(sums.digits, 1);
-  const Pair squares = ValueOf(sums.square_digits, 0x1p25);
-  const Pair mean = Divide(sum, weight);
-  const Pair product = Multiply(sum, mean);
-  const Pair around = Add(squares, {-product.high, -product.low});
-  const double unit = UnitOf(sums.window);
-  return {.weight = weight,
-          .mean = (mean.high + mean.low) * unit,
-          .squares = std::max(0.0, around.high + around.low) * unit * unit};
+  return ElementOf(sums, rows);
 }
 
 }  // namespace rill::transforms_internal

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/device/testing/twin_envs.h"
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "gtest/gtest.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/envs/device/testing/fake_simulator.h"
+#include "rill/envs/device/testing/random_env.h"
+#include "rill/envs/env_spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+
+TensorDictSpec TwinEnvs::Observation() {
+  TensorDictSpec spec;
+  const auto set = [&spec](absl::string_view key, const LeafSpec& leaf) {
+    RILL_EXPECT_OK(spec.Set(key, leaf));
+  };
+  set("observation", LeafSpec::Bounded(DType::kFloat32, {4}, -2, 2));
+  set("wide", LeafSpec::Bounded(DType::kFloat64, {3}, -1e6, 1e6));
+  set("pixels", LeafSpec::Bounded(DType::kUInt8, {6, 5, 3}, 0, 255));
+  set("planes", LeafSpec::Bounded(DType::kFloat32, {3, 6, 5}, -1, 1));
+  set("lives", LeafSpec::Bounded(DType::kInt16, {1}, 0, 3));
+  set("legal", LeafSpec::OneHot(3));
+  return spec;
+}
+
+absl::StatusOr<std::unique_ptr<Env>> TwinEnvs::OnDevice(
+    const LeafSpec& action, const DeviceEnvOptions& options) {
+  RILL_ASSIGN_OR_RETURN(auto env, MakeRandomEnv({.lanes = kLanes,
+                                                 .observation = Observation(),
+                                                 .action = action}));
+  EnvSpec spec = env->spec();
+  spec.device = Device::Fake();
+  RILL_ASSIGN_OR_RETURN(
+      auto simulator,
+      MakeFakeSimulator(std::move(env),
+                        {.fills_in_place = options.fills_in_place}));
+  return MakeDeviceEnv(std::move(spec), std::move(simulator), options);
+}
+
+absl::StatusOr<TwinEnvs> TwinEnvs::Create(const TransformsUnderTest& transforms,
+                                          const DeviceEnvOptions& options,
+                                          const Stream* stream) {
+  TwinEnvs twins;
+  RILL_ASSIGN_OR_RETURN(auto host,
+                        MakeRandomEnv({.lanes = kLanes,
+                                       .observation = Observation(),
+                                       .action = transforms.action}));
+  RILL_ASSIGN_OR_RETURN(
+      twins.host_, TransformedEnv::Create(std::move(host), transforms.make()));
+  RILL_ASSIGN_OR_RETURN(auto there, OnDevice(transforms.action, options));
+  RILL_ASSIGN_OR_RETURN(twins.there_, TransformedEnv::Create(
+                                          std::move(there), transforms.make()));
+  for (TransformedEnv* env : {twins.host_.get(), twins.there_.get()}) {
+    RILL_RETURN_IF_ERROR(env->Seed(7));
+    const bool is_host = env == twins.host_.get();
+    RILL_ASSIGN_OR_RETURN(
+        auto driver,
+        StepDriver::Create(env, nullptr, is_host ? nullptr : stream));
+    twins.drivers_.push_back(std::move(driver));
+  }
+  return twins;
+}
+
+absl::Status TwinEnvs::ResetAll() {
+  for (StepDriver& driver : drivers_) {
+    RILL_RETURN_IF_ERROR(driver.ResetAll());
+  }
+  return Compare(/*has_stepped=*/false);
+}
+
+absl::Status TwinEnvs::Step(uint64_t i) {
+  RILL_ASSIGN_OR_RETURN(
+      const TensorDict actions,
+      host_->spec().action.Random({kLanes}, Rng(3, RngStream::kUser), i));
+  for (StepDriver& driver : drivers_) {
+    RILL_RETURN_IF_ERROR(
+        driver.step().Find("action")->CopyFrom(*actions.Find("action")));
+    RILL_RETURN_IF_ERROR(driver.Step());
+  }
+  return Compare(/*has_stepped=*/true);
+}
+
+absl::Status TwinEnvs::Reset(uint64_t i) {
+  RILL_ASSIGN_OR_RETURN(const auto done, host_->step().Flat<bool>("next/done"));
+  std::vector<uint8_t> mask(done.begin(), done.end());
+  for (size_t lane = 0; lane < mask.size(); ++lane) {
+    if (Rng(i).Bits64(lane, 0) % 8 == 0) mask[lane] = 1;
+  }
+  for (StepDriver& driver : drivers_) {
+    RILL_RETURN_IF_ERROR(driver.Carry());
+    RILL_RETURN_IF_ERROR(driver.Reset(mask));
+  }
+  return Compare(/*has_stepped=*/false);
+}
+
+absl::Status TwinEnvs::Compare(bool has_stepped) {
+  // Behind a stream of the driver's own.
+  RILL_RETURN_IF_ERROR(drivers_[1].ReadEnds());
+  RILL_ASSIGN_OR_RETURN(TensorDict there, there_->step().To(Device::Cpu()));
+  TensorDict host = host_->step();
+  if (!has_stepped) {
+    RILL_ASSIGN_OR_RETURN(there, there.Exclude({"next"}));
+    RILL_ASSIGN_OR_RETURN(host, host.Exclude({"next"}));
+  }
+  return there.CheckEqual(host);
+}
+
+absl::Status TwinEnvs::CompareStates() {
+  RILL_ASSIGN_OR_RETURN(const TensorDict there, there_->SaveTransforms());
+  RILL_ASSIGN_OR_RETURN(const TensorDict host, host_->SaveTransforms());
+  // On a device the environment's own root may be there too.
+  TensorDict shared;
+  for (const std::string& key : host.LeafKeys()) {
+    RILL_ASSIGN_OR_RETURN(Tensor leaf, there.Get(key));
+    RILL_RETURN_IF_ERROR(shared.Set(key, std::move(leaf)));
+  }
+  TensorDict want;
+  for (const std::string& key : host.LeafKeys()) {
+    RILL_RETURN_IF_ERROR(want.Set(key, *host.Find(key)));
+  }
+  return shared.CheckEqual(want);
+}
+
+}  // namespace rill

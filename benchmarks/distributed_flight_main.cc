@@ -37,7 +37,7 @@ namespace {
 
 namespace flight = ::arrow::flight;
 
-// Of the server's process.
+// Modes of the server's process.
 constexpr char kServeRill[] = "serve-rill";
 constexpr char kServeBare[] = "serve-bare";
 

@@ -37,7 +37,7 @@ constexpr int kClient = 0;
 constexpr int kServer = 1;
 constexpr int kTag = 0;
 constexpr int kWord = 8;  // Bytes of a message without rows.
-// What the server is told: the exchanges to make, and of which case.
+// The server receives it: the exchanges to make, and of which case.
 struct Order {
   int64_t exchanges = 0;  // 0: no more.
   int64_t number = 0;

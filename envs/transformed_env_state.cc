@@ -176,7 +176,7 @@ absl::Status TransformedEnv::LoadTransforms(const TensorDict& state) {
 // state.
 absl::Status TransformedEnv::AdoptTransforms(const TensorDict& state) {
   if (steps_.on_device != nullptr) {
-    // Of the steps before, and with them what was wrong there.
+    // Those of the steps before, and with them what was wrong there.
     ReadEnds(/*wants_all=*/false).IgnoreError();
     RILL_RETURN_IF_ERROR(AwaitDevice());
   }

@@ -238,10 +238,10 @@ class ReplayBuffer : public Sink {
     std::unique_ptr<Parts> parts_;
   };
   // Samples once, which makes all memory, and waits for that batch.
-  // FAILED_PRECONDITION names what no graph can hold: rows that lie in no
-  // DenseStorage on a device, `prefetch`, another device, a unit that does more
-  // than to stack frames, and transforms that are not done in the gather.
-  // Else errors as Sample.
+  // FAILED_PRECONDITION names the part that no graph can hold. It can hold rows
+  // of a DenseStorage on a device, a unit that at most stacks frames, and
+  // transforms that are done in the gather. `prefetch` and another
+  // Options::device are refused. Else errors as Sample.
   absl::StatusOr<std::unique_ptr<CapturedSample>> CaptureSample();
 
   // New priorities for the rows of a sample (reads its `index` and

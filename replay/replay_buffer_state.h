@@ -28,7 +28,7 @@ struct ReplayBuffer::State {
                                std::unique_ptr<BatchTransform> transform)
       ABSL_LOCKS_EXCLUDED(pause_mutex);
   absl::Status CheckBatchSize() const;
-  // What a CapturedSample is made of.
+  // The parts of a CapturedSample.
   absl::Status CheckCanCapture() const;
   // `sample` hands out so many items: with the rate limiter's permit, and no
   // Save or Clear beside it.

@@ -188,9 +188,9 @@ class Tensor {
   // The error that CopyFrom would return, without copying.
   absl::Status CheckCopyFrom(const Tensor& from) const;
   // Enqueued on `stream`, which is of the side that is not on the CPU; both
-  // sides contiguous. Of two devices it is one that reaches the other
-  // (ReachesPeer). The caller keeps both alive and unchanged until the stream
-  // got there.
+  // sides contiguous. Between two devices it is a stream of one that reaches
+  // the other (ReachesPeer). The caller keeps both alive and unchanged until
+  // the stream got there.
   absl::Status CopyFromAsync(const Tensor& from, const Stream& stream) const;
 
   // Same dtype, shape and elements, bit for bit (NaN equals itself). Device

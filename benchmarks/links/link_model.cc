@@ -12,11 +12,11 @@
 namespace rill {
 namespace {
 
-// Of a sampled row beside its leaves: index, generation, server. Of a priority:
-// these, and a float.
+// A sampled row has these beside its leaves: index, generation, server. A
+// priority has them and a float.
 constexpr double kIndexBytes = 24;
 constexpr double kPriorityBytes = 28;
-// Of a message and its answer without columns, over Flight with ten leaves.
+// A message and its answer without columns, over Flight with ten leaves.
 constexpr double kMessageBytes = 3000;
 
 enum Way : size_t {

@@ -26,7 +26,8 @@ cudaGraphExec_t Native(GraphHandle graph) {
 class CudaGraphs final : public GraphBackend {
  public:
   // Relaxed: other modes make calls of other threads (cudaMalloc,
-  // cudaEventQuery) errors. What must not be captured Graph::Capture refuses.
+  // cudaEventQuery) errors. Graph::Capture refuses work
+  // that must not be captured.
   absl::Status BeginCapture(int index, StreamHandle stream) override {
     ScopedDevice device;
     RILL_RETURN_IF_ERROR(device.Enter(index));

@@ -45,7 +45,7 @@ class DevicePool {
   const cudaMemPool_t pool_;
   const cudaStream_t stream_;  // Of Allocate and Free.
   absl::Mutex mutex_;
-  // What OpenTo has said, by device.
+  // The answers of OpenTo, by device.
   absl::flat_hash_map<int, bool> is_open_to_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -32,7 +32,7 @@ class GraphBackend {
   // Launches, copies and fills that are given to `stream` from here on are
   // recorded and do not run.
   virtual absl::Status BeginCapture(int index, StreamHandle stream) = 0;
-  // What was recorded. The stream works as before, also after an error.
+  // The recorded work. The stream works as before, also after an error.
   virtual absl::StatusOr<GraphHandle> EndCapture(int index,
                                                  StreamHandle stream) = 0;
   // Enqueues all of it, in its order.
@@ -65,10 +65,10 @@ void RegisterGraphBackend(Device::Type type,
 class Graph {
  public:
   // Calls `enqueue`, whose work on `stream` becomes the graph and does not run.
-  // The stream is none of the default ones. What a graph cannot hold is
-  // FAILED_PRECONDITION in `enqueue`: memory of a device or pinned for one,
-  // events, waits for streams or events, row copies and values of the host
-  // (StreamUploads::Send). Its error is the result, and the stream works on.
+  // The stream is none of the default ones. A graph cannot hold memory of a
+  // device or pinned for one, events, waits, row copies, and values of the host
+  // (StreamUploads::Send). They are FAILED_PRECONDITION in `enqueue`. Its error
+  // is the result, and the stream works on.
   // FAILED_PRECONDITION where nothing makes graphs of such a device.
   static absl::StatusOr<Graph> Capture(
       const Stream& stream, absl::FunctionRef<absl::Status()> enqueue);

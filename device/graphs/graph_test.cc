@@ -193,7 +193,7 @@ TEST_F(GraphTest, WhatAGraphCannotHoldIsAnErrorAndTheStreamWorksOn) {
     RILL_ASSERT_OK(stream_->Synchronize());
     uploads.End(nullptr);
   }
-  // What was captured before the error has not run.
+  // The work that was captured before the error has not run.
   EXPECT_THAT(Peek(), Each(1));
   RILL_ASSERT_OK(Double());
   RILL_ASSERT_OK(stream_->Synchronize());

@@ -13,10 +13,10 @@
 
 namespace rill {
 
-// What a program of a run knows, as lines of a file, which its kill leaves:
-// nanoseconds of the machine's steady clock, a word, and numbers. The file's
-// name says who wrote it: <role>-<number>-<start>.
-// Thread-safety: thread-compatible.
+// A file that says what a program of a run knows, and stays when it is killed.
+// A line has nanoseconds of the machine's steady clock, a word, and numbers.
+// The file's name says who wrote it: <role>-<number>-<start>. Thread-safety:
+// thread-compatible.
 class Ledger {
  public:
   // Its first line is `begin` with the process's number.

@@ -31,7 +31,7 @@ inline bool IsForNow(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-// What `make` returns once it does not fail for now.
+// The result of `make` once it does not fail for now.
 template <typename Make>
 auto MakeWhenThere(const Make& make) {
   for (;;) {

@@ -77,7 +77,7 @@ absl::Status RunShard(std::shared_ptr<Transport> transport,
           options.directory, "/checkpoint-shard-", options.number)};
   RILL_ASSIGN_OR_RETURN(config.tables, Tables(options));
   if (PathExists(config.checkpoint_directory)) {
-    // What the server will begin with, before anybody can write to it.
+    // The server will begin with these, before anybody can write to it.
     RILL_ASSIGN_OR_RETURN(auto tables, Tables(options));
     RILL_ASSIGN_OR_RETURN(
         const auto saved,

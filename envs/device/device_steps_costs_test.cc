@@ -48,7 +48,7 @@ using ::testing::IsEmpty;
 
 using Operation = FakeBackend::Operation;
 
-// Of Many, beside the environment's own.
+// Launches of Many, beside the environment's own.
 constexpr int64_t kLaunchesOfAStep = 12;
 constexpr int64_t kLaunchesOfAReset = 11;
 
@@ -297,7 +297,7 @@ TEST_F(DeviceStepsCostsTest, WorkIsOnTheStreamOfTheDriver) {
   }
 }
 
-// Each call of the device in a step and in a reset fails in turn: the error
+// Each call of the device in a step and in a reset fails in turn. The error
 // comes back, but for one of a poll, and a reset of all lanes goes on.
 TEST_F(DeviceStepsCostsTest, ErrorsOfTheDeviceComeBackAndAResetGoesOn) {
   RILL_ASSERT_OK_AND_ASSIGN(TwinEnvs twins, TwinEnvs::Create(Many(), {}));

@@ -54,7 +54,7 @@ std::string EndName(int64_t rank) {
   return absl::StrCat("rank:", rank, "/end");
 }
 
-// Who the ranks are.
+// The roles of the ranks.
 struct Job {
   int64_t ranks = 0;
   int64_t shards = 0;

@@ -35,7 +35,7 @@ inline bool IsForNow(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-// What `make` returns, which is tried again while it fails for now: programs
+// The result of `make`, which is tried again while it fails for now: programs
 // start in any order.
 template <typename Make>
 auto MakeWhenThere(const std::atomic<bool>& stop, const Make& make) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a captured sample costs, what it refuses, and what becomes of it when
-// the device fails, on a device whose streams run when the test says so.
+// The costs of a captured sample, its refusals, and its state when the device
+// fails. The streams of this device run when the test says so.
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -232,7 +232,7 @@ class SampleReader {
   std::vector<Tensor> kept_;
   std::vector<Tensor> before_;  // Leaves of the batch that is bound.
   Tensor mask_;                 // Of the batch before, to be written again.
-  // Of MakeGraph; the rows of all lists, one after another.
+  // Those of MakeGraph; the rows of all lists, one after another.
   std::unique_ptr<ReadGraph> graph_;
   Tensor graph_rows_;
   // Of rows on a device; behind all that enqueued work uses, so that it is

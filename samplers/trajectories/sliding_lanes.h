@@ -9,8 +9,8 @@
 namespace rill::samplers_internal {
 
 // Lanes that lose as many rows with each write as they get, and change in
-// nothing else, so that the step behind their newest row tells all of them. 64
-// neighbours share that number: a write to all of them is one addition.
+// nothing else. The step behind their newest row tells all of it. 64 neighbours
+// share that number, so that a write to all of them is one addition.
 //
 // Thread-safety: thread-compatible.
 // Cost: O(1). Memory: 16 bytes for 64 lanes.

@@ -179,7 +179,7 @@ class TrajectoryRuns {
     uint32_t next = 0;  // The trajectory's next run, but for its last.
   };
   static_assert(sizeof(Run) == 16);
-  // Of one that slides, the steps here are those before it began to.
+  // A lane that slides has the steps here that it had before it began to.
   struct Lane {
     std::deque<Run> runs;
     // The number of runs.front(). Begins shortly before it wraps around, so

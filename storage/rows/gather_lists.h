@@ -40,7 +40,7 @@ class GatherLists {
   absl::Span<const int64_t> rows() const { return rows_; }
   const Stream& stream() const { return uploads_.stream(); }
 
-  // What Launch enqueues behind the uploads is `graph`, of the rows in `table`.
+  // Launch enqueues `graph`, of the rows in `table`, behind the uploads.
   // FAILED_PRECONDITION where it was captured of others. Before any list.
   absl::Status SetGraph(ReadGraph* graph, std::shared_ptr<const Buffer> table);
   // Enqueues what `uploads` has to send, the gathers, and what `launch` does.

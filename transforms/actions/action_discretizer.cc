@@ -174,7 +174,7 @@ class ActionDiscretizerTransform final : public StepTransform,
     return absl::OkStatus();
   }
 
-  // Of the interval, where none is drawn.
+  // The place in the interval, where none is drawn.
   double PartOf() const {
     if (options_.sampling == Sampling::kLow) return 0;
     return options_.sampling == Sampling::kHigh ? 1 : 0.5;

@@ -39,11 +39,10 @@ namespace rill {
 // the environment's of it.
 //
 // Shapes: as the maps say, with any batch shape.
-// Device/Stream: leaves that lie on a device are mapped there, where the map
-// can
-//   (RowMap::maps_on_device), on its current stream: one launch for up to eight
-//   leaves and no wait but for a copy of numbers at their first use. Else
-//   FAILED_PRECONDITION says what to do.
+// Device/Stream: leaves that lie on a device are mapped there on its current
+//   stream, where the map can (RowMap::maps_on_device). That is one launch for
+//   up to eight leaves, and a wait only for a copy of numbers at their first
+//   use. Else FAILED_PRECONDITION says what to do.
 // Thread-safety: immutable.
 // Cost: that of the maps. After a read in place where the map allows it, else
 //   into tensors that are used again once nobody else holds them. Two are kept

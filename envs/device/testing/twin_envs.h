@@ -25,7 +25,7 @@ struct TransformsUnderTest {
   LeafSpec action = LeafSpec::Categorical(3);
 };
 
-// Of functions that each return a StatusOr of a transform.
+// Takes functions that each return a StatusOr of a transform.
 template <typename... Makers>
 std::function<TransformedEnv::Transforms()> ChainOf(Makers... makers) {
   return [makers...] {
@@ -67,7 +67,7 @@ class TwinEnvs {
   // The leaves of step(), those below next where `has_stepped`: a simulator
   // that fills them in place writes there in a reset too.
   absl::Status Compare(bool has_stepped);
-  // Of SaveTransforms.
+  // Those of SaveTransforms.
   absl::Status CompareStates();
 
  private:

@@ -29,6 +29,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/testing/tensor_matchers.h"
 #include "rill/transforms/actions/action_scaling.h"
 #include "rill/transforms/actions/discrete_action_projection.h"
 #include "rill/transforms/episodes/episode_trackers.h"
@@ -171,6 +172,22 @@ TEST_F(DeviceStepsCostsTest, NothingIsCopiedToTheHostWithoutNeed) {
   const Costs costs = CostsOf([&] { return twins.there().Step(); }) -
                       CostsOf([&] { return bare->Step(); });
   EXPECT_EQ(costs, (Costs{.launches = 2}));
+}
+
+// The host reads what a transform has ended when it is to step again.
+TEST_F(DeviceStepsCostsTest, ALaneThatATransformHasEndedIsRefused) {
+  const TransformsUnderTest count = {
+      ChainOf([] { return StepCounter::Create({.max_steps = 1}); })};
+  RILL_ASSERT_OK_AND_ASSIGN(TwinEnvs twins, TwinEnvs::Create(count, {}));
+  TransformedEnv& env = twins.there();
+  RILL_ASSERT_OK(env.Reset(std::vector<uint8_t>(TwinEnvs::kLanes, 1)));
+  RILL_ASSERT_OK(env.Step());
+  RILL_ASSERT_OK(env.Reset(std::vector<uint8_t>{1, 1, 0, 1, 1}));
+  EXPECT_THAT(env.Step(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                   HasSubstr("lane 2")));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, env.SaveTransforms());
+  EXPECT_THAT(*state.Find("root/done"),
+              TensorElementsAre<bool>(false, false, true, false, false));
 }
 
 // --- Values that a transform does not take -----------------------------------

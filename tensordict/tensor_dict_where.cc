@@ -51,10 +51,12 @@ class CopyQueue {
     if (!is_direct) return to.CopyFrom(from);
     const Device device = to.device().is_cpu() ? from.device() : to.device();
     RILL_ASSIGN_OR_RETURN(Tensor source, from.Contiguous());
+    const bool wants_given =
+        !is_between && given_ != nullptr && given_->device() == device;
     if (stream_ == nullptr || stream_->device() != device ||
-        (is_between && stream_ == given_)) {
+        (stream_ == given_) != wants_given) {
       RILL_RETURN_IF_ERROR(Finish());
-      if (!is_between && given_ != nullptr && given_->device() == device) {
+      if (wants_given) {
         stream_ = given_;
       } else {
         RILL_ASSIGN_OR_RETURN(current_, CurrentStream(device));

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/test_steps.h"
@@ -107,6 +108,32 @@ TEST_F(TensorDictWhereTest, ABatchGoesToAnotherDeviceWithOneWait) {
               StatusIs(absl::StatusCode::kDataLoss, "source"));
   EXPECT_THAT(there.To(Device::Fake(1)),
               IsOkAndHolds(BitEqualTo(MakeSteps(3))));
+}
+
+// Also behind a leaf of another device, whose copy is in the current stream.
+TEST_F(TensorDictWhereTest, LeavesOfTheHostAreCopiedInTheGivenStream) {
+  TensorDict mixed({3});
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor zeros,
+                            Tensor::Zeros(DType::kUInt8, {3}));
+  RILL_ASSERT_OK(mixed.Set("a", *zeros.To(Device::Fake(1))));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Tensor pinned,
+      Tensor::Empty(DType::kUInt8, {3}, {device_, MemoryKind::kPinned}));
+  RILL_ASSERT_OK(mixed.Set("b", pinned));
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream given, Stream::Create(device_));
+  fake_->StartCalls();
+  std::vector<Tensor> in_flight;
+  RILL_ASSERT_OK(mixed.ToAsync(given, &in_flight));
+  int64_t copies = 0;
+  for (const FakeBackend::Call& call : fake_->TakeCalls()) {
+    if (call.kind != FakeBackend::Call::Kind::kCopy || call.from_device) {
+      continue;
+    }
+    ++copies;
+    EXPECT_EQ(call.stream, given.handle().value);
+  }
+  EXPECT_EQ(copies, 1);
+  RILL_ASSERT_OK(given.Synchronize());
 }
 
 TEST_F(TensorDictWhereTest, UnsetDeviceSkipsNoWork) {

@@ -314,6 +314,27 @@ TEST_F(DeviceStepsCostsTest, WorkIsOnTheStreamOfTheDriver) {
   }
 }
 
+// Those around it are copied to the host by the default stream.
+TEST_F(DeviceStepsCostsTest, TransformsOfTheHostStandAroundThoseOnAStream) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
+                            Stream::Create(Device::Fake()));
+  const TransformsUnderTest nested = {
+      ChainOf([] { return RewardSum::Create({}); },
+              [] { return ActionScaling::Create({.spec = Torque()}); }),
+      Torque(), ChainOf([] {
+        return VecNorm::Create({.in_keys = {"observation", "next/reward"},
+                                .shapes = {{4}, {1}},
+                                .decay = 0.9});
+      })};
+  RILL_ASSERT_OK_AND_ASSIGN(TwinEnvs twins,
+                            TwinEnvs::Create(nested, {}, &stream));
+  RILL_ASSERT_OK(twins.ResetAll());
+  for (uint64_t i = 0; i < 20; ++i) {
+    RILL_ASSERT_OK(twins.Step(i));
+    RILL_ASSERT_OK(twins.Reset(i));
+  }
+}
+
 // Each call of the device in a step and in a reset fails in turn. The error
 // comes back, but for one of a poll, and a reset of all lanes goes on.
 TEST_F(DeviceStepsCostsTest, ErrorsOfTheDeviceComeBackAndAResetGoesOn) {

@@ -7,6 +7,7 @@
 #include "absl/memory/memory.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
+#include "rill/device/current_stream.h"
 
 namespace rill::envs_internal {
 
@@ -101,7 +102,15 @@ absl::Status DeviceStepCopies::ActionsToDevice() const {
   return Enqueue(actions_to_device_);
 }
 
+absl::Status DeviceStepCopies::AwaitLeaves() const {
+  RILL_ASSIGN_OR_RETURN(const Stream current, CurrentStream(stream_.device()));
+  if (current.handle().value == stream_.handle().value) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const Event ready, Event::Record(current));
+  return stream_.WaitFor(ready);
+}
+
 absl::Status DeviceStepCopies::StepsToHost() const {
+  RILL_RETURN_IF_ERROR(AwaitLeaves());
   return Run(steps_to_host_);
 }
 
@@ -115,7 +124,9 @@ absl::Status DeviceStepCopies::RootsToDevice() const {
 
 absl::Status DeviceStepCopies::RowsToHost(
     absl::Span<const int64_t> rows) const {
-  if (rows.empty() || rows_to_host_.empty()) return absl::OkStatus();
+  if (rows.empty()) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(AwaitLeaves());
+  if (rows_to_host_.empty()) return absl::OkStatus();
   absl::Status status;
   for (const RowCopy& copy : rows_to_host_) {
     status.Update(copy.whole.CopyFromAsync(copy.leaf, stream_));

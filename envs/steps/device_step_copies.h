@@ -25,10 +25,12 @@ namespace rill::envs_internal {
 //
 // Thread-safety: thread-compatible. Holds the tensors' bytes.
 // Device/Stream: works on the device's default stream, behind what was enqueued
-//   there. A call waits for its copies, but for ActionsToDevice.
-// Cost: a call is one copy of a whole leaf each and one wait; one without
+//   there. StepsToHost and RowsToHost come behind the thread's current stream
+//   too, for which the environment's leaves are complete. A call waits for its
+//   copies, but for ActionsToDevice.
+// Cost: a call is one copy of a whole leaf each and one wait, and without
 // leaves
-//   is nothing. RowsToDevice is a gather and a scatter besides.
+//   nothing. RowsToDevice is a gather and a scatter besides.
 class DeviceStepCopies {
  public:
   // Errors of the device.
@@ -80,6 +82,7 @@ class DeviceStepCopies {
   DeviceStepCopies(Stream stream, int64_t lanes)
       : stream_(std::move(stream)), lanes_(lanes) {}
 
+  absl::Status AwaitLeaves() const;
   absl::Status Enqueue(const std::vector<Copy>& copies) const;
   absl::Status Run(const std::vector<Copy>& copies) const;
   absl::Status Finish(absl::Status status) const;

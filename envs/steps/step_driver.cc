@@ -183,10 +183,18 @@ absl::Status StepDriver::OnStream(const Fn& call,
   return CatchExceptions(call, env_->name(), function);
 }
 
+// Leaves are complete for the work of this stream.
+absl::Status StepDriver::CheckFinite(absl::string_view caller,
+                                     const TensorDict& leaves) const {
+  std::optional<StreamScope> scope;
+  if (stream_.has_value()) scope.emplace(*stream_);
+  return CheckFiniteIfAsked(caller, leaves, {kLane});
+}
+
 absl::Status StepDriver::Reset(const ResetMask& mask) {
   RILL_RETURN_IF_ERROR(LetEnvironmentWait());
   RILL_RETURN_IF_ERROR(OnStream([&] { return env_->Reset(mask); }, "::Reset"));
-  RILL_RETURN_IF_ERROR(CheckFiniteIfAsked(env_->name(), root_, {kLane}))
+  RILL_RETURN_IF_ERROR(CheckFinite(env_->name(), root_))
       << "in Reset after " << steps_ << " steps";
   // An environment does not know these leaves, so it cannot reset them.
   for (const Tensor& leaf : recurrent_) {
@@ -211,7 +219,7 @@ absl::StatusOr<int64_t> StepDriver::Act(const ActContext& context) {
   absl::StatusOr<int64_t> version = CatchExceptions(
       [&] { return policy_->Act(root_, with_stream, &step_); }, "Policy::Act");
   if (!version.ok()) return OfPolicy(version.status());
-  RILL_RETURN_IF_ERROR(CheckFiniteIfAsked("Policy::Act", acted_, {kLane}))
+  RILL_RETURN_IF_ERROR(CheckFinite("Policy::Act", acted_))
       << "in step " << steps_ << " of " << env_->name();
   if (checked_) return version;
   checked_ = true;
@@ -229,7 +237,7 @@ absl::Status StepDriver::Step() {
   }
   RILL_RETURN_IF_ERROR(LetEnvironmentWait());
   RILL_RETURN_IF_ERROR(OnStream([&] { return env_->Step(); }, "::Step"));
-  RILL_RETURN_IF_ERROR(CheckFiniteIfAsked(env_->name(), stepped_, {kLane}))
+  RILL_RETURN_IF_ERROR(CheckFinite(env_->name(), stepped_))
       << "in step " << steps_;
   ++steps_;
   return absl::OkStatus();

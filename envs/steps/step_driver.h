@@ -105,6 +105,8 @@ class StepDriver {
   // A call of the environment, for which the stream is the current one.
   template <typename Fn>
   absl::Status OnStream(const Fn& call, absl::string_view function) const;
+  absl::Status CheckFinite(absl::string_view caller,
+                           const TensorDict& leaves) const;
   absl::Status AddOutputs();
   absl::Status AddLegal();
   absl::Status AddHostLeaf(absl::string_view key, HostLeaves* to) const;

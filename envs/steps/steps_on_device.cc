@@ -37,6 +37,12 @@ absl::Status StepsOnDevice::Await() const {
 
 absl::Status StepsOnDevice::Begin() {
   RILL_ASSIGN_OR_RETURN(stream_, CurrentStream(done_.device()));
+  if (stream_->handle().value != nullptr) {
+    // Env: a call comes behind the default stream.
+    RILL_ASSIGN_OR_RETURN(const Stream given, Stream::Default(done_.device()));
+    RILL_ASSIGN_OR_RETURN(const Event ready, Event::Record(given));
+    RILL_RETURN_IF_ERROR(stream_->WaitFor(ready));
+  }
   if (!last_.has_value() || last_stream_.value == stream_->handle().value) {
     return absl::OkStatus();
   }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The costs of a captured sample, its refusals, and its state when the device
 // fails. The streams of this device run when the test says so.
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -206,6 +208,30 @@ TEST_F(CapturedSamplesTest, OtherSamplesGoBesideIt) {
     RILL_ASSERT_OK(captured_->Replay());
     ExpectSteps(captured_->batch());
   }
+}
+
+// The first replay captures, on a stream that no other sample uses.
+TEST_F(CapturedSamplesTest, OtherThreadsSampleBesideTheCapture) {
+  ReplayBuffer::Options options;
+  options.transforms.push_back(TwiceTheReward());
+  Make(std::move(options));
+  std::atomic<bool> has_ended = false;
+  std::thread other([&] {
+    while (!has_ended) {
+      const absl::StatusOr<TensorDict> batch = buffer_->Sample();
+      RILL_EXPECT_OK(batch);
+      if (batch.ok()) ExpectSteps(*batch);
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    auto captured = buffer_->CaptureSample();
+    RILL_EXPECT_OK(captured);
+    if (!captured.ok()) break;
+    RILL_EXPECT_OK((*captured)->Replay());
+    ExpectSteps((*captured)->batch());
+  }
+  has_ended = true;
+  other.join();
 }
 
 TEST_F(CapturedSamplesTest, WhatNoGraphCanHoldIsNamedAndTheBufferWorksOn) {

@@ -79,7 +79,12 @@ absl::StatusOr<std::unique_ptr<DeviceGather>> DeviceGather::Create(
     const UnitTransform* unit, const TensorDictSpec& unit_batch) {
   const std::map<std::string, size_t> stored = FindStored(rows, unit);
   auto gather = absl::WrapUnique(new DeviceGather());
+  size_t results = 0;
   for (const GatherPlan::Leaf& leaf : plan.leaves) {
+    const auto found = stored.find(leaf.from);
+    const size_t parts = found == stored.end() ? 1 : found->second;
+    // A map takes two at most, and the gather one.
+    results += parts * (2 * leaf.maps.size() + 1);
     LeafSpec spec = *unit_batch.Find(leaf.from);
     for (size_t i = 0; i < leaf.maps.size(); ++i) {
       absl::StatusOr<LeafSpec> after = leaf.maps[i]->MapSpec(spec);
@@ -93,6 +98,8 @@ absl::StatusOr<std::unique_ptr<DeviceGather>> DeviceGather::Create(
                                 .maps = leaf.maps,
                                 .is_made = !stored.contains(leaf.from)});
   }
+  // A batch finds those of the last one, so that a captured one makes none.
+  gather->work_.KeepUpTo(results);
   return gather;
 }
 

@@ -67,6 +67,8 @@ class DeviceGather {
   // The same of the leaves that the unit has made; nothing where none is
   // mapped.
   absl::Status EnqueueMade(Device device, const TensorDict& batch);
+  // The capture of an Enqueue has failed.
+  void ForgetCaptured() { work_.ForgetCaptured(); }
 
  private:
   // Results between the maps of one launch and the next, used again.

@@ -165,6 +165,9 @@ absl::Status SampleReader::ReadNoted(const RowReader& storage,
   // The tables are the storage's.
   for (DeviceGather::Read* read : noted_maps_) read->table = {};
   noted_maps_.clear();
+  if (!status.ok() && graph_ != nullptr && !graph_->graph.has_value()) {
+    device_gather_->ForgetCaptured();
+  }
   return status;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rill/base/status_macros.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/graphs/graph.h"
 #include "rill/device/kernels/kernel_launch.h"
 
@@ -50,15 +51,20 @@ absl::Status GatherLists::SetGraph(ReadGraph* graph,
 
 absl::Status GatherLists::Launch(absl::FunctionRef<absl::Status()> launch) {
   RILL_RETURN_IF_ERROR(uploads_.Send());
-  const auto enqueue = [&]() -> absl::Status {
+  const auto enqueue = [&](const Stream& on) -> absl::Status {
     for (const GatherListsKernel& kernel : kernels_) {
-      RILL_RETURN_IF_ERROR(LaunchKernel(kernel, kernel.grid(), stream()));
+      RILL_RETURN_IF_ERROR(LaunchKernel(kernel, kernel.grid(), on));
     }
     return launch();
   };
-  if (graph_ == nullptr) return enqueue();
+  if (graph_ == nullptr) return enqueue(stream());
   if (!is_captured()) {
-    RILL_ASSIGN_OR_RETURN(Graph made, Graph::Capture(stream(), enqueue));
+    // Batches of other threads use stream() meanwhile.
+    RILL_ASSIGN_OR_RETURN(const Stream aside,
+                          Stream::Create(stream().device()));
+    const StreamScope scope(aside);  // `launch` goes to the current stream.
+    RILL_ASSIGN_OR_RETURN(
+        Graph made, Graph::Capture(aside, [&] { return enqueue(aside); }));
     *graph_ = {.table = table_, .graph = std::move(made)};
   }
   return graph_->graph->Launch(stream());

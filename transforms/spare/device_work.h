@@ -38,6 +38,11 @@ class DeviceWork {
 
   // Keeps so many from now on, if that is more.
   void KeepUpTo(size_t most) { spare_.KeepUpTo(most); }
+  // A capture has failed: nothing uses the tensors of its calls.
+  void ForgetCaptured() {
+    absl::MutexLock lock(&mutex_);
+    captured_.clear();
+  }
 
  private:
   struct Numbers {

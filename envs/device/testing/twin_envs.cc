@@ -61,6 +61,11 @@ absl::StatusOr<TwinEnvs> TwinEnvs::Create(const TransformsUnderTest& transforms,
   RILL_ASSIGN_OR_RETURN(auto there, OnDevice(transforms.action, options));
   RILL_ASSIGN_OR_RETURN(twins.there_, TransformedEnv::Create(
                                           std::move(there), transforms.make()));
+  for (auto* env : {&twins.host_, &twins.there_}) {
+    if (transforms.make_outer == nullptr) continue;
+    RILL_ASSIGN_OR_RETURN(
+        *env, TransformedEnv::Create(std::move(*env), transforms.make_outer()));
+  }
   for (TransformedEnv* env : {twins.host_.get(), twins.there_.get()}) {
     RILL_RETURN_IF_ERROR(env->Seed(7));
     const bool is_host = env == twins.host_.get();

@@ -23,6 +23,8 @@ namespace rill {
 struct TransformsUnderTest {
   std::function<TransformedEnv::Transforms()> make;
   LeafSpec action = LeafSpec::Categorical(3);
+  // Those of another TransformedEnv around the first; null: there is none.
+  std::function<TransformedEnv::Transforms()> make_outer = nullptr;
 };
 
 // Takes functions that each return a StatusOr of a transform.

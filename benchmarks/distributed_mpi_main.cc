@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -16,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
@@ -175,9 +178,8 @@ class EndService final : public Service {
 
 absl::Time Soon() { return Clock::System().Now() + absl::Minutes(1); }
 
-absl::Status RunRill(bool is_quick) {
-  RILL_ASSIGN_OR_RETURN(std::shared_ptr<RankTransport> transport,
-                        CreateMpiTransport());
+absl::Status RunRill(bool is_quick,
+                     const std::shared_ptr<RankTransport>& transport) {
   const std::string address = absl::StrCat("rank:", kServer);
   if (transport->rank() == kServer) {
     const auto end = std::make_shared<EndService>();
@@ -191,9 +193,11 @@ absl::Status RunRill(bool is_quick) {
   }
   // Until it listens.
   absl::StatusOr<std::unique_ptr<Connection>> connection;
+  const absl::Time deadline = Soon();
   do {
-    connection = transport->Connect(address, Soon());
-  } while (absl::IsUnavailable(connection.status()));
+    connection = transport->Connect(address, deadline);
+  } while (absl::IsUnavailable(connection.status()) &&
+           Clock::System().Now() < deadline);
   RILL_RETURN_IF_ERROR(connection.status());
   absl::Status status = MeasureRill(is_quick, transport, address);
   connection = transport->Connect(absl::StrCat(address, "/end"), Soon());
@@ -204,7 +208,14 @@ absl::Status RunRill(bool is_quick) {
 }
 
 absl::Status Run(absl::string_view side, bool is_quick) {
-  return side == kRillSide ? RunRill(is_quick) : RunBare(is_quick);
+  if (side != kRillSide) return RunBare(is_quick);
+  RILL_ASSIGN_OR_RETURN(const std::shared_ptr<RankTransport> transport,
+                        CreateMpiTransport());
+  const absl::Status status = RunRill(is_quick, transport);
+  if (status.ok()) return status;
+  absl::FPrintF(stderr, "distributed: %s\n", status.ToString());
+  // The end of the transport would wait for the other rank; so mpirun ends it.
+  std::_Exit(1);
 }
 
 }  // namespace

@@ -45,12 +45,22 @@ def leave_network():
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags | IFF_UP))
 
 
-def main():
-    if interfaces() != ["lo"]:
+def can_leave():
+    """Tried in a child, as there is no way back from half of it."""
+    child = os.fork()
+    if child == 0:
         try:
             leave_network()
         except OSError as error:
-            print(f"own_network: not in a network namespace of its own: {error}", file=sys.stderr)
+            print(f"own_network: not in a network namespace of its own: {error}", file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def main():
+    if interfaces() != ["lo"] and can_leave():
+        leave_network()
     os.execvp(sys.argv[1], sys.argv[1:])
 
 

@@ -82,9 +82,34 @@ void Release(Struct* released) {
   released->release = nullptr;
 }
 
+// Both are whole. Arrow reads the last offset of texts, and the sizes of views,
+// before it looks at their buffers.
+absl::Status CheckFit(const ArrowSchema* schema, const ArrowArray* array) {
+  const absl::string_view format = schema->format;
+  const bool is_text =
+      format == "u" || format == "U" || format == "z" || format == "Z";
+  if (schema->n_children != array->n_children ||
+      (schema->dictionary == nullptr) != (array->dictionary == nullptr) ||
+      (is_text && array->length > 0 &&
+       (array->n_buffers < 2 || array->buffers[1] == nullptr))) {
+    return InvalidArgument(kImport, ": array: got one that does not fit \"",
+                           format, "\", want its children and offsets");
+  }
+  if (format == "vu" || format == "vz") {
+    return InvalidArgument(kImport, ": array: got views of texts (\"", format,
+                           "\"), want texts with offsets");
+  }
+  for (int64_t i = 0; i < schema->n_children; ++i) {
+    RILL_RETURN_IF_ERROR(CheckFit(schema->children[i], array->children[i]));
+  }
+  if (schema->dictionary == nullptr) return absl::OkStatus();
+  return CheckFit(schema->dictionary, array->dictionary);
+}
+
 absl::Status CheckStructs(const ArrowSchema* schema, const ArrowArray* array) {
   RILL_RETURN_IF_ERROR(CheckSchema(schema, 0));
-  return CheckArray(array, 0);
+  RILL_RETURN_IF_ERROR(CheckArray(array, 0));
+  return CheckFit(schema, array);
 }
 
 }  // namespace

@@ -236,6 +236,14 @@ TEST(ArrowCDataTest, BadStructsAreErrorsAndReleased) {
       [](OwnStructs& all) { all.column().offset = INT64_MAX; },
       [](OwnStructs& all) { all.column().release = nullptr; },
       [](OwnStructs& all) { all.buffers()[1] = nullptr; },
+      // A text without its offsets, of which the last one is far away.
+      [](OwnStructs& all) {
+        all.column_schema().format = "u";
+        all.column().length = 1 << 30;
+        all.array().length = 1 << 30;
+        all.buffers()[1] = nullptr;
+      },
+      [](OwnStructs& all) { all.column_schema().format = "vu"; },
   };
   for (size_t i = 0; i < breaks.size(); ++i) {
     OwnStructs structs;

@@ -37,6 +37,8 @@ ABSL_FLAG(std::string, tls_certificate, "", "PEM file; with tls_key");
 ABSL_FLAG(std::string, tls_key, "", "PEM file");
 ABSL_FLAG(std::string, health, "",
           "address of a server: only asks whether it serves, with its token");
+ABSL_FLAG(std::string, tls_roots, "",
+          "PEM file of roots for --health; none: the system's");
 ABSL_FLAG(absl::Duration, grace, absl::Seconds(30),
           "how long calls under way may take at the end");
 
@@ -75,6 +77,8 @@ absl::Status Run(const sigset_t& signals) {
   flight.token = std::string(absl::StripAsciiWhitespace(token));
   if (const std::string address = absl::GetFlag(FLAGS_health);
       !address.empty()) {
+    RILL_ASSIGN_OR_RETURN(flight.tls_roots,
+                          TextOf(absl::GetFlag(FLAGS_tls_roots)));
     return AskHealth(address, flight);
   }
   const std::string path = absl::GetFlag(FLAGS_config);

@@ -22,6 +22,14 @@ PATIENCE = 120  # Seconds.
 RANKS = ["learner-0", "shard-0", "shard-1", *(f"collector-{i}" for i in range(4))]
 
 
+def lives(pid):
+    """Nobody may look after a zombie."""
+    try:
+        return pathlib.Path("/proc", str(pid), "stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 class Broken(Exception):
     """A job did not go on."""
 
@@ -63,10 +71,16 @@ class Job:
         """Kills a rank; the job is gone when this returns."""
         pids = self.pids()
         os.kill(rng.choice(pids), signal.SIGKILL)
-        self.process.communicate(timeout=PATIENCE)
+        try:
+            self.process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Broken(f"job {self.start} goes on {PATIENCE} s behind a kill") from None
         if self.process.returncode == 0:
             raise Broken(f"job {self.start} ended in order, though a rank of it was killed")
-        while any(pathlib.Path("/proc", str(pid)).exists() for pid in self.pids()):
+        deadline = time.monotonic() + PATIENCE
+        while any(map(lives, self.pids())):
+            if time.monotonic() > deadline:
+                raise Broken(f"ranks of job {self.start} are still there {PATIENCE} s behind its end")
             time.sleep(0.01)
 
     def end(self):

@@ -165,11 +165,9 @@ void RemoteSink::GiveBack(const TensorDict& memory) {
   }
 }
 
-void RemoteSink::EndLoan() {
-  if (!lent_.has_value()) return;
-  GiveBack(*lent_);
-  lent_.reset();
-}
+// Its memory is no spare: whom it was lent to may still write there, and a
+// batch that is copied may lie in it.
+void RemoteSink::EndLoan() { lent_.reset(); }
 
 absl::StatusOr<TensorDict> RemoteSink::Reserve(const Shape& shape) {
   const absl::Time deadline = Clock::System().Now() + options_.server.timeout;

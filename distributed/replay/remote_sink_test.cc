@@ -203,6 +203,22 @@ TEST(RemoteSinkTest, ABatchThatIsNotTheLentOneIsCopied) {
   EXPECT_THAT(Stored(served.table()), ElementsAreArray(Range(10)));
 }
 
+TEST(RemoteSinkTest, MemoryThatIsLentTwiceIsNotShared) {
+  Served served = MakeServed();
+  const auto sink = MakeSink(served);
+  RILL_ASSERT_OK(sink->Write(NumberedSteps(1, 5), {}));
+  // As of two collectors.
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict first, sink->Reserve({1, 5}));
+  RILL_ASSERT_OK(first.CopyFrom(NumberedSteps(1, 5, 5)));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict second, sink->Reserve({1, 5}));
+  EXPECT_NE(BytesOf(first), BytesOf(second));
+  RILL_ASSERT_OK(second.CopyFrom(NumberedSteps(1, 5, 10)));
+  RILL_ASSERT_OK(sink->Write(first, {}));
+  RILL_ASSERT_OK(sink->Write(second, {}));
+  RILL_ASSERT_OK(sink->Flush());
+  EXPECT_THAT(Stored(served.table()), ElementsAreArray(Range(15)));
+}
+
 // --- exactly once ----------------------------------------------------------
 
 TEST(RemoteSinkTest, EachRowArrivesOnceWhateverTheLineDoes) {

@@ -126,7 +126,8 @@ absl::StatusOr<std::shared_ptr<ReplayService>> ReplayService::Open(
   RILL_ASSIGN_OR_RETURN(
       RunCheckpoint::Opened opened,
       RunCheckpoint::Open(directory, {.buffers = std::move(tables),
-                                      .states = {std::string(kClientsState)}}));
+                                      .states = {std::string(kClientsState)},
+                                      .discard_rows = true}));
   RILL_ASSIGN_OR_RETURN(auto service, Create(std::move(opened.buffers)));
   RILL_ASSIGN_OR_RETURN(
       const auto log,

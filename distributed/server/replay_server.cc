@@ -76,12 +76,6 @@ absl::StatusOr<std::unique_ptr<ReplayServer>> ReplayServer::Start(
   std::shared_ptr<ReplayService> service;
   if (!config.checkpoint_directory.empty() &&
       PathExists(config.checkpoint_directory)) {
-    // Rows in files are later ones, which nobody knows the clients of.
-    for (auto& [name, of_table] : options) {
-      if (of_table.storage->size() > 0) {
-        RILL_RETURN_IF_ERROR(of_table.storage->Clear());
-      }
-    }
     RILL_ASSIGN_OR_RETURN(
         service,
         ReplayService::Open(config.checkpoint_directory, std::move(options)));

@@ -21,8 +21,9 @@ namespace rill {
 // A replay server as a program runs it: the tables of a ServerConfig behind an
 // address, a checkpoint at a signal, on a timer and at the end, and metrics.
 //
-// Where the checkpoint's directory is there, the server goes on from it; rows
-// that lie in the files of a table are discarded before. A
+// Where the checkpoint's directory is there, the server goes on from it. Rows
+// that lie in the files of a table are discarded then; they stay where the
+// directory holds no checkpoint of these tables, which is an error. A
 // checkpoint that fails (a full disk) leaves the last one, is counted, and the
 // server goes on.
 //

@@ -148,6 +148,29 @@ TEST(ReplayServerTest, RowsInFilesAreThoseOfTheCheckpointOrAsTheyWere) {
   }
 }
 
+TEST(ReplayServerTest, RowsInFilesStayWhereTheDirectoryHoldsNoCheckpoint) {
+  const auto start = [&](const std::string& checkpoint)
+      -> absl::StatusOr<std::unique_ptr<ReplayServer>> {
+    RILL_ASSIGN_OR_RETURN(
+        ServerConfig config,
+        ServerConfig::Parse(absl::StrCat(
+            R"({"listen": "server", "tables": {"replay": {"capacity": 100,
+                "storage": {"kind": "memmap", "directory": ")",
+            Path("kept_rows"), R"("}}})", checkpoint, "}")));
+    return ReplayServer::Start(MakeInproc(), std::move(config));
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(auto server, start(""));
+  RILL_ASSERT_OK(
+      server->service().table("replay")->Extend(NumberedSteps(1, 20)));
+  server = nullptr;
+  const std::string empty = Path("kept_empty");
+  RILL_ASSERT_OK(CreateDirectories(empty));
+  EXPECT_THAT(start(CheckpointIn(empty)),
+              StatusIs(absl::StatusCode::kNotFound));
+  RILL_ASSERT_OK_AND_ASSIGN(server, start(""));
+  EXPECT_EQ(server->service().table("replay")->size(), 20);
+}
+
 TEST(ReplayServerTest, TheTimerMakesCheckpoints) {
   const std::string directory = Path("timer");
   RILL_ASSERT_OK_AND_ASSIGN(

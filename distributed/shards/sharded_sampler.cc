@@ -161,7 +161,9 @@ absl::Status ShardedSampler::TakePart(ShardBatch* batch, absl::Time deadline) {
 absl::Status ShardedSampler::ReweighAll(ShardBatch* batch) const {
   double min = std::numeric_limits<double>::infinity();
   for (const auto& link : links_) {
-    if (link->TakesPart()) min = std::min(min, link->mass().min);
+    if (link->TakesPart() && link->mass().min > 0) {
+      min = std::min(min, link->mass().min);
+    }
   }
   for (const auto& [shard, parts] : batch->parts) {
     for (const ShardPart& part : parts) {

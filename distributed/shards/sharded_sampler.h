@@ -51,8 +51,9 @@ enum class ShardShares {
 // With kPriorityMass P(i) = v_i / (sum over all shards), and weights are
 // (v_i / min) ^ -beta, `min` that of all shards. Both go by what shards said
 // with their last replies, so that batches on their way do not know of later
-// writes and updates. A shard without a share of 64 batches is asked anew. One
-// that is lost counts neither in the sum nor in the minimum.
+// writes and updates. An update between a shard's draw and its report changes
+// that batch's weights. A shard without a share of 64 batches is asked anew.
+// One that is lost counts neither in the sum nor in the minimum.
 //
 // Reproducible: a fixed set of shards that are not written to meanwhile gives
 //   the same batches for the same seed.

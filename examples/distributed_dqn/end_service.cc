@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/message.h"
@@ -15,6 +16,7 @@ namespace rill::distributed_dqn {
 namespace {
 
 constexpr char kRows[] = "rows";
+constexpr absl::Duration kLook = absl::Milliseconds(20);
 
 }  // namespace
 
@@ -35,10 +37,15 @@ absl::StatusOr<Message> EndService::Call(const CallInfo& info, const Message&) {
 
 absl::StatusOr<int64_t> End(Transport& transport, const std::string& address,
                             absl::Time deadline) {
-  RILL_ASSIGN_OR_RETURN(const auto connection,
-                        transport.Connect(address, deadline));
+  auto connection = transport.Connect(address, deadline);
+  // Ranks begin in any order.
+  while (absl::IsUnavailable(connection.status()) && absl::Now() < deadline) {
+    absl::SleepFor(kLook);
+    connection = transport.Connect(address, deadline);
+  }
+  RILL_RETURN_IF_ERROR(connection.status());
   RILL_ASSIGN_OR_RETURN(const Message reply,
-                        connection->Call("end", {}, deadline));
+                        (*connection)->Call("end", {}, deadline));
   return reply.values.Get<int64_t>(kRows);
 }
 

@@ -131,11 +131,10 @@ absl::Status RunAsLearner(std::shared_ptr<RankTransport> transport,
                              .stop = &stop,
                              .say = say}));
   // Collectors first: their last rows go to shards that are there.
-  const absl::Time deadline = absl::Now() + kEnd;
   int64_t acknowledged = 0, stored = 0;
   for (int64_t rank = job.ranks - 1; rank > 0; --rank) {
     RILL_ASSIGN_OR_RETURN(const int64_t rows,
-                          End(*transport, EndName(rank), deadline));
+                          End(*transport, EndName(rank), absl::Now() + kEnd));
     (rank > job.shards ? acknowledged : stored) += rows;
   }
   say(absl::StrFormat(

@@ -24,7 +24,7 @@ def pids_of(run_dir):
     pids = {}
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            words = (folder / "cmdline").read_bytes().decode().split("\0")
+            words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
             environ = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue  # It has gone.

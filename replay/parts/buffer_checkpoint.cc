@@ -220,6 +220,15 @@ absl::StatusOr<uint64_t> BufferCheckpoint::SeedOf(const Manifest& manifest) {
   return UnsignedField(manifest, "seed");
 }
 
+absl::Status BufferCheckpoint::CheckHasNoRows(const Saved& saved) const {
+  if (saved.is_position || parts_.storage->size() == 0) return absl::OkStatus();
+  return FailedPrecondition(
+      "ReplayBuffer::Open: rows in Options::storage: got ",
+      parts_.storage->size(),
+      ", want 0; open into an empty storage, or several buffers "
+      "on one with RunCheckpoint");
+}
+
 absl::StatusOr<BufferCheckpoint::Saved> BufferCheckpoint::Prepare(
     const std::string& directory, const Manifest& manifest,
     const BufferOpenOptions& options) const {
@@ -228,13 +237,6 @@ absl::StatusOr<BufferCheckpoint::Saved> BufferCheckpoint::Prepare(
                         UnsignedField(manifest, "batch_number"));
   RILL_ASSIGN_OR_RETURN(const std::string rows, RowsField(manifest));
   saved.is_position = rows == kInPlaceRows;
-  if (!saved.is_position && parts_.storage->size() != 0) {
-    return FailedPrecondition(
-        "ReplayBuffer::Open: rows in Options::storage: got ",
-        parts_.storage->size(),
-        ", want 0; open into an empty storage, or several buffers "
-        "on one with RunCheckpoint");
-  }
   RILL_ASSIGN_OR_RETURN(
       saved.lanes,
       SavedLanes(manifest, parts_.storage->lanes(),
@@ -288,6 +290,7 @@ absl::Status BufferCheckpoint::Load(const std::string& directory,
                                     const HeldDirectory& held) const {
   RILL_ASSIGN_OR_RETURN(const Saved saved,
                         Prepare(directory, manifest, options));
+  RILL_RETURN_IF_ERROR(CheckHasNoRows(saved));
   if (saved.is_position) {
     return LoadPosition(directory, manifest, saved, options.accept_newer, held);
   }

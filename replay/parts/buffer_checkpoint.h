@@ -86,6 +86,8 @@ class BufferCheckpoint {
   absl::StatusOr<Saved> Prepare(const std::string& directory,
                                 const Manifest& manifest,
                                 const BufferOpenOptions& options) const;
+  // The storage's rows would be lost, but for those of a position.
+  absl::Status CheckHasNoRows(const Saved& saved) const;
   // Loads the state that belongs to the storage's rows, which the storage has
   // loaded.
   absl::Status LoadOfRows(const std::string& directory,

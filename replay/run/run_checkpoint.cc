@@ -311,7 +311,8 @@ absl::Status RunCheckpoint::Create(const OpenOptions& options,
                        {.accept_other_capacity = options.accept_other_capacity,
                         .accept_options = options.accept_options,
                         .changed_options = &part->changes}));
-  return absl::OkStatus();
+  if (options.discard_rows) return absl::OkStatus();
+  return part->buffer->state_->parts->checkpoint->CheckHasNoRows(part->saved);
 }
 
 absl::Status RunCheckpoint::LoadRows(const std::string& directory,
@@ -371,6 +372,12 @@ absl::StatusOr<RunCheckpoint::Opened> RunCheckpoint::OpenHeld(
   for (Part& part : parts) {
     RILL_RETURN_IF_ERROR(
         Create(options, std::move(options.buffers[part.name]), &part))
+        << kOpen << ": buffer \"" << part.name << "\"";
+  }
+  for (const Part& part : parts) {
+    Storage& storage = *part.buffer->state_->parts->storage;
+    if (!options.discard_rows || storage.size() == 0) continue;
+    RILL_RETURN_IF_ERROR(storage.Clear())
         << kOpen << ": buffer \"" << part.name << "\"";
   }
   if (const absl::Status status = LoadRows(directory, options, held, &parts);

@@ -64,6 +64,9 @@ class RunCheckpoint {
     // As ReplayBuffer::OpenOptions, for all buffers.
     bool accept_other_capacity = false;
     bool accept_options = false;
+    // Storages may hold rows, as those on files do. They are discarded once all
+    // of the checkpoint but its rows was read and fits.
+    bool discard_rows = false;
   };
   struct Opened {
     std::map<std::string, std::unique_ptr<ReplayBuffer>> buffers;
@@ -75,7 +78,8 @@ class RunCheckpoint {
   // not those that were saved, listing what is missing and what is too much;
   // where storages are shared otherwise than they were; and as
   // ReplayBuffer::Open, with the buffer's name. DATA_LOSS where a file is
-  // damaged, naming it. With an error all storages are empty, as before.
+  // damaged, naming it. With an error all storages are empty, as before; with
+  // `discard_rows` they are as before where rows were not begun with.
   static absl::StatusOr<Opened> Open(const std::string& directory,
                                      OpenOptions options);
 

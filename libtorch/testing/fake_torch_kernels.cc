@@ -365,12 +365,12 @@ at::Scalar ItemOf(const at::Tensor& tensor) { return tensor.cpu().item(); }
 }  // namespace
 
 void RegisterFakeTorchKernels() {
-  // Torch keeps them for good.
-  auto& all =
+  // Torch wants them for good, and does not hold them.
+  static auto& all =
       *new torch::Library(torch::Library::IMPL, "_",
                           c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   all.fallback(torch::CppFunction::makeFromBoxedFunction<&RunBoxed>());
-  auto& some =
+  static auto& some =
       *new torch::Library(torch::Library::IMPL, "aten",
                           c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   some.impl("empty.memory_format", TORCH_FN(Empty));

@@ -28,9 +28,8 @@ namespace rill::envs_internal {
 //   there. StepsToHost and RowsToHost come behind the thread's current stream
 //   too, for which the environment's leaves are complete. A call waits for its
 //   copies, but for ActionsToDevice.
-// Cost: a call is one copy of a whole leaf each and one wait, and without
-// leaves
-//   nothing. RowsToDevice is a gather and a scatter besides.
+// Cost: a call is one copy of a whole leaf each and one wait. Without leaves it
+//   is nothing. RowsToDevice is a gather and a scatter besides.
 class DeviceStepCopies {
  public:
   // Errors of the device.

@@ -20,12 +20,11 @@
 // unless somebody needs the values before it. Then it gets a buffer of its own,
 // and a copy where it updates.
 //
-// Legal actions. What the environment declares (EnvSpec::legal_actions) holds
-// for those behind the last transform as long as action and mask stay as they
-// are. A transform that knows the legal options (StepPlan::mask_key) keeps
-// others from the environment and declares its own. Without one, nothing would
-// keep an action of another form from being a forbidden one, so such plans are
-// refused.
+// Legal actions. The environment's declaration (EnvSpec::legal_actions) holds
+// behind the last transform as long as action and mask stay as they are. A
+// transform that knows the legal options (StepPlan::mask_key) keeps others from
+// the environment and declares its own. Without one, nothing would keep an
+// action of another form from being a forbidden one, so such plans are refused.
 //
 // Leaves of the root outlive a step: what a transform saw at the root is next's
 // value of the last step at the same stage. So a leaf of the root that a
@@ -159,8 +158,8 @@ size_t Planner::AddBuffer(absl::string_view key, const LeafSpec& spec,
   return steps_.buffers.size() - 1;
 }
 
-// Transforms are reset with their lane. What one makes of the root of a group
-// whose episodes begin on their own would be that of the episode before.
+// Transforms are reset with their lane. A leaf that one makes of the root of a
+// group whose episodes begin on their own would be of the episode before.
 absl::Status Planner::CheckGroups(const StepPlan& plan) const {
   for (const BoundRows::Leaf& leaf : plan.leaves) {
     const absl::string_view root = RootOf(leaf.key);

@@ -108,7 +108,7 @@ absl::Status Run(const std::atomic<bool>& stop) {
                       report.is_solved ? "solved" : "not solved",
                       report.evaluation_return, report.updates));
   if (stop && !report.is_solved) {
-    // Whoever looks after programs starts it again.
+    // A supervisor of programs starts it again.
     return absl::CancelledError("the learner was stopped by a signal");
   }
   return absl::OkStatus();

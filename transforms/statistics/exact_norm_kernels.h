@@ -79,9 +79,9 @@ struct NormCheckKernel {
   }
 };
 
-// Adds the rows to the sums where `after` is given and no fault is set, and
-// sets the rows of `out` to (x - mean) / max(deviation, eps) by what these then
-// say. A column a block.
+// Adds the rows to the sums where `after` is given and no fault is set. Then
+// sets the rows of `out` to (x - mean) / max(deviation, eps) of the sums. A
+// column a block.
 struct ExactNormKernel {
   static constexpr const char* kName = "exact_norm";
   static constexpr int kMostLeaves = 8;

@@ -13,7 +13,7 @@
 
 namespace rill::transforms_internal {
 
-// What a kernel found wrong; the statistics then stay.
+// The fault that a kernel found; the statistics then stay.
 enum class NormFault : int64_t {
   kNone = 0,
   kValue = 1,    // One that is not finite or too large.
@@ -51,8 +51,8 @@ constexpr NormFault FaultOfRows(int64_t before, int64_t more) {
   return more > kMostVecNormRows - before ? NormFault::kRows : NormFault::kNone;
 }
 
-// What the threads of a block find in one column, and their sums of it. Begins
-// as NormColumn{}; trivial, as shared memory of devices is.
+// The findings of a block's threads in one column, and their sums. Begins as
+// NormColumn{}; trivial, as shared memory of devices is.
 struct NormColumn {
   int64_t largest;  // The bits of a number that is not negative.
   int64_t digits[VecNormSums::kDigits];

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 // A VecNorm's sums of one element and what they say, for host and devices: no
-// Abseil, and functions are constexpr (device/kernels/kernel.h). Who includes
-// this is compiled without fused multiply-add.
+// Abseil, and functions are constexpr (device/kernels/kernel.h). Code that
+// includes this is compiled without fused multiply-add.
 
 namespace rill::transforms_internal {
 

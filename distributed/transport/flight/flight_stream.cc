@@ -16,7 +16,7 @@
 
 namespace rill::flight_internal {
 
-// Far longer than the threads take where the peer reads.
+// Far longer than the threads take where the other side reads.
 constexpr absl::Duration kThreadsEnd = absl::Milliseconds(200);
 
 // Shared by the caller and the two threads.

@@ -135,7 +135,7 @@ absl::StatusOr<TensorDict> RemoteSink::OwnRows(const TensorDict& batch) {
     lent_.reset();
     return batch;
   }
-  EndLoan();
+  lent_.reset();
   RILL_ASSIGN_OR_RETURN(TensorDict rows, batch.To(Device::Cpu()));
   if (!has_only_tensors_ || !HasOnlyTensors(rows)) return rows.Clone();
   RILL_ASSIGN_OR_RETURN(TensorDict memory, TakeMemory(rows.batch_shape()));
@@ -165,14 +165,10 @@ void RemoteSink::GiveBack(const TensorDict& memory) {
   }
 }
 
-// Its memory is no spare: whom it was lent to may still write there, and a
-// batch that is copied may lie in it.
-void RemoteSink::EndLoan() { lent_.reset(); }
-
 absl::StatusOr<TensorDict> RemoteSink::Reserve(const Shape& shape) {
   const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   absl::MutexLock lock(&mu_);
-  EndLoan();
+  lent_.reset();
   if (!has_only_tensors_) {
     return absl::UnimplementedError(
         "RemoteSink::Reserve: no batch of tensors alone was acknowledged yet");
@@ -186,7 +182,7 @@ absl::StatusOr<TensorDict> RemoteSink::Reserve(const Shape& shape) {
 absl::Status RemoteSink::Cut(int64_t producer, LaneRange lanes) {
   const absl::Time deadline = Clock::System().Now() + options_.server.timeout;
   absl::MutexLock lock(&mu_);
-  EndLoan();
+  lent_.reset();
   return Add(kCut, {.producer = producer, .first_lane = lanes.first},
              lanes.count, {}, deadline);
 }

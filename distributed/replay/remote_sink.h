@@ -97,8 +97,6 @@ class RemoteSink final : public Sink {
   absl::StatusOr<TensorDict> TakeMemory(const Shape& shape)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveBack(const TensorDict& memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends the loan of Reserve.
-  void EndLoan() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Queues it under the next number, once there is room.
   absl::Status Add(int64_t kind, const WriteInfo& info, int64_t lanes,
                    TensorDict batch, absl::Time deadline)
@@ -118,6 +116,8 @@ class RemoteSink final : public Sink {
   // That of the first batch that was acknowledged.
   std::optional<TensorDictSpec> layout_ ABSL_GUARDED_BY(mu_);
   bool has_only_tensors_ ABSL_GUARDED_BY(mu_) = false;  // The layout.
+  // By Reserve. Memory whose loan ends is no spare: a collector may still write
+  // there, and a batch that is copied may lie in it.
   std::optional<TensorDict> lent_ ABSL_GUARDED_BY(mu_);
   std::deque<TensorDict> spares_ ABSL_GUARDED_BY(mu_);
 };

@@ -71,10 +71,7 @@ class DeviceGather {
   void ForgetCaptured() { work_.ForgetCaptured(); }
 
  private:
-  // Results between the maps of one launch and the next, used again.
-  static constexpr size_t kMostResults = 16;
-
-  DeviceGather() : work_(kMostResults) {}
+  DeviceGather() : work_(0) {}
 
   absl::Status Map(const Read& read, const TensorDict& batch,
                    transforms_internal::DeviceWork::Call* call,
@@ -82,7 +79,8 @@ class DeviceGather {
 
   TensorDictSpec spec_;
   std::vector<Output> outputs_;
-  transforms_internal::DeviceWork work_;  // Numbers of the maps, their scratch.
+  // Numbers of the maps, and results between them, used again.
+  transforms_internal::DeviceWork work_;
 };
 
 }  // namespace rill::replay_internal

@@ -18,7 +18,13 @@ fi
 # Sockets' names are short, and folders of tests are long.
 TMPDIR=$(mktemp -d /tmp/mpi.XXXXXX)
 export TMPDIR
-trap 'rm -rf "$TMPDIR"' EXIT
+# Open MPI names its shared memory by host and process id. In namespaces of
+# their own, as tests and containers have, two jobs have the same id, and each
+# then writes over the other's.
+memory=$(mktemp -d /dev/shm/mpi.XXXXXX) || memory=$TMPDIR
+trap 'rm -rf "$TMPDIR" "$memory"' EXIT
+export OMPI_MCA_btl_vader_backing_directory="$memory" # Open MPI 4.
+export OMPI_MCA_btl_sm_backing_directory="$memory"    # Open MPI 5.
 status=0
 # shellcheck disable=SC2086 # Words of their own.
 "$mpirun" $options -n "$ranks" "$@" || status=$?

@@ -82,9 +82,15 @@ class FakeBackend final : public Backend {
     kNumOperations,
   };
 
-  // A call that gave work or waited.
+  // A call that gave work, waited or began a capture.
   struct Call {
-    enum class Kind { kCopy, kCompute, kSynchronizeStream, kSynchronizeEvent };
+    enum class Kind {
+      kCopy,
+      kCompute,
+      kSynchronizeStream,
+      kSynchronizeEvent,
+      kBeginCapture,
+    };
     Kind kind;               // kCopy: also one column of a row copy.
     void* stream = nullptr;  // The handle; null of an event.
     int64_t bytes = 0;       // Of a copy.

@@ -28,6 +28,7 @@ absl::Status FakeBackend::BeginCapture(int index, StreamHandle stream) {
   RILL_RETURN_IF_ERROR(Enter());
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   RILL_RETURN_IF_ERROR(CheckRuns(*queue, "BeginCapture"));
+  Note({.kind = Call::Kind::kBeginCapture, .stream = stream.value});
   queue->Record();
   return absl::OkStatus();
 }

@@ -314,13 +314,18 @@ TEST_F(DeviceStepsCostsTest, WorkIsOnTheStreamOfTheDriver) {
   }
 }
 
-// Those around it are copied to the host by the default stream.
+// Leaves for those around it are copied to the host by the default stream,
+// which waits for what the transforms on the stream make of them: in steps, and
+// in resets.
 TEST_F(DeviceStepsCostsTest, TransformsOfTheHostStandAroundThoseOnAStream) {
   RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
                             Stream::Create(Device::Fake()));
   const TransformsUnderTest nested = {
-      ChainOf([] { return RewardSum::Create({}); },
-              [] { return ActionScaling::Create({.spec = Torque()}); }),
+      ChainOf(
+          [] { return RewardSum::Create({}); },
+          [] { return RewardScaling::Create({.scale = 0.3}); },
+          [] { return ObservationNorm::Create({.loc = {0.5}, .scale = {3}}); },
+          [] { return ActionScaling::Create({.spec = Torque()}); }),
       Torque(), ChainOf([] {
         return VecNorm::Create({.in_keys = {"observation", "next/reward"},
                                 .shapes = {{4}, {1}},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The costs of a captured sample, its refusals, and its state when the device
 // fails. The streams of this device run when the test says so.
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -210,7 +211,32 @@ TEST_F(CapturedSamplesTest, OtherSamplesGoBesideIt) {
   }
 }
 
-// The first replay captures, on a stream that no other sample uses.
+// Else work of theirs would become part of the graph. What is given to the
+// stream behind the capture's begin is the graph's.
+TEST_F(CapturedSamplesTest, TheCaptureHasAStreamThatNoOtherSampleUses) {
+  ReplayBuffer::Options options;
+  options.transforms.push_back(TwiceTheReward());
+  Make(std::move(options));
+  fake_->StartCalls();
+  RILL_ASSERT_OK(buffer_->Sample());
+  RILL_ASSERT_OK_AND_ASSIGN(captured_, buffer_->CaptureSample());
+  RILL_ASSERT_OK(captured_->Replay());
+  RILL_ASSERT_OK(buffer_->Sample());
+  const std::vector<FakeBackend::Call> calls = fake_->TakeCalls();
+  const auto is_capture = [](const FakeBackend::Call& call) {
+    return call.kind == Kind::kBeginCapture;
+  };
+  ASSERT_EQ(std::count_if(calls.begin(), calls.end(), is_capture), 1);
+  const auto begin = std::find_if(calls.begin(), calls.end(), is_capture);
+  const auto is_there = [&](const FakeBackend::Call& call) {
+    return call.stream == begin->stream;
+  };
+  EXPECT_TRUE(std::none_of(calls.begin(), begin, is_there));
+  const auto end = std::find_if_not(begin, calls.end(), is_there);
+  EXPECT_GT(end - begin, 1);
+  EXPECT_TRUE(std::none_of(end, calls.end(), is_there));
+}
+
 TEST_F(CapturedSamplesTest, OtherThreadsSampleBesideTheCapture) {
   ReplayBuffer::Options options;
   options.transforms.push_back(TwiceTheReward());

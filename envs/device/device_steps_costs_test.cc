@@ -23,8 +23,10 @@
 #include "rill/envs/device/testing/twin_envs.h"
 #include "rill/envs/env.h"
 #include "rill/envs/env_spec.h"
+#include "rill/envs/steps/step_driver.h"
 #include "rill/envs/transformed_env.h"
 #include "rill/specs/leaf_spec.h"
+#include "rill/tensordict/finite_check.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
@@ -44,6 +46,7 @@
 namespace rill {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -337,6 +340,35 @@ TEST_F(DeviceStepsCostsTest, TransformsOfTheHostStandAroundThoseOnAStream) {
   for (uint64_t i = 0; i < 20; ++i) {
     RILL_ASSERT_OK(twins.Step(i));
     RILL_ASSERT_OK(twins.Reset(i));
+  }
+}
+
+// Behind it lie the leaves that are looked at.
+TEST_F(DeviceStepsCostsTest, TheFiniteCheckLooksOnTheStreamOfTheDriver) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
+                            Stream::Create(Device::Fake()));
+  const ScopedFiniteCheck check;
+  for (const bool is_reset : {true, false}) {
+    TransformedEnv::Transforms chain;
+    for (int i = 0; i < 9; ++i) {
+      chain.push_back(
+          is_reset ? *ObservationNorm::Create(
+                         {.loc = {1}, .scale = {1e38}, .in_keys = {"wide"}})
+                   : *RewardScaling::Create({.scale = 1e38}));
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(auto bare,
+                              TwinEnvs::OnDevice(LeafSpec::Categorical(3), {}));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto env, TransformedEnv::Create(std::move(bare), std::move(chain)));
+    RILL_ASSERT_OK_AND_ASSIGN(StepDriver driver,
+                              StepDriver::Create(env.get(), nullptr, &stream));
+    const absl::Status reset = driver.ResetAll();
+    ASSERT_EQ(reset.ok(), !is_reset) << reset;
+    EXPECT_THAT(
+        is_reset ? reset : driver.Step(),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 AllOf(HasSubstr(is_reset ? "\"wide\"" : "\"next/reward\""),
+                       HasSubstr("RILL_CHECK_FINITE is set"))));
   }
 }
 

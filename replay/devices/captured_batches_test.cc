@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -183,6 +185,24 @@ TEST(CapturedBatchesTest, KernelsOfMapsWithResultsBetweenThem) {
         chain.push_back(*ToTensorImage::Create({.in_keys = {"pixels"}}));
         chain.push_back(*Resize::Create({.w = 5, .h = 6}));
         chain.push_back(*DoubleToFloat::Create({}));
+        return chain;
+      },
+      &is_captured));
+  EXPECT_TRUE(is_captured);
+}
+
+TEST(CapturedBatchesTest, AsManyResultsAsTheChainMakes) {
+  bool is_captured = false;
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(
+      Uniform,
+      [] {
+        Transforms chain;
+        for (int i = 0; i < 10; ++i) {
+          const std::string key = absl::StrCat("image", i);
+          chain.push_back(*ToTensorImage::Create({.out_keys = {key}}));
+          chain.push_back(*Resize::Create({.w = 5, .in_keys = {key}}));
+          chain.push_back(*Resize::Create({.w = 4 + i, .in_keys = {key}}));
+        }
         return chain;
       },
       &is_captured));

@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/current_stream.h"
 #include "rill/device/device.h"
@@ -35,6 +37,8 @@
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/images/resize.h"
+#include "rill/transforms/images/to_tensor_image.h"
 #include "rill/transforms/rows/row_step.h"
 
 namespace rill {
@@ -226,8 +230,8 @@ TEST_F(CapturedSamplesTest, TheCaptureHasAStreamThatNoOtherSampleUses) {
   const auto is_capture = [](const FakeBackend::Call& call) {
     return call.kind == Kind::kBeginCapture;
   };
-  ASSERT_EQ(std::count_if(calls.begin(), calls.end(), is_capture), 1);
-  const auto begin = std::find_if(calls.begin(), calls.end(), is_capture);
+  ASSERT_EQ(absl::c_count_if(calls, is_capture), 1);
+  const auto begin = absl::c_find_if(calls, is_capture);
   const auto is_there = [&](const FakeBackend::Call& call) {
     return call.stream == begin->stream;
   };
@@ -376,6 +380,47 @@ TEST_F(CapturedSamplesTest, ACallThatFailsCostsItsBatchAlone) {
     if (HasFailure() || !has_failed) break;
   }
   EXPECT_GT(failures, 30);
+}
+
+// Its results between kernels are those of the next attempt, which makes none.
+TEST_F(CapturedSamplesTest, ACaptureThatFailsIsTriedAgain) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict rows,
+      RowSpec().Random({kRows}, Rng(1, RngStream::kUser), 0));
+  const absl::Status failure = absl::UnavailableError("off the bus");
+  int64_t failures = 0;
+  for (int64_t nth = 1;; ++nth) {
+    SCOPED_TRACE(nth);
+    ReplayBuffer::Options options;
+    options.storage = storage_ =
+        *DenseStorage::Create({.capacity = kRows, .device = Device::Fake(0)});
+    options.sampler = MakeUniformSampler();
+    options.transforms.push_back(*ToTensorImage::Create({}));
+    options.transforms.push_back(*Resize::Create({.w = 5, .h = 6}));
+    options.batch_size = 4;
+    RILL_ASSERT_OK_AND_ASSIGN(buffer_,
+                              ReplayBuffer::Create(std::move(options)));
+    RILL_ASSERT_OK(buffer_->Extend(rows));
+    RILL_ASSERT_OK_AND_ASSIGN(captured_, buffer_->CaptureSample());
+    fake_->FailCall(nth, failure);
+    fake_->StartCalls();
+    const absl::Status status = captured_->Replay();
+    const bool has_begun =
+        absl::c_any_of(fake_->TakeCalls(), [](const FakeBackend::Call& call) {
+          return call.kind == Kind::kBeginCapture;
+        });
+    const bool has_failed = fake_->Recover();
+    if (has_begun && fake_->NumGraphs() == 0) {
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+      ++failures;
+    }
+    RILL_ASSERT_OK(ReplayAndWait());
+    EXPECT_EQ(fake_->NumGraphs(), 1);
+    captured_.reset();
+    buffer_.reset();
+    if (HasFailure() || !has_failed) break;
+  }
+  EXPECT_GT(failures, 2);
 }
 
 TEST_F(CapturedSamplesTest, WorkThatFailsIsTheErrorOfItsBatch) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples of a storage on a device whose streams run when the test says so:
 // nothing waits, and whatever the order, memory and errors are right.
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
@@ -20,6 +22,7 @@
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/tensordict/finite_check.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
@@ -30,6 +33,7 @@ namespace {
 
 using ::absl_testing::IsOkAndHolds;
 using ::absl_testing::StatusIs;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Operation = FakeBackend::Operation;
@@ -141,6 +145,55 @@ TEST_F(EnqueuedSamplesTest, ACallThatFailsCostsItsBatchAlone) {
     buffer_.reset();
   }
 }
+
+// --- RILL_CHECK_FINITE -------------------------------------------------------
+
+TEST_F(EnqueuedSamplesTest, TheFiniteCheckSeesWhatTheStreamHasMade) {
+  Make();
+  TensorDict steps = NumberedSteps(1, 10);
+  steps.Find("next/reward")->data<float>()[7] = std::nanf("");
+  RILL_ASSERT_OK(buffer_->Extend(steps));
+  const ScopedFiniteCheck check;
+  int64_t refused = 0;
+  for (int i = 0; i < 20; ++i) {
+    const absl::StatusOr<TensorDict> batch = buffer_->Sample();
+    if (batch.ok()) {
+      RILL_EXPECT_OK(CheckFinite("a batch", *batch));
+      continue;
+    }
+    EXPECT_THAT(batch.status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("Sample: \"next/reward\""),
+                               HasSubstr("RILL_CHECK_FINITE is set"))));
+    ++refused;
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 20);
+}
+
+// A batch whose values are on their way.
+TEST_F(EnqueuedSamplesTest, TheFiniteCheckOfAWriteComesBehindTheStream) {
+  Make();
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict there,
+                            NumberedSteps(1, 3).To(Device::Fake(0)));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Tensor wrong,
+      Tensor::From<float>({0, std::nanf(""), 0}, {1, 3, 1}));
+  const Tensor& reward = *there.Find("next/reward");
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor right, reward.To(Device::Cpu()));
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
+                            Stream::Create(Device::Fake(0)));
+  const StreamScope scope(stream);
+  const ScopedFiniteCheck check;
+  RILL_ASSERT_OK(reward.CopyFromAsync(wrong, stream));
+  EXPECT_THAT(buffer_->Extend(there),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("lane 0, step 1")));
+  RILL_ASSERT_OK(reward.CopyFromAsync(right, stream));
+  RILL_EXPECT_OK(buffer_->Extend(there));
+}
+
+// -----------------------------------------------------------------------------
 
 TEST_F(EnqueuedSamplesTest, NoOrderOfWorkChangesABatch) {
   for (const int64_t prefetch : {0, 3}) {

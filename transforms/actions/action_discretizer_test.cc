@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/actions/action_discretizer.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -150,6 +152,29 @@ TEST(ActionDiscretizerTest, BoundsMayBeAsFarApartAsNumbersAre) {
   EXPECT_THAT(map(Sampling::kLow), ElementsAre(-1e308, 0));
   EXPECT_THAT(map(Sampling::kMedian), ElementsAre(-5e307, 5e307));
   EXPECT_THAT(map(Sampling::kHigh), ElementsAre(0, 1e308));
+}
+
+// As on a device, whatever instructions this is compiled for.
+TEST(ActionDiscretizerTest, NoProductIsFusedWithASum) {
+  constexpr int64_t kIntervals = 500;
+  const double low = -0.1;
+  const double high = 0.3;
+  const ActionDiscretizer::Options options = {
+      .spec = LeafSpec::Bounded(DType::kFloat64, {1}, low, high),
+      .num_intervals = {kIntervals}};
+  int64_t others = 0;
+  for (int64_t i = 0; i < kIntervals; i += 2) {
+    const std::vector<double> got =
+        Map<int64_t, double>(options, {i, i + 1}, {1});
+    for (int64_t k = 0; k < 2; ++k) {
+      const double share = (static_cast<double>(i + k) + 0.5) / kIntervals;
+      const volatile double product = share * (high - low);
+      const double want = std::clamp(low + product, low, high);
+      EXPECT_EQ(got[k], want) << i + k;
+      others += std::fma(share, high - low, low) != want;
+    }
+  }
+  EXPECT_GT(others, 10);
 }
 
 TEST(ActionDiscretizerTest, BadOptionsAreNamed) {

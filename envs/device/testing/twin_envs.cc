@@ -10,6 +10,7 @@
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/envs/device/testing/copy_simulator.h"
 #include "rill/envs/device/testing/fake_simulator.h"
 #include "rill/envs/device/testing/random_env.h"
 #include "rill/envs/env_spec.h"
@@ -34,11 +35,19 @@ TensorDictSpec TwinEnvs::Observation() {
   return spec;
 }
 
+namespace {
+
+absl::StatusOr<std::unique_ptr<Env>> MakeHostEnv(const LeafSpec& action) {
+  return MakeRandomEnv({.lanes = TwinEnvs::kLanes,
+                        .observation = TwinEnvs::Observation(),
+                        .action = action});
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Env>> TwinEnvs::OnDevice(
     const LeafSpec& action, const DeviceEnvOptions& options) {
-  RILL_ASSIGN_OR_RETURN(auto env, MakeRandomEnv({.lanes = kLanes,
-                                                 .observation = Observation(),
-                                                 .action = action}));
+  RILL_ASSIGN_OR_RETURN(auto env, MakeHostEnv(action));
   EnvSpec spec = env->spec();
   spec.device = Device::Fake();
   RILL_ASSIGN_OR_RETURN(
@@ -51,14 +60,30 @@ absl::StatusOr<std::unique_ptr<Env>> TwinEnvs::OnDevice(
 absl::StatusOr<TwinEnvs> TwinEnvs::Create(const TransformsUnderTest& transforms,
                                           const DeviceEnvOptions& options,
                                           const Stream* stream) {
+  RILL_ASSIGN_OR_RETURN(auto there, OnDevice(transforms.action, options));
+  return CreateWith(std::move(there), transforms, stream);
+}
+
+absl::StatusOr<TwinEnvs> TwinEnvs::CreateOn(
+    Device device, const TransformsUnderTest& transforms,
+    const Stream* stream) {
+  RILL_ASSIGN_OR_RETURN(auto env, MakeHostEnv(transforms.action));
+  EnvSpec spec = env->spec();
+  spec.device = device;
+  RILL_ASSIGN_OR_RETURN(auto simulator,
+                        MakeCopySimulator(std::move(env), device));
+  RILL_ASSIGN_OR_RETURN(
+      auto there, MakeDeviceEnv(std::move(spec), std::move(simulator), {}));
+  return CreateWith(std::move(there), transforms, stream);
+}
+
+absl::StatusOr<TwinEnvs> TwinEnvs::CreateWith(
+    std::unique_ptr<Env> there, const TransformsUnderTest& transforms,
+    const Stream* stream) {
   TwinEnvs twins;
-  RILL_ASSIGN_OR_RETURN(auto host,
-                        MakeRandomEnv({.lanes = kLanes,
-                                       .observation = Observation(),
-                                       .action = transforms.action}));
+  RILL_ASSIGN_OR_RETURN(auto host, MakeHostEnv(transforms.action));
   RILL_ASSIGN_OR_RETURN(
       twins.host_, TransformedEnv::Create(std::move(host), transforms.make()));
-  RILL_ASSIGN_OR_RETURN(auto there, OnDevice(transforms.action, options));
   RILL_ASSIGN_OR_RETURN(twins.there_, TransformedEnv::Create(
                                           std::move(there), transforms.make()));
   for (auto* env : {&twins.host_, &twins.there_}) {

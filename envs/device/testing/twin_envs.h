@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/envs/device/device_env.h"
 #include "rill/envs/env.h"
@@ -38,7 +39,7 @@ std::function<TransformedEnv::Transforms()> ChainOf(Makers... makers) {
 }
 
 // Two environments of one RandomEnv and equal transforms, one in host memory
-// and one on fake:0, which are driven in step.
+// and one on a device, which are driven in step.
 class TwinEnvs {
  public:
   static constexpr int64_t kLanes = 5;
@@ -47,14 +48,18 @@ class TwinEnvs {
   // [3], `pixels` uint8 [6, 5, 3], `planes` float32 [3, 6, 5], `lives` int16
   // [1] and `legal` bool [3].
   static TensorDictSpec Observation();
-  // The one on the device, without transforms.
+  // One on fake:0 of a FakeSimulator, without transforms.
   static absl::StatusOr<std::unique_ptr<Env>> OnDevice(
       const LeafSpec& action, const DeviceEnvOptions& options);
 
-  // `stream`: of the driver of the second one.
+  // With that as the second one. `stream`: of its driver.
   static absl::StatusOr<TwinEnvs> Create(const TransformsUnderTest& transforms,
                                          const DeviceEnvOptions& options,
                                          const Stream* stream = nullptr);
+  // With a CopySimulator on any device.
+  static absl::StatusOr<TwinEnvs> CreateOn(
+      Device device, const TransformsUnderTest& transforms,
+      const Stream* stream = nullptr);
 
   TransformedEnv& host() { return *host_; }
   TransformedEnv& there() { return *there_; }
@@ -73,6 +78,10 @@ class TwinEnvs {
   absl::Status CompareStates();
 
  private:
+  static absl::StatusOr<TwinEnvs> CreateWith(
+      std::unique_ptr<Env> there, const TransformsUnderTest& transforms,
+      const Stream* stream);
+
   std::unique_ptr<TransformedEnv> host_;
   std::unique_ptr<TransformedEnv> there_;
   std::vector<StepDriver> drivers_;

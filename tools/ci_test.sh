@@ -25,6 +25,7 @@ put() {
 }
 put test "5 0 1"
 put sanitize "3 0 0"
+put wheel "7 0 0"
 put peer_exchange "0 0 0"
 printf '#!/bin/sh\n[ "$1" != --mpi ] || [ ! -e "$HOME/no_pip" ]\n' >tools/setup
 printf '#!/bin/sh\n[ "$1" != --version ] || echo "bazel no_version"\n[ "$1" != query ] || echo "//device/cuda:a_test"\n[ "$1" != fetch ] || [ ! -e "$HOME/no_pip" ]\n' \
@@ -69,9 +70,9 @@ want() {
 }
 
 run 0
-want home/out "^46 passed, 0 failed, 8 skipped$"
-[ "$(tail -n 1 home/out)" = "46 passed, 0 failed, 8 skipped" ]
-for name in suite cuda mujoco gymnasium torch onnx flight mpi asan_ubsan tsan exchange; do
+want home/out "^58 passed, 0 failed, 9 skipped$"
+[ "$(tail -n 1 home/out)" = "58 passed, 0 failed, 9 skipped" ]
+for name in suite cuda mujoco gymnasium torch onnx flight mpi python asan_ubsan tsan exchange; do
   want home/out "^$name +[0-9]+ s +[0-9]+ passed +0 failed"
 done
 want "$CALLS" "^test --config=cuda //device/cuda:a_test testing/consumer//:named_cuda_labels_test$"
@@ -81,6 +82,8 @@ want "$CALLS" "^test --config=torch --test_env=RILL_GYMNASIUM_PATH=[^ ]* //libto
 want "$CALLS" "^test --config=onnx //onnx/... //tools/layering:onnx_law testing/consumer//:onnx_model_test testing/consumer//:named_onnx_labels_test$"
 want "$CALLS" "^test --config=flight --test_env=RILL_PYARROW_PATH=[^ ]* //distributed/arrow/... .*//distributed/flight/... .*//examples/distributed_dqn:processes_test .*//tools/layering:distributed_arrow_arrow_batch_law .*"
 want "$CALLS" "^test --config=mpi //distributed/transport/mpi/... .*//tools/layering:distributed_transport_mpi_mpi_transport_law testing/consumer//:named_mpi_labels_test$"
+want "$CALLS" "^test --config=python //tools/layering:python_law$"
+want "$CALLS" "^wheel --test$"
 want "$CALLS" "^reached --base= "
 want "$CALLS" "^sanitize asan_ubsan --copt=-O0 //a:reached_test$"
 passed_commit=$(git rev-parse HEAD)
@@ -96,14 +99,15 @@ want home/out "torch: SKIPPED, pip could not fetch the library \(553 MB\)"
 want home/out "onnx: SKIPPED, the library"
 want home/out "flight: SKIPPED, pip could not fetch Arrow"
 want home/out "mpi: SKIPPED, apt-get could not install"
-want home/out "^11 passed, 0 failed, 8 skipped$"
+want home/out "python: SKIPPED, pip could not fetch nanobind"
+want home/out "^11 passed, 0 failed, 9 skipped$"
 rm "$HOME/no_pip"
 passed_commit=$(git rev-parse HEAD)
 
 # Counted from the commit that passed, also after one that did not.
 put sanitize ""
 run 1
-want home/out "^40 passed, 2 failed, 8 skipped$"
+want home/out "^52 passed, 2 failed, 9 skipped$"
 want "$CALLS" "^reached --base=$passed_commit "
 want "$CALLS" "^sanitize asan_ubsan //a:reached_test$"
 put sanitize "3 0 0"
@@ -117,13 +121,13 @@ want "$CALLS" "^reached --base=somewhere "
 # A change that reaches no test.
 : >tools/reached_tests.py
 run 0
-want home/out "^40 passed, 0 failed, 8 skipped$"
+want home/out "^52 passed, 0 failed, 9 skipped$"
 want home/out "tsan: the change reaches no test"
 
 # Behind the suite nothing begins when the time is used up.
 RILL_CI_SECONDS=0 run 0
-for name in cuda mujoco gymnasium torch onnx flight mpi asan_ubsan tsan exchange; do
+for name in cuda mujoco gymnasium torch onnx flight mpi python asan_ubsan tsan exchange; do
   want home/out "$name: SKIPPED, the run has taken [0-9]+ s of 0"
 done
-want home/out "^5 passed, 0 failed, 11 skipped$"
+want home/out "^5 passed, 0 failed, 12 skipped$"
 ! grep -q "^sanitize" "$CALLS"

@@ -9,6 +9,7 @@ load("//tools/flight:flight_configure.bzl", "flight_repositories")
 load("//tools/mpi:mpi_configure.bzl", "mpi_repositories")
 load("//tools/mujoco:mujoco_configure.bzl", "mujoco_repositories")
 load("//tools/onnx:onnx_configure.bzl", "onnx_repositories")
+load("//tools/python:python_configure.bzl", "python_repositories")
 load("//tools/torch:torch_configure.bzl", "torch_repositories")
 
 def pinned_archive(name):
@@ -60,5 +61,7 @@ def rill_dependencies():
         mujoco_repositories()
     if "local_onnx" not in existing:
         onnx_repositories()
+    if "local_python" not in existing:
+        python_repositories()
     if "local_torch" not in existing:
         torch_repositories()

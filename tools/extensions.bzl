@@ -6,6 +6,7 @@ load("//tools/flight:flight_configure.bzl", "flight_repositories")
 load("//tools/mpi:mpi_configure.bzl", "mpi_repositories")
 load("//tools/mujoco:mujoco_configure.bzl", "mujoco_repositories")
 load("//tools/onnx:onnx_configure.bzl", "onnx_repositories")
+load("//tools/python:python_configure.bzl", "python_repositories")
 load("//tools/torch:torch_configure.bzl", "torch_repositories")
 
 def _rill_deps_impl(_ctx):
@@ -42,6 +43,11 @@ def _onnx_impl(_ctx):
     onnx_repositories()
 
 onnx = module_extension(implementation = _onnx_impl)
+
+def _python_impl(_ctx):
+    python_repositories()
+
+python = module_extension(implementation = _python_impl)
 
 def _torch_impl(_ctx):
     torch_repositories()

@@ -42,6 +42,8 @@ LAWS = {
     "cuda": ["base", "device", "estimators", "specs", "tensordict", "tensors", "transforms"],
     "libtorch": ["base", "collectors", "device", "envs", "estimators", "flow", "formats", "replay", "samplers", "slots", "specs", "storage", "telemetry", "tensordict", "tensors", "transforms"],
     "onnx": ["base", "device", "envs", "formats", "specs", "tensordict", "tensors", "transforms"],
+    # Everything but what has a library of others, for Python programs.
+    "python": ["base", "collectors", "device", "envs", "estimators", "flow", "formats", "replay", "samplers", "slots", "specs", "storage", "telemetry", "tensordict", "tensors", "transforms"],
 }
 
 # Libraries that are left out of their package's bundle, and why. They keep the

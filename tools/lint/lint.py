@@ -26,7 +26,7 @@ import pages  # noqa: E402
 LIBRARY_PACKAGES = ("base", "collectors", "cuda", "device", "distributed", "envs", "estimators",
                     "flow", "formats", "libtorch", "onnx", "replay", "samplers", "slots", "specs", "storage", "telemetry",
                     "tensordict", "tensors", "transforms")
-OWN_PACKAGES = LIBRARY_PACKAGES + ("benchmarks", "examples", "testing", "tools")
+OWN_PACKAGES = LIBRARY_PACKAGES + ("benchmarks", "examples", "python", "testing", "tools")
 
 # The consumer is an outside project with a style of its own.
 SKIPPED_FOLDERS = {".git", "__pycache__", "runs", "node_modules", "testing/consumer"}
@@ -54,10 +54,10 @@ COUNTS = {
 }
 
 THIRD_PARTY = ("absl/", "benchmark/", "Eigen/", "unsupported/Eigen/", "gmock/", "gtest/", "hwy/",
-               "nlohmann/", "Random123/", "ATen/", "arrow/", "c10/", "torch/", "gymnasium_models/", "mujoco/", "onnxruntime_c_api.h", "zlib.h",
+               "nlohmann/", "Random123/", "ATen/", "arrow/", "c10/", "torch/", "gymnasium_models/", "mujoco/", "nanobind/", "onnxruntime_c_api.h", "zlib.h",
                "zstd.h")
 # Only where include_allow.txt says.
-RESTRICTED_INCLUDE = re.compile(r"^(Eigen/|unsupported/Eigen/|nlohmann/|ATen/|arrow/|c10/|torch/|gymnasium_models/|mujoco/|onnxruntime|zlib\.h|zstd\.h|cuda|nvtx|cub/|thrust/|Python\.h)")
+RESTRICTED_INCLUDE = re.compile(r"^(Eigen/|unsupported/Eigen/|nlohmann/|ATen/|arrow/|c10/|torch/|gymnasium_models/|mujoco/|nanobind/|onnxruntime|zlib\.h|zstd\.h|cuda|nvtx|cub/|thrust/|Python\.h)")
 HEAVY_INCLUDE = {"regex": "compiles slowly and runs slowly", "iostream": "has static constructors"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanobind/nanobind.h"
+#include "rill/python/bindings/bindings.h"
+
+// Statuses first: what the other parts say goes through them.
+NB_MODULE(_rill, module) {
+  // A buffer that the interpreter's end finds alive is no leak to tell of.
+  nanobind::set_leak_warnings(false);
+  rill::python::BindStatus(module);
+  rill::python::BindArray(module);
+  rill::python::BindStorages(module);
+  rill::python::BindSamplers(module);
+  rill::python::BindReplayBuffer(module);
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/replay_buffer.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "nanobind/nanobind.h"
+#include "nanobind/stl/optional.h"
+#include "nanobind/stl/shared_ptr.h"
+#include "nanobind/stl/string.h"
+#include "rill/base/status_macros.h"
+#include "rill/python/bindings/array.h"
+#include "rill/python/bindings/batch.h"
+#include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/fork.h"
+#include "rill/python/bindings/parts.h"
+#include "rill/python/bindings/status.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/storage.h"
+
+namespace rill::python {
+namespace {
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+// rill::ReplayBuffer for Python: arrays in and out, no lock of the
+// interpreter's while it works.
+class Buffer {
+ public:
+  Buffer(std::shared_ptr<Storage> storage, SamplerPart* sampler,
+         int64_t batch_size, uint64_t seed, int64_t prefetch,
+         int prefetch_threads, const std::optional<std::string>& directory)
+      : fork_guard_(/*has_threads=*/prefetch > 0),
+        priorities_(sampler->priorities),
+        has_prefetch_(prefetch > 0),
+        input_(storage->lanes().count > 1 ? 2 : 1) {
+    BufferOptions options = {.storage = std::move(storage),
+                             .sampler = sampler->Take(),
+                             .batch_size = batch_size,
+                             .seed = seed,
+                             .prefetch = prefetch,
+                             .prefetch_threads = prefetch_threads};
+    const nb::gil_scoped_release unlocked;
+    buffer_ = Value(directory.has_value()
+                        ? ReplayBuffer::Open(*directory, std::move(options))
+                        : ReplayBuffer::Create(std::move(options)));
+  }
+
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  nb::object Extend(const nb::object& rows) {
+    Write(rows, /*is_step=*/false);
+    const auto count = static_cast<int64_t>(written_.size());
+    const auto batch = std::make_shared<std::vector<Draw>>(std::move(written_));
+    Tensor slots = Value(Tensor::Empty(DType::kInt64, {count}));
+    for (int64_t i = 0; i < count; ++i) {
+      slots.data<int64_t>()[i] = (*batch)[static_cast<size_t>(i)].slot;
+    }
+    ArrayMaker arrays(slots.buffer());
+    ShapeTuple shape;
+    return arrays.Make(slots, "index", &shape);
+  }
+
+  // The slot of the step; that of the first lane where there are several; -1
+  // where nothing was kept.
+  int64_t Add(const nb::object& step) {
+    Write(step, /*is_step=*/true);
+    return written_.empty() ? -1 : written_.front().slot;
+  }
+
+  nb::object Sample(int64_t batch_size) {
+    const std::shared_ptr<ReplayBuffer> buffer = Get("sample");
+    const std::shared_ptr<OutputBatch> batch = output_.Take();
+    Run([&] { return buffer->SampleInto(batch_size, &batch->rows); });
+    return output_.Make(batch);
+  }
+
+  // The next batch in the memory of `out`, which is arrays of this buffer's or
+  // of the caller's own.
+  void SampleInto(int64_t batch_size, const nb::object& out) {
+    const std::shared_ptr<ReplayBuffer> buffer = Get("sample");
+    InputReader reader(/*batch_rank=*/1);
+    TensorDict rows = std::move(reader.Read(out.ptr(), false)->rows);
+    if (has_prefetch_) {
+      // Batches that were made ahead lie elsewhere.
+      const std::shared_ptr<OutputBatch> batch = output_.Take();
+      Run([&]() -> absl::Status {
+        RILL_RETURN_IF_ERROR(buffer->SampleInto(batch_size, &batch->rows));
+        return rows.CopyFrom(batch->rows);
+      });
+      return;
+    }
+    const TensorDict places = rows;
+    Run([&] { return buffer->SampleInto(batch_size, &rows); });
+    // A leaf that did not do has a new tensor.
+    absl::Status status;
+    rows.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+      const Tensor* place = places.Find(key);
+      if (!status.ok() ||
+          (place != nullptr && place->raw_data() == leaf.raw_data())) {
+        return;
+      }
+      if (place == nullptr) {
+        status = InvalidArgument("ReplayBuffer::sample: out: got none of \"",
+                                 key, "\", want all leaves of the batch");
+      } else if (absl::Status copied = place->CopyFrom(leaf); !copied.ok()) {
+        status = InvalidArgument("ReplayBuffer::sample: out: \"", key,
+                                 "\": ", copied.message());
+      }
+    });
+    Check(status);
+  }
+
+  void UpdatePriority(const nb::object& index, const nb::object& generation,
+                      const nb::object& priority) {
+    const std::shared_ptr<ReplayBuffer> buffer = Get("update_priority");
+    ArrayBytes slots;
+    slots.Take(index.ptr(), "index", DType::kInt64);
+    ArrayBytes generations;
+    std::shared_ptr<OutputBatch> sample;
+    const int64_t* numbers = nullptr;
+    if (!generation.is_none()) {
+      generations.Take(generation.ptr(), "index_generation", DType::kInt64);
+      numbers = Numbers(generations, "index_generation");
+      if (generations.size_bytes() != slots.size_bytes()) {
+        throw StatusError{InvalidArgument(
+            "ReplayBuffer::update_priority: index_generation: got ",
+            generations.size_bytes() / 8, " numbers for ",
+            slots.size_bytes() / 8, " rows, want as many")};
+      }
+    } else {
+      sample = output_.WithNumbers("index", slots);
+      const Tensor* tensor =
+          sample == nullptr ? nullptr : sample->rows.Find("index_generation");
+      if (tensor == nullptr) {
+        throw StatusError{FailedPrecondition(
+            "ReplayBuffer::update_priority: index: got one of none of the last "
+            "batches, want that of a batch; or pass the batch itself, which "
+            "tells rows from those that have overwritten them")};
+      }
+      numbers = tensor->data<int64_t>();
+    }
+    const int64_t* slot = Numbers(slots, "index");
+    std::vector<Draw> draws(slots.size_bytes() / sizeof(int64_t));
+    for (size_t i = 0; i < draws.size(); ++i) {
+      draws[i] = {.slot = slot[i], .generation = numbers[i]};
+    }
+    std::vector<float> values = Floats(priority, draws.size());
+    Run([&] { return buffer->UpdatePriorities(draws, values); });
+  }
+
+  void Clear() {
+    const std::shared_ptr<ReplayBuffer> buffer = Get("empty");
+    Run([&] { return buffer->Clear(); });
+  }
+
+  void Save(const std::string& directory) {
+    const std::shared_ptr<ReplayBuffer> buffer = Get("dumps");
+    Run([&] { return buffer->Save(directory); });
+  }
+
+  void Close() {
+    if (buffer_ == nullptr) return;
+    std::shared_ptr<ReplayBuffer> buffer = std::move(buffer_);
+    const nb::gil_scoped_release unlocked;
+    buffer->Close();
+    buffer.reset();
+  }
+  bool is_closed() const { return buffer_ == nullptr; }
+
+  int64_t size() const { return Get("__len__")->size(); }
+  int64_t capacity() const { return Get("capacity")->capacity(); }
+
+  double alpha() const { return Exponents()->alpha(); }
+  double beta() const { return Exponents()->beta(); }
+  void SetAlpha(double alpha) { Check(Exponents()->SetAlpha(alpha)); }
+  void SetBeta(double beta) { Check(Exponents()->SetBeta(beta)); }
+
+ private:
+  std::shared_ptr<ReplayBuffer> Get(const char* caller) const {
+    if (buffer_ == nullptr) {
+      throw StatusError{FailedPrecondition(
+          "ReplayBuffer::", caller, ": got a closed buffer, want an open one")};
+    }
+    fork_guard_.Check();
+    return buffer_;
+  }
+
+  PrioritizedSelector* Exponents() const {
+    Get("alpha");
+    if (priorities_ == nullptr) {
+      throw StatusError{FailedPrecondition(
+          "ReplayBuffer: got a sampler without priorities, want a "
+          "PrioritizedSampler")};
+    }
+    return priorities_;
+  }
+
+  // `call` without the interpreter's lock.
+  void Run(absl::FunctionRef<absl::Status()> call) {
+    absl::Status status;
+    {
+      const ForkGuard::Call in_flight(&fork_guard_);
+      const nb::gil_scoped_release unlocked;
+      status = call();
+    }
+    Check(std::move(status));
+  }
+
+  // Leaves the rows in written_.
+  void Write(const nb::object& rows, bool is_step) {
+    const std::shared_ptr<ReplayBuffer> buffer =
+        Get(is_step ? "add" : "extend");
+    std::unique_ptr<InputBatch> batch = input_.Read(rows.ptr(), is_step);
+    std::vector<Draw> written = std::move(written_);
+    Run([&] { return buffer->Extend(batch->rows, {}, &written).status(); });
+    input_.Accept(rows.ptr(), std::move(batch));
+    written_ = std::move(written);
+  }
+
+  static const int64_t* Numbers(const ArrayBytes& array,
+                                absl::string_view key) {
+    if (array.dtype() != DType::kInt64) {
+      throw StatusError{InvalidArgument(
+          "ReplayBuffer::update_priority: ", key, ": dtype: got ",
+          DTypeName(array.dtype()), ", want int64")};
+    }
+    return reinterpret_cast<const int64_t*>(array.data());
+  }
+
+  static std::vector<float> Floats(const nb::object& object, size_t rows) {
+    ArrayBytes bytes;
+    bytes.Take(object.ptr(), "priority", DType::kFloat32);
+    std::vector<float> values;
+    if (bytes.dtype() == DType::kFloat32) {
+      const auto* from = reinterpret_cast<const float*>(bytes.data());
+      values.assign(from, from + bytes.size_bytes() / sizeof(float));
+    } else if (bytes.dtype() == DType::kFloat64) {
+      const auto* from = reinterpret_cast<const double*>(bytes.data());
+      values.assign(from, from + bytes.size_bytes() / sizeof(double));
+    } else {
+      throw StatusError{InvalidArgument(
+          "ReplayBuffer::update_priority: priority: dtype: got ",
+          DTypeName(bytes.dtype()), ", want float32 or float64")};
+    }
+    if (values.size() == 1) values.resize(rows, values[0]);
+    return values;
+  }
+
+  mutable ForkGuard fork_guard_;
+  PrioritizedSelector* const priorities_;
+  const bool has_prefetch_;
+  InputReader input_;
+  OutputMaker output_;
+  std::vector<Draw> written_;  // Of the last write; its memory serves again.
+  std::shared_ptr<ReplayBuffer> buffer_;  // Null: closed.
+};
+
+}  // namespace
+
+void BindReplayBuffer(nb::module_& module) {
+  nb::class_<Buffer>(module, "Buffer")
+      .def(nb::init<std::shared_ptr<Storage>, SamplerPart*, int64_t, uint64_t,
+                    int64_t, int, const std::optional<std::string>&>(),
+           "storage"_a, "sampler"_a, "batch_size"_a, "seed"_a, "prefetch"_a,
+           "prefetch_threads"_a, "directory"_a.none() = nb::none())
+      .def("extend", &Buffer::Extend, "rows"_a)
+      .def("add", &Buffer::Add, "step"_a)
+      .def("sample", &Buffer::Sample, "batch_size"_a)
+      .def("sample_into", &Buffer::SampleInto, "batch_size"_a, "out"_a)
+      .def("update_priority", &Buffer::UpdatePriority, "index"_a,
+           "generation"_a.none(), "priority"_a.none())
+      .def("clear", &Buffer::Clear)
+      .def("save", &Buffer::Save, "directory"_a)
+      .def("close", &Buffer::Close)
+      .def("__len__", &Buffer::size)
+      .def_prop_ro("is_closed", &Buffer::is_closed)
+      .def_prop_ro("capacity", &Buffer::capacity)
+      .def_prop_rw("alpha", &Buffer::alpha, &Buffer::SetAlpha)
+      .def_prop_rw("beta", &Buffer::beta, &Buffer::SetBeta);
+}
+
+}  // namespace rill::python

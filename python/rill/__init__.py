@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rill: the data side of reinforcement learning, in C++, for Python.
+
+    import numpy as np
+    import rill
+
+    buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(100_000), batch_size=256)
+    buffer.extend({"observation": np.zeros((8, 4), np.float32),
+                   "next": {"reward": np.ones((8, 1), np.float32)}})
+    batch = buffer.sample()  # {"observation": ..., "next": {...}, "index": ...}
+
+Names and defaults are TorchRL's; docs/python.md lists what differs.
+"""
+from rill.errors import *  # noqa: F401,F403
+from rill.errors import Error  # noqa: F401
+from rill.replay_buffers import PrioritizedReplayBuffer, ReplayBuffer, TensorDictReplayBuffer  # noqa: F401
+from rill.samplers import PrioritizedSampler, RandomSampler, SamplerWithoutReplacement  # noqa: F401
+from rill.storages import LazyMemmapStorage, LazyTensorStorage  # noqa: F401
+
+__version__ = "0.2.0"

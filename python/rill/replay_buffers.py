@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replay buffers, by TorchRL's names."""
+import os
+
+from rill import _rill
+from rill.data import as_arrays, as_tensordict, as_torch
+from rill.errors import InvalidArgumentError
+from rill.samplers import PrioritizedSampler, RandomSampler
+from rill.storages import LazyTensorStorage
+
+
+class ReplayBuffer:
+    """Experience replay: a storage that remembers and a sampler that chooses.
+
+    storage, sampler: by default LazyTensorStorage(1_000) and RandomSampler().
+    batch_size: of sample() without a number.
+    prefetch: how many batches are made ahead, by threads; needs batch_size.
+    seed: the same seed and order of calls give the same batches; without it, another one each time.
+    output: "numpy" gives dicts of arrays, "torch" dicts of tensors, "tensordict" TensorDicts.
+
+    Thread-safe. The interpreter's lock is not held while rows are copied, or waited for.
+    """
+
+    def __init__(self, *, storage=None, sampler=None, batch_size=None, prefetch=0,
+                 seed=None, output="numpy", prefetch_threads=1, _directory=None):
+        self._storage = LazyTensorStorage(1_000) if storage is None else storage
+        self._sampler = RandomSampler() if sampler is None else sampler
+        self._convert = _CONVERT[output]
+        self.batch_size = batch_size
+        self._options = (batch_size or 0, int.from_bytes(os.urandom(8), "little") if seed is None else seed,
+                         prefetch or 0, prefetch_threads)
+        self._buffer = self._make(_directory)
+
+    def _make(self, directory=None):
+        return _rill.Buffer(self._storage._handle, self._sampler.make(), *self._options, directory)
+
+    def extend(self, data):
+        """Appends rows: a dict of arrays [time, ...]. Returns their slots, as an array."""
+        return self._buffer.extend(data if type(data) is dict else as_arrays(data))
+
+    def add(self, data):
+        """Appends one row: a dict of arrays without the leading dimension. Returns its slot."""
+        return self._buffer.add(data if type(data) is dict else as_arrays(data))
+
+    def sample(self, batch_size=None, return_info=False, out=None):
+        """A batch; with return_info (batch, what tells its rows).
+
+        out: a batch whose memory serves again.
+        """
+        if batch_size is None:
+            batch_size = self.batch_size
+            if batch_size is None:
+                raise InvalidArgumentError("ReplayBuffer::sample: batch_size: got none, want a number here "
+                                           "or in the buffer")
+        if out is not None:
+            self._buffer.sample_into(batch_size, out if type(out) is dict else as_arrays(out))
+            return (out, _info(out)) if return_info else out
+        batch = self._buffer.sample(batch_size)
+        if self._convert is not None:
+            batch = self._convert(batch)
+        return (batch, _info(batch)) if return_info else batch
+
+    def update_priority(self, index, priority):
+        """New priorities of rows: of a batch that was sampled, or of its "index"."""
+        if hasattr(index, "keys"):
+            self._buffer.update_priority(index["index"], index["index_generation"], priority)
+        else:
+            self._buffer.update_priority(index, None, priority)
+
+    def empty(self):
+        """Forgets all rows."""
+        self._buffer.clear()
+
+    def dumps(self, path):
+        """Saves rows, sampler and random state to a folder, which is replaced at once or not at all."""
+        self._buffer.save(os.fspath(path))
+
+    def loads(self, path):
+        """Goes on from what dumps() wrote. The buffer is empty."""
+        self._buffer.close()
+        try:
+            self._buffer = self._make(os.fspath(path))
+        except BaseException:
+            self._buffer = self._make()
+            raise
+
+    save = dump = dumps
+    load = loads
+
+    def close(self):
+        """Ends threads and waiting calls, and lets the storage go."""
+        self._buffer.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def __len__(self):
+        return len(self._buffer)
+
+    def __iter__(self):
+        while True:
+            yield self.sample()
+
+    @property
+    def storage(self):
+        return self._storage
+
+    @property
+    def sampler(self):
+        return self._sampler
+
+    @property
+    def alpha(self):
+        """The exponent of priorities, of a PrioritizedSampler."""
+        return self._buffer.alpha
+
+    @alpha.setter
+    def alpha(self, value):
+        self._buffer.alpha = value
+
+    @property
+    def beta(self):
+        """The exponent of importance weights, of a PrioritizedSampler."""
+        return self._buffer.beta
+
+    @beta.setter
+    def beta(self, value):
+        self._buffer.beta = value
+
+    def __reduce__(self):
+        raise TypeError("%s: does not cross to another process; share a LazyMemmapStorage of a named "
+                        "scratch_dir, or use dumps() and loads()" % type(self).__name__)
+
+
+class PrioritizedReplayBuffer(ReplayBuffer):
+    """A buffer whose rows are drawn in proportion to their priorities."""
+
+    def __init__(self, *, alpha, beta, eps=1e-8, storage=None, **options):
+        super().__init__(storage=storage, sampler=PrioritizedSampler(alpha=alpha, beta=beta, eps=eps),
+                         **options)
+
+
+class TensorDictReplayBuffer(ReplayBuffer):
+    """A buffer of TensorDicts, which takes priorities by their key.
+
+    priority_key: the leaf that update_tensordict_priority() reads.
+    """
+
+    def __init__(self, *, priority_key="td_error", output="tensordict", **options):
+        super().__init__(output=output, **options)
+        self.priority_key = priority_key
+
+    def update_tensordict_priority(self, data):
+        """New priorities, of the leaf `priority_key` of a batch that was sampled."""
+        self.update_priority(data, data[self.priority_key])
+
+
+_CONVERT = {"numpy": None, "torch": as_torch, "tensordict": as_tensordict}
+_INFO = ("index", "index_generation", "priority_weight")
+
+
+def _info(batch):
+    return {key: batch[key] for key in _INFO if key in batch.keys()}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Priorities: rows are drawn by them, and they find their rows again."""
+import unittest
+
+import numpy as np
+import rill
+
+
+def buffer_of(capacity=8, rows=4, **options):
+    options = {"alpha": 1.0, "beta": 1.0, "eps": 0.0, "seed": 3, **options}
+    buffer = rill.PrioritizedReplayBuffer(storage=rill.LazyTensorStorage(capacity), **options)
+    buffer.extend({"x": np.arange(rows, dtype=np.int64)})
+    return buffer
+
+
+class PrioritiesTest(unittest.TestCase):
+
+    def test_weights_are_those_of_the_paper(self):
+        buffer = buffer_of()
+        batch = buffer.sample(200)
+        buffer.update_priority(batch, np.array([2.0, 4.0, 8.0, 16.0], np.float32)[batch["x"]])
+        batch = buffer.sample(2000)
+        np.testing.assert_allclose(batch["priority_weight"], np.array([1, .5, .25, .125], np.float32)[batch["x"]])
+        shares = np.bincount(batch["x"], minlength=4) / 2000
+        np.testing.assert_allclose(shares, np.array([2, 4, 8, 16]) / 30, atol=0.05)
+
+    def test_rows_are_named_by_the_batch_its_info_or_its_index(self):
+        for name in ("batch", "info", "index", "copy", "list"):
+            with self.subTest(name):
+                buffer = buffer_of()
+                batch, info = buffer.sample(100, return_info=True)
+                rows = {"batch": batch, "info": info, "index": batch["index"], "copy": batch["index"].copy(),
+                        "list": batch["index"].tolist()}[name]
+                buffer.update_priority(rows, np.where(batch["x"] == 2, 1.0, 0.0))
+                self.assertEqual(set(buffer.sample(50)["x"].tolist()), {2})
+
+    def test_one_number_is_for_all_rows(self):
+        buffer = buffer_of(rows=8)
+        batch = buffer.sample(4)
+        buffer.update_priority(batch, 0.0)
+        self.assertFalse(set(buffer.sample(100)["x"].tolist()) & set(batch["x"].tolist()))
+
+    def test_a_priority_of_an_overwritten_row_is_dropped(self):
+        buffer = buffer_of(capacity=4)
+        old = buffer.sample(20)
+        buffer.extend({"x": np.arange(10, 14, dtype=np.int64)})
+        buffer.update_priority(old, np.zeros(20, np.float32))
+        self.assertEqual(set(buffer.sample(200)["x"].tolist()), {10, 11, 12, 13})
+
+    def test_exponents_may_change(self):
+        buffer = buffer_of()
+        self.assertEqual((buffer.alpha, buffer.beta), (1.0, 1.0))
+        buffer.beta = 0.0
+        batch = buffer.sample(40)
+        buffer.update_priority(batch, np.where(batch["x"] == 2, 5.0, 1.0))
+        self.assertEqual(set(buffer.sample(40)["priority_weight"].tolist()), {1.0})
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "alpha"):
+            buffer.alpha = -1.0
+
+    def test_wrong_priorities_change_nothing(self):
+        buffer = buffer_of()
+        batch = buffer.sample(5)
+        for priority, pattern in ((np.zeros(4, np.float32), "4"), (np.full(5, np.nan), "nan"), ([-1.0] * 5, "-1"),
+                                  (np.zeros(5, np.int32), "int32"), (None, "NoneType")):
+            with self.subTest(pattern), self.assertRaisesRegex(rill.InvalidArgumentError, pattern):
+                buffer.update_priority(batch, priority)
+        with self.assertRaisesRegex(rill.FailedPreconditionError, "index: got one of none of the last batches"):
+            buffer.update_priority(np.arange(3), np.ones(3))
+        uniform = rill.ReplayBuffer()
+        with self.assertRaisesRegex(rill.FailedPreconditionError, "without priorities"):
+            uniform.alpha = 1.0
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -94,10 +94,7 @@ class Pages:
 
     def check(self):
         """(path, line, message) of all that is not true; fills `labels`."""
-        self.owners = collections.defaultdict(list)
-        for label, target in self.targets.items():
-            for header in target.headers:
-                self.owners[header].append(label)
+        self._find_owners()
         in_table = set()  # Labels beside a header, in a table.
         for path, text in sorted(self.pages.items()):
             yield from self._check_labels(path, text)
@@ -129,11 +126,23 @@ class Pages:
         members = [d for d in target.deps if d in self.targets]
         return any(self.has(d, header) for d in members)
 
+    def public_headers(self):
+        """The headers of public targets, and of the members of public bundles."""
+        self._find_owners()
+        bundles = [l for l, t in self.targets.items() if t.public and not t.headers and t.kind == "library"]
+        found = {h for t in self.targets.values() if t.public for h in t.headers}
+        found.update(h for h in self.owners if any(self.has(b, h) for b in bundles))
+        return sorted(found)
+
+    def _find_owners(self):
+        self.owners = collections.defaultdict(list)
+        for label, target in self.targets.items():
+            for header in target.headers:
+                self.owners[header].append(label)
+
     def _is_for_users(self, header):
         if not hasattr(self, "for_users"):
-            bundles = [l for l, t in self.targets.items() if t.public and not t.headers and t.kind == "library"]
-            self.for_users = {h for t in self.targets.values() if t.public for h in t.headers}
-            self.for_users.update(h for h in self.owners if any(self.has(b, h) for b in bundles))
+            self.for_users = set(self.public_headers())
         return header in self.for_users
 
     def _what_is_wrong(self, label, is_users):

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -59,6 +60,26 @@ absl::Status EncodeFrame(absl::string_view header, const TensorDict& batch,
 // The same into new memory. RESOURCE_EXHAUSTED where there is none.
 absl::StatusOr<std::shared_ptr<Buffer>> EncodeFrame(absl::string_view header,
                                                     const TensorDict& batch);
+
+// A run of a frame's bytes, a multiple of kFrameAlignment.
+struct FramePiece {
+  std::shared_ptr<Buffer> owner;
+  absl::Span<const std::byte> bytes;
+};
+// One behind the other they are the frame.
+using FramePieces = std::vector<FramePiece>;
+inline constexpr int kMaxFramePieces = 64;
+
+// A frame for ways that take several runs of bytes. Columns of at least
+// `min_bytes`, without strides, stay where they are: nobody writes to them
+// while pieces are used. All else is in one new block. There are at most
+// kMaxFramePieces; a batch with more has one. Errors as EncodeFrame.
+absl::StatusOr<FramePieces> EncodeFramePieces(absl::string_view header,
+                                              const TensorDict& batch,
+                                              int64_t min_bytes);
+int64_t FrameBytes(const FramePieces& pieces);
+// The frame as one block, a copy. RESOURCE_EXHAUSTED where there is no memory.
+absl::StatusOr<std::shared_ptr<Buffer>> JoinFrame(const FramePieces& pieces);
 
 // Tensors, and the elements of ragged ones, are read-only views of `bytes`,
 // which `owner` keeps: nobody may write to them any more. The header, texts,

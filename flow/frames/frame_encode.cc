@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,14 +37,25 @@ class Plan {
 
   int64_t size_bytes() const { return size_; }
   absl::Status WriteTo(absl::Span<std::byte> to) const;
+  // EncodeFramePieces.
+  absl::StatusOr<FramePieces> MakePieces(int64_t min_bytes) const;
 
  private:
   struct Column {
     Tensor tensor;
     int64_t at;  // From the first column.
+    // Its first bytes that are a piece of their own, if there is one.
+    int64_t PieceBytes(int64_t min_bytes) const;
   };
 
   explicit Plan(absl::string_view caller) : caller_(caller) {}
+
+  // What is before the columns, without padding.
+  std::string Front() const;
+  // All but the columns that are pieces of their own, of which there are none
+  // without `pieces`.
+  absl::Status Write(const std::shared_ptr<Buffer>& block, int64_t min_bytes,
+                     FramePieces* pieces) const;
 
   void Byte(uint8_t value) { schema_.push_back(static_cast<char>(value)); }
   void Number(int64_t value) {
@@ -219,15 +232,13 @@ absl::StatusOr<Plan> Plan::Create(absl::string_view caller,
   return plan;
 }
 
-absl::Status Plan::WriteTo(absl::Span<std::byte> to) const {
-  const auto address = reinterpret_cast<uintptr_t>(to.data());
-  if (static_cast<int64_t>(to.size()) != size_ ||
-      address % kFrameAlignment != 0) {
-    return InvalidArgument(caller_, ": place of the frame: got ", to.size(),
-                           " bytes that begin ", address % kFrameAlignment,
-                           " behind a multiple of ", kFrameAlignment, ", want ",
-                           size_, " at a multiple");
-  }
+int64_t Plan::Column::PieceBytes(int64_t min_bytes) const {
+  const int64_t bytes = tensor.size_bytes();
+  if (bytes < min_bytes || !tensor.is_contiguous()) return 0;
+  return bytes / kFrameAlignment * kFrameAlignment;
+}
+
+std::string Plan::Front() const {
   std::string front(frame_internal::kMagic);
   const auto add = [&front](auto value) {
     front.append(reinterpret_cast<const char*>(&value), sizeof(value));
@@ -241,25 +252,81 @@ absl::Status Plan::WriteTo(absl::Span<std::byte> to) const {
   const auto sum = static_cast<uint32_t>(absl::ComputeCrc32c(
       absl::string_view(front).substr(frame_internal::kLengthsAt)));
   std::memcpy(&front[frame_internal::kChecksumAt], &sum, sizeof(sum));
-  std::memcpy(to.data(), front.data(), front.size());
+  return front;
+}
 
+absl::Status Plan::WriteTo(absl::Span<std::byte> to) const {
+  const auto address = reinterpret_cast<uintptr_t>(to.data());
+  if (static_cast<int64_t>(to.size()) != size_ ||
+      address % kFrameAlignment != 0) {
+    return InvalidArgument(caller_, ": place of the frame: got ", to.size(),
+                           " bytes that begin ", address % kFrameAlignment,
+                           " behind a multiple of ", kFrameAlignment, ", want ",
+                           size_, " at a multiple");
+  }
+  return Write(Buffer::Wrap(to.data(), size_, Device::Cpu(),
+                            MemoryKind::kPageable, nullptr),
+               std::numeric_limits<int64_t>::max(), nullptr);
+}
+
+absl::StatusOr<FramePieces> Plan::MakePieces(int64_t min_bytes) const {
+  int64_t bytes = size_;
+  int columns = 0;
+  for (const Column& column : columns_) {
+    const int64_t own = column.PieceBytes(min_bytes);
+    bytes -= own;
+    columns += own > 0 ? 1 : 0;
+  }
+  if (2 * columns + 1 > kMaxFramePieces) {
+    return MakePieces(std::numeric_limits<int64_t>::max());
+  }
+  RILL_ASSIGN_OR_RETURN(const std::shared_ptr<Buffer> block,
+                        Buffer::Allocate(bytes));
+  FramePieces pieces;
+  RILL_RETURN_IF_ERROR(Write(block, min_bytes, &pieces));
+  return pieces;
+}
+
+absl::Status Plan::Write(const std::shared_ptr<Buffer>& block,
+                         int64_t min_bytes, FramePieces* pieces) const {
+  const std::string front = Front();
+  std::memcpy(block->data(), front.data(), front.size());
   // Zeros between the columns: a frame shows nothing of other memory.
   auto end = static_cast<int64_t>(front.size());
   const auto pad_to = [&](int64_t at) {
-    std::memset(to.data() + end, 0, static_cast<size_t>(at - end));
+    std::memset(block->data() + end, 0, static_cast<size_t>(at - end));
   };
-  const std::shared_ptr<Buffer> block = Buffer::Wrap(
-      to.data(), size_, Device::Cpu(), MemoryKind::kPageable, nullptr);
+  int64_t begin = 0;  // Of the piece that is being written.
+  const auto end_piece = [&](int64_t at) {
+    if (pieces != nullptr && at > begin) {
+      pieces->push_back(
+          {block, {block->data() + begin, static_cast<size_t>(at - begin)}});
+    }
+    begin = at;
+  };
+  int64_t left_out = 0;
   for (const Column& column : columns_) {
-    const int64_t at = columns_at_ + column.at;
+    const int64_t at = columns_at_ + column.at - left_out;
     pad_to(at);
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor place,
-        Tensor::View(block, column.tensor.dtype(), column.tensor.shape(), at));
-    RILL_RETURN_IF_ERROR(place.CopyFrom(column.tensor));
-    end = at + column.tensor.size_bytes();
+    const int64_t own = column.PieceBytes(min_bytes);
+    const int64_t rest = column.tensor.size_bytes() - own;
+    if (own > 0) {
+      end_piece(at);
+      const std::byte* const data = column.tensor.raw_data();
+      pieces->push_back(
+          {column.tensor.buffer(), {data, static_cast<size_t>(own)}});
+      std::memcpy(block->data() + at, data + own, static_cast<size_t>(rest));
+      left_out += own;
+    } else {
+      RILL_ASSIGN_OR_RETURN(const Tensor place,
+                            Tensor::View(block, column.tensor.dtype(),
+                                         column.tensor.shape(), at));
+      RILL_RETURN_IF_ERROR(place.CopyFrom(column.tensor));
+    }
+    end = at + rest;
   }
-  pad_to(size_);
+  pad_to(size_ - left_out);
+  end_piece(size_ - left_out);
   return absl::OkStatus();
 }
 
@@ -288,6 +355,32 @@ absl::StatusOr<std::shared_ptr<Buffer>> EncodeFrame(absl::string_view header,
   RILL_RETURN_IF_ERROR(
       plan.WriteTo({bytes->data(), static_cast<size_t>(bytes->size_bytes())}));
   return bytes;
+}
+
+absl::StatusOr<FramePieces> EncodeFramePieces(absl::string_view header,
+                                              const TensorDict& batch,
+                                              int64_t min_bytes) {
+  RILL_ASSIGN_OR_RETURN(const Plan plan,
+                        Plan::Create("EncodeFramePieces", header, batch));
+  return plan.MakePieces(std::max(min_bytes, kFrameAlignment));
+}
+
+int64_t FrameBytes(const FramePieces& pieces) {
+  int64_t bytes = 0;
+  for (const FramePiece& piece : pieces) {
+    bytes += static_cast<int64_t>(piece.bytes.size());
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::shared_ptr<Buffer>> JoinFrame(const FramePieces& pieces) {
+  RILL_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> frame,
+                        Buffer::Allocate(FrameBytes(pieces)));
+  std::byte* at = frame->data();
+  for (const FramePiece& piece : pieces) {
+    at = std::copy(piece.bytes.begin(), piece.bytes.end(), at);
+  }
+  return frame;
 }
 
 }  // namespace rill

@@ -378,6 +378,54 @@ TEST(FrameTest, RandomDictionariesComeBackAndGiveTheSameBytes) {
   }
 }
 
+// The pieces of columns are where the leaves are, and all are the frame.
+TEST(FrameTest, PiecesAreTheFrameAndLargeColumnsStayWhereTheyAre) {
+  TensorDict batch({4});
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor odd,
+                            Tensor::Zeros(DType::kUInt8, {4, 49}));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor even,
+                            Tensor::Zeros(DType::kInt64, {4, 32}));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor strided, even.Slice(1, 0, 30));
+  std::fill_n(odd.data<uint8_t>(), odd.num_elements(), uint8_t{7});
+  std::fill_n(even.data<int64_t>(), even.num_elements(), -1);
+  RILL_ASSERT_OK(batch.Set("small", Values<int64_t>({1, 2, 3, 4}, {4})));
+  RILL_ASSERT_OK(batch.Set("odd", odd));
+  RILL_ASSERT_OK(batch.Set("even", even));
+  RILL_ASSERT_OK(batch.Set("strided", strided));
+  RILL_ASSERT_OK_AND_ASSIGN(const FramePieces pieces,
+                            EncodeFramePieces("header", batch, 196));
+  ASSERT_EQ(pieces.size(), 5);
+  EXPECT_EQ(pieces[1].bytes.data(), odd.raw_data());
+  EXPECT_EQ(pieces[1].bytes.size(), 192);
+  EXPECT_EQ(pieces[3].bytes.data(), even.raw_data());
+  EXPECT_EQ(pieces[3].bytes.size(), 1024);
+  for (const FramePiece& piece : pieces) {
+    EXPECT_EQ(piece.bytes.size() % kFrameAlignment, 0);
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const auto frame, JoinFrame(pieces));
+  EXPECT_EQ(absl::string_view(reinterpret_cast<const char*>(frame->data()),
+                              static_cast<size_t>(frame->size_bytes())),
+            Encoded("header", batch));
+  RILL_ASSERT_OK_AND_ASSIGN(const FramePieces whole,
+                            EncodeFramePieces("header", batch, 2000));
+  ASSERT_EQ(whole.size(), 1);
+  EXPECT_EQ(FrameBytes(whole), FrameBytes(pieces));
+}
+
+TEST(FrameTest, ABatchOfVeryManyLargeColumnsIsOnePiece) {
+  TensorDict batch({1});
+  for (int i = 0; i < kMaxFramePieces / 2; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(Tensor leaf,
+                              Tensor::Zeros(DType::kUInt8, {1, 64}));
+    RILL_ASSERT_OK(batch.Set(absl::StrCat(i), std::move(leaf)));
+    RILL_ASSERT_OK_AND_ASSIGN(const FramePieces pieces,
+                              EncodeFramePieces("", batch, 64));
+    const int columns = i + 1;
+    EXPECT_EQ(pieces.size(),
+              2 * columns + 1 > kMaxFramePieces ? 1 : columns + 1);
+  }
+}
+
 TEST(FrameTest, WhatWasInThePlaceBeforeIsGone) {
   const TensorDict dict = Sample();
   RILL_ASSERT_OK_AND_ASSIGN(const int64_t size, FrameBytes("h", dict));

@@ -45,7 +45,7 @@ absl::StatusOr<Reply> ReplyWindow::Receive(absl::Time deadline) {
   }
   const auto is_there = [this] {
     mu_.AssertReaderHeld();
-    return !replies_.empty() || (!ended_.ok() && !awaits_last_);
+    return IsThere();
   };
   if (!mu_.AwaitWithDeadline(absl::Condition(&is_there), deadline)) {
     std::string text =
@@ -58,6 +58,11 @@ absl::StatusOr<Reply> ReplyWindow::Receive(absl::Time deadline) {
   replies_.pop_front();
   --unreceived_;
   return reply;
+}
+
+bool ReplyWindow::has_news() const {
+  absl::MutexLock lock(&mu_);
+  return unreceived_ == 0 || IsThere();
 }
 
 void ReplyWindow::Push(Reply reply) {

@@ -38,6 +38,8 @@ class ReplyWindow {
   absl::Status Sent();
   // As CallStream::Receive.
   absl::StatusOr<Reply> Receive(absl::Time deadline);
+  // Whether Receive would return at once.
+  bool has_news() const;
 
   // A reply that nobody waits for is dropped.
   void Push(Reply reply);
@@ -51,6 +53,11 @@ class ReplyWindow {
   absl::Status ended() const;
 
  private:
+  // A reply, or the end behind the last one.
+  bool IsThere() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return !replies_.empty() || (!ended_.ok() && !awaits_last_);
+  }
+
   const std::string who_;
   const std::string server_;
   const int64_t window_;

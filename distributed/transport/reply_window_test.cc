@@ -89,6 +89,21 @@ TEST(ReplyWindowTest, TheReplyToTheRequestUnderWayIsAwaited) {
               StatusIs(kUnavailable, "shut down"));
 }
 
+TEST(ReplyWindowTest, ThereAreNewsWhereReceiveWouldNotWait) {
+  ReplyWindow window("echo", 4);
+  EXPECT_TRUE(window.has_news());  // An error.
+  for (int i = 0; i < 2; ++i) RILL_ASSERT_OK(window.Sent());
+  EXPECT_FALSE(window.has_news());
+  window.Push(Numbered(1));
+  EXPECT_TRUE(window.has_news());
+  EXPECT_EQ(NumberOf(window.Receive(absl::InfinitePast())), 1);
+  EXPECT_FALSE(window.has_news());
+  window.End(absl::UnavailableError("shut down"), /*awaits_last=*/true);
+  EXPECT_FALSE(window.has_news());
+  window.Cut(absl::UnavailableError("cut"));
+  EXPECT_TRUE(window.has_news());
+}
+
 TEST(ReplyWindowTest, ACutLosesWhatWasNotReceived) {
   ReplyWindow window("echo", 4);
   for (int i = 0; i < 2; ++i) RILL_ASSERT_OK(window.Sent());

@@ -4,48 +4,42 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <deque>
-#include <iterator>
-#include <limits>
-#include <list>
-#include <map>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/buffer.h"
+#include "rill/distributed/transport/mpi/mpi_frames.h"
 #include "rill/distributed/transport/ranks/rank_carrier.h"
 #include "rill/flow/frames/frame.h"
 
 namespace rill {
 namespace {
 
-constexpr int kTag = 0;
-// How long the thread asks MPI without a pause when nothing happens. Large
-// blocks move only while it asks, which does not show until they are there.
+using mpi_internal::MpiFrames;
+using mpi_internal::MpiStatus;
+
+// How long a thread asks MPI without a pause when nothing happens. Large blocks
+// move only while it asks, which does not show until they are there.
 constexpr absl::Duration kBusyFor = absl::Microseconds(100);
 constexpr absl::Duration kBusyForTransfers = absl::Milliseconds(50);
-// Then it waits between two questions for a share of the time that nothing has
-// happened for, so that what comes is not late by more than that.
+// Then the engine's thread waits between two questions for a share of the time
+// that nothing has happened for, so that what comes is not late by more than
+// that.
 constexpr int kIdleShare = 8;
 constexpr absl::Duration kMaxWait = absl::Milliseconds(1);
-
-absl::Status Of(absl::string_view call, int code) {
-  if (code == MPI_SUCCESS) return absl::OkStatus();
-  char text[MPI_MAX_ERROR_STRING];
-  int size = 0;
-  MPI_Error_string(code, text, &size);
-  return Unavailable("MpiTransport: ", call, ": ",
-                     absl::string_view(text, static_cast<size_t>(size)));
-}
+// Between two looks whether others still help.
+constexpr absl::Duration kHelpedWait = absl::Microseconds(200);
 
 class MpiCarrier final : public RankCarrier {
  public:
@@ -54,51 +48,54 @@ class MpiCarrier final : public RankCarrier {
   absl::Status Start(Events events) override;
   int rank() const override { return rank_; }
   int num_ranks() const override { return num_ranks_; }
-  // MPI counts in int: blocks are counted in their alignment, up to 128 GiB.
-  int64_t max_bytes() const override {
-    return kFrameAlignment * std::numeric_limits<int>::max();
-  }
-  void Send(int rank, std::shared_ptr<Buffer> bytes) override;
+  int64_t max_bytes() const override { return MpiFrames::kMaxBytes; }
+  void Send(int rank, FramePieces frame) override;
+  void Help(absl::FunctionRef<bool()> is_done) override;
   void Finish() override;
 
  private:
   struct Outgoing {
     int rank;
-    std::shared_ptr<Buffer> bytes;
-  };
-  struct Transfer {
-    std::shared_ptr<Buffer> bytes;
-    MPI_Request request = MPI_REQUEST_NULL;
+    FramePieces frame;
   };
 
-  // All of these on the thread.
+  // All of these on the engine's thread.
   void Run();
   absl::Status Init();
   // Until Finish, and then until all that was sent has arrived.
   absl::Status Serve();
   // Until all ranks are here.
   absl::Status AwaitAll();
-  // Each says in `moves` whether something has happened.
-  absl::Status Step(bool* moves);
-  absl::Status SendQueued(bool* moves);
-  absl::Status FinishSends(bool* moves);
-  absl::Status Accept(bool* moves);
-  absl::Status FinishReceives(bool* moves);
   void Pause(absl::Time last_move);
-  bool is_idle() const { return sends_.empty() && receives_.empty(); }
+  bool MayFinish();
+
+  // One thread at a time calls MPI. Each of these says in `moves` whether
+  // something has happened.
+  absl::Status Step(bool* moves) ABSL_LOCKS_EXCLUDED(mpi_mu_);
+  absl::Status SendQueued(bool* moves) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mpi_mu_);
+  // So that nobody waits for the thread that has MPI: that one sends it.
+  void SendSoon();
+  bool HasOutgoing();
 
   Events events_;
   std::thread thread_;
-  // The thread's own, but for these two behind Start.
+
+  absl::Mutex mpi_mu_;
+  MpiFrames frames_ ABSL_GUARDED_BY(mpi_mu_);
+  absl::Status broken_ ABSL_GUARDED_BY(mpi_mu_);
+  // Of Start.
   int rank_ = 0;
   int num_ranks_ = 0;
-  MPI_Datatype unit_ = MPI_DATATYPE_NULL;
-  std::list<Transfer> sends_;
-  std::map<int, std::deque<Transfer>> receives_;  // By rank, in order.
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  // Whether something is on its way, and whether others call MPI, for who looks
+  // without the mutex.
+  std::atomic<bool> has_transfers_ = false;
+  std::atomic<bool> is_helped_ = false;
 
   absl::Mutex mu_;
   std::optional<absl::Status> has_begun_ ABSL_GUARDED_BY(mu_);
   bool is_finishing_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_wanted_ ABSL_GUARDED_BY(mu_) = false;  // The engine's thread.
   std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -121,9 +118,46 @@ absl::Status MpiCarrier::Start(Events events) {
   return *has_begun_;
 }
 
-void MpiCarrier::Send(int rank, std::shared_ptr<Buffer> bytes) {
+void MpiCarrier::Send(int rank, FramePieces frame) {
+  {
+    absl::MutexLock lock(&mu_);
+    outgoing_.push_back({rank, std::move(frame)});
+  }
+  SendSoon();
+}
+
+bool MpiCarrier::HasOutgoing() {
   absl::MutexLock lock(&mu_);
-  outgoing_.push_back({rank, std::move(bytes)});
+  return !outgoing_.empty();
+}
+
+void MpiCarrier::SendSoon() {
+  while (HasOutgoing() && mpi_mu_.TryLock()) {
+    bool moves = false;
+    broken_.Update(SendQueued(&moves));
+    mpi_mu_.Unlock();
+  }
+}
+
+void MpiCarrier::Help(absl::FunctionRef<bool()> is_done) {
+  const Clock& clock = Clock::Steady();
+  absl::Time last = clock.Now();
+  while (!is_done()) {
+    bool moves = false;
+    is_helped_ = true;
+    if (!Step(&moves).ok()) break;
+    const absl::Time now = clock.Now();
+    if (moves) last = now;
+    if (now - last < kBusyFor) {
+      if (!moves) std::this_thread::yield();
+      continue;
+    }
+    // The engine's thread goes on.
+    is_helped_ = false;
+    absl::MutexLock lock(&mu_);
+    is_wanted_ = true;
+    break;
+  }
 }
 
 void MpiCarrier::Finish() {
@@ -134,114 +168,58 @@ void MpiCarrier::Finish() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::Status MpiCarrier::Init() {
-  int provided = 0;
-  RILL_RETURN_IF_ERROR(
-      Of("MPI_Init_thread",
-         MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided)));
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-  MPI_Comm_size(MPI_COMM_WORLD, &num_ranks_);
-  RILL_RETURN_IF_ERROR(
-      Of("MPI_Type_contiguous",
-         MPI_Type_contiguous(kFrameAlignment, MPI_BYTE, &unit_)));
-  return Of("MPI_Type_commit", MPI_Type_commit(&unit_));
-}
-
-// Synchronous sends: one that is done has been received, so that MPI_Finalize
-// finds nothing on the way.
 absl::Status MpiCarrier::SendQueued(bool* moves) {
   std::deque<Outgoing> queued;
   {
     absl::MutexLock lock(&mu_);
     queued.swap(outgoing_);
   }
+  RILL_RETURN_IF_ERROR(broken_);
   *moves = *moves || !queued.empty();
-  for (Outgoing& one : queued) {
-    Transfer& transfer = sends_.emplace_back(Transfer{std::move(one.bytes)});
-    const int64_t units = transfer.bytes->size_bytes() / kFrameAlignment;
-    RILL_RETURN_IF_ERROR(
-        Of("MPI_Issend",
-           MPI_Issend(transfer.bytes->data(), static_cast<int>(units), unit_,
-                      one.rank, kTag, MPI_COMM_WORLD, &transfer.request)));
+  for (const Outgoing& one : queued) {
+    RILL_RETURN_IF_ERROR(frames_.Send(one.rank, one.frame));
   }
-  return absl::OkStatus();
-}
-
-absl::Status MpiCarrier::FinishSends(bool* moves) {
-  for (auto it = sends_.begin(); it != sends_.end();) {
-    int is_done = 0;
-    RILL_RETURN_IF_ERROR(
-        Of("MPI_Test", MPI_Test(&it->request, &is_done, MPI_STATUS_IGNORE)));
-    *moves = *moves || is_done != 0;
-    it = is_done != 0 ? sends_.erase(it) : std::next(it);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MpiCarrier::Accept(bool* moves) {
-  for (;;) {
-    int is_there = 0;
-    MPI_Message message;
-    MPI_Status status;
-    RILL_RETURN_IF_ERROR(
-        Of("MPI_Improbe", MPI_Improbe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD,
-                                      &is_there, &message, &status)));
-    if (is_there == 0) return absl::OkStatus();
-    *moves = true;
-    int units = 0;
-    MPI_Get_count(&status, unit_, &units);
-    RILL_ASSIGN_OR_RETURN(
-        std::shared_ptr<Buffer> bytes,
-        Buffer::Allocate(std::max(units, 0) * kFrameAlignment));
-    Transfer& transfer =
-        receives_[status.MPI_SOURCE].emplace_back(Transfer{std::move(bytes)});
-    RILL_RETURN_IF_ERROR(
-        Of("MPI_Imrecv", MPI_Imrecv(transfer.bytes->data(), units, unit_,
-                                    &message, &transfer.request)));
-  }
-}
-
-// Blocks are handed on in the order in which they were sent, though a small one
-// may be here before a large one that was first.
-absl::Status MpiCarrier::FinishReceives(bool* moves) {
-  for (auto it = receives_.begin(); it != receives_.end();) {
-    auto& [rank, waiting] = *it;
-    while (!waiting.empty()) {
-      int is_done = 0;
-      RILL_RETURN_IF_ERROR(
-          Of("MPI_Test",
-             MPI_Test(&waiting.front().request, &is_done, MPI_STATUS_IGNORE)));
-      if (is_done == 0) break;
-      *moves = true;
-      events_.receive(rank, std::move(waiting.front().bytes));
-      waiting.pop_front();
-    }
-    it = waiting.empty() ? receives_.erase(it) : std::next(it);
-  }
+  has_transfers_ = frames_.has_transfers();
   return absl::OkStatus();
 }
 
 absl::Status MpiCarrier::Step(bool* moves) {
-  RILL_RETURN_IF_ERROR(SendQueued(moves));
-  RILL_RETURN_IF_ERROR(Accept(moves));
-  RILL_RETURN_IF_ERROR(FinishReceives(moves));
-  return FinishSends(moves);
+  {
+    absl::MutexLock lock(&mpi_mu_);
+    const auto step = [&]() -> absl::Status {
+      mpi_mu_.AssertHeld();
+      RILL_RETURN_IF_ERROR(SendQueued(moves));
+      return frames_.Step(moves);
+    };
+    broken_.Update(step());
+    RILL_RETURN_IF_ERROR(broken_);
+    has_transfers_ = frames_.has_transfers();
+  }
+  SendSoon();
+  return absl::OkStatus();
 }
 
 void MpiCarrier::Pause(absl::Time last_move) {
   const absl::Duration idle = Clock::Steady().Now() - last_move;
-  if (idle < (is_idle() ? kBusyFor : kBusyForTransfers)) {
+  const bool is_helped = is_helped_.exchange(false);
+  if (!is_helped && idle < (has_transfers_ ? kBusyForTransfers : kBusyFor)) {
     std::this_thread::yield();  // Ranks may share a processor.
     return;
   }
   absl::MutexLock lock(&mu_);
-  const auto has_work = [this] {
+  const auto is_wanted = [this] {
     mu_.AssertReaderHeld();
-    return !outgoing_.empty();
+    return is_wanted_;
   };
-  mu_.AwaitWithTimeout(absl::Condition(&has_work),
-                       std::min(idle / kIdleShare, kMaxWait));
+  mu_.AwaitWithTimeout(
+      absl::Condition(&is_wanted),
+      is_helped ? kHelpedWait : std::min(idle / kIdleShare, kMaxWait));
+  is_wanted_ = false;
+}
+
+bool MpiCarrier::MayFinish() {
+  absl::MutexLock lock(&mu_);
+  return is_finishing_ && outgoing_.empty() && !has_transfers_;
 }
 
 absl::Status MpiCarrier::Serve() {
@@ -249,16 +227,9 @@ absl::Status MpiCarrier::Serve() {
   for (;;) {
     bool moves = false;
     RILL_RETURN_IF_ERROR(Step(&moves));
-    if (moves) {
-      last = Clock::Steady().Now();
-      continue;
-    }
-    if (is_idle()) {
-      absl::MutexLock lock(&mu_);
-      if (is_finishing_ && outgoing_.empty()) {
-        return absl::OkStatus();
-      }
-    }
+    if (moves || is_helped_) last = Clock::Steady().Now();
+    if (moves) continue;
+    if (MayFinish()) return absl::OkStatus();
     Pause(last);
   }
 }
@@ -270,11 +241,11 @@ absl::Status MpiCarrier::AwaitAll() {
     RILL_RETURN_IF_ERROR(Serve());
     MPI_Request barrier;
     RILL_RETURN_IF_ERROR(
-        Of("MPI_Ibarrier", MPI_Ibarrier(MPI_COMM_WORLD, &barrier)));
+        MpiStatus("MPI_Ibarrier", MPI_Ibarrier(comm_, &barrier)));
     absl::Time last = Clock::Steady().Now();
     for (int is_done = 0; is_done == 0;) {
-      RILL_RETURN_IF_ERROR(
-          Of("MPI_Test", MPI_Test(&barrier, &is_done, MPI_STATUS_IGNORE)));
+      RILL_RETURN_IF_ERROR(MpiStatus(
+          "MPI_Test", MPI_Test(&barrier, &is_done, MPI_STATUS_IGNORE)));
       bool moves = false;
       RILL_RETURN_IF_ERROR(Step(&moves));
       if (moves) last = Clock::Steady().Now();
@@ -282,6 +253,15 @@ absl::Status MpiCarrier::AwaitAll() {
     }
   }
   return Serve();  // What arrives is here, but may not be done yet.
+}
+
+absl::Status MpiCarrier::Init() {
+  absl::MutexLock lock(&mpi_mu_);
+  RILL_RETURN_IF_ERROR(frames_.Init(events_.receive));
+  rank_ = frames_.rank();
+  num_ranks_ = frames_.num_ranks();
+  comm_ = frames_.comm();
+  return absl::OkStatus();
 }
 
 void MpiCarrier::Run() {
@@ -293,16 +273,15 @@ void MpiCarrier::Run() {
   if (!status.ok()) return;
   status = Serve();
   if (status.ok()) status = AwaitAll();
-  if (!status.ok()) {
-    // MPI may still use the blocks that are on their way, and MPI_Finalize
-    // would wait for ranks that may be gone: they stay, and it is not called.
-    new std::list<Transfer>(std::move(sends_));
-    new std::map<int, std::deque<Transfer>>(std::move(receives_));
-    events_.fail(status);
-    return;
+  {
+    absl::MutexLock lock(&mpi_mu_);
+    if (status.ok()) {
+      frames_.Finalize();
+    } else {
+      frames_.Abandon();
+    }
   }
-  MPI_Type_free(&unit_);
-  MPI_Finalize();
+  if (!status.ok()) events_.fail(status);
 }
 
 }  // namespace

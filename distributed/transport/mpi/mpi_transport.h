@@ -20,10 +20,12 @@ namespace rill {
 // (MPI_Finalize). That waits until all ranks are there, without a deadline, as
 // MPI has none. Meanwhile the rank still answers that nobody listens.
 //
-// Cost: a thread makes all calls of MPI (MPI_THREAD_FUNNELED). It sends at once
-// what is sent here, but has to ask MPI for what others send: all the time
-// while there is some. Without, it asks less and less, at last each
-// millisecond.
+// Cost: large columns are sent from where they are, and arrive in memory that
+// is used again, of which up to 256 MiB are kept. A thread that waits for a
+// reply or for a request calls MPI itself for a while, one at a time
+// (MPI_THREAD_SERIALIZED). Else a thread of the transport has to ask MPI for
+// what others send: all the time while there is some. Without, it asks less and
+// less, at last each millisecond.
 //
 // Example (in each rank):
 //   RILL_ASSIGN_OR_RETURN(auto transport, CreateMpiTransport());

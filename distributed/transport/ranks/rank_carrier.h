@@ -6,15 +6,17 @@
 #include <functional>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "rill/device/buffer.h"
+#include "rill/flow/frames/frame.h"
 
 namespace rill {
 
 // Carries blocks of bytes between ranks, which are numbered processes: all that
 // an engine for a RankTransport has to be. Blocks of one rank for another
 // arrive whole, once, and in order.
-// Thread-safety: Send is thread-safe.
+// Thread-safety: Send and Help are thread-safe.
 class RankCarrier {
  public:
   struct Events {
@@ -26,17 +28,23 @@ class RankCarrier {
 
   virtual ~RankCarrier() = default;
 
-  // Once, before all else. `events` are called on one thread, which is not the
-  // caller's, until Finish returns.
+  // Once, before all else. `events` are called one at a time until Finish
+  // returns, on a thread of the engine's, or on one that is in Help.
   virtual absl::Status Start(Events events) = 0;
   virtual int rank() const = 0;
   virtual int num_ranks() const = 0;
 
   // The longest block.
   virtual int64_t max_bytes() const = 0;
-  // Waits for nobody. `bytes` are a frame (flow/frames/frame.h) of at most
-  // max_bytes(), and are not written to any more.
-  virtual void Send(int rank, std::shared_ptr<Buffer> bytes) = 0;
+  // Waits for nobody. `frame` has at most max_bytes(), which nobody writes to
+  // any more.
+  virtual void Send(int rank, FramePieces frame) = 0;
+
+  // Lends the caller's thread to the engine while it has nothing else to do:
+  // until `is_done`, or until nothing has come for a while. What comes
+  // meanwhile is then not handed from thread to thread. The caller holds no
+  // mutex that `events` or is_done take.
+  virtual void Help(absl::FunctionRef<bool()> /*is_done*/) {}
 
   // Once, behind the last Send of others than `events`. The engine says for
   // whom this waits.

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "rill/device/buffer.h"
 #include "rill/distributed/transport/message.h"
+#include "rill/flow/frames/frame.h"
 
 namespace rill::ranks_internal {
 
@@ -36,8 +37,8 @@ struct RankPacket {
   Message message = {};
 };
 
-// Errors as EncodeFrame.
-absl::StatusOr<std::shared_ptr<Buffer>> EncodePacket(const RankPacket& packet);
+// Large columns stay where they are (EncodeFramePieces). Errors as EncodeFrame.
+absl::StatusOr<FramePieces> EncodePacket(const RankPacket& packet);
 // The batch is a view of `bytes`. DATA_LOSS for bytes of no packet.
 absl::StatusOr<RankPacket> DecodePacket(std::shared_ptr<Buffer> bytes);
 

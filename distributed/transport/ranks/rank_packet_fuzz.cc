@@ -27,7 +27,9 @@ void Check(absl::string_view header) {
                     absl::IsFailedPrecondition(packet.status()));
     return;
   }
-  const auto again = EncodePacket(*packet);
+  const auto pieces = EncodePacket(*packet);
+  RILL_FUZZ_CHECK(pieces.ok());
+  const auto again = JoinFrame(*pieces);
   RILL_FUZZ_CHECK(again.ok());
   RILL_FUZZ_CHECK((*again)->size_bytes() == (*bytes)->size_bytes());
   RILL_FUZZ_CHECK(std::memcmp((*again)->data(), (*bytes)->data(),

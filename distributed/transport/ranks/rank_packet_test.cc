@@ -38,7 +38,8 @@ TEST(RankPacketTest, WhatIsEncodedReadsTheSame) {
                          .text = std::string("a\0b", 3)};
     packet.message.values.Set("n", int64_t{1});
     packet.message.batch = MakeSteps(3);
-    RILL_ASSERT_OK_AND_ASSIGN(auto bytes, EncodePacket(packet));
+    RILL_ASSERT_OK_AND_ASSIGN(const FramePieces pieces, EncodePacket(packet));
+    RILL_ASSERT_OK_AND_ASSIGN(auto bytes, JoinFrame(pieces));
     const std::byte* const begin = bytes->data();
     const std::byte* const end = begin + bytes->size_bytes();
     RILL_ASSERT_OK_AND_ASSIGN(const RankPacket read,

@@ -50,17 +50,18 @@ RankStreams::~RankStreams() {
   if (has_started_) carrier_->Finish();
 }
 
-absl::StatusOr<std::shared_ptr<Buffer>> RankStreams::Encode(
+absl::StatusOr<FramePieces> RankStreams::Encode(
     const RankPacket& packet) const {
-  RILL_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> bytes, EncodePacket(packet));
-  if (bytes->size_bytes() <= carrier_->max_bytes()) return bytes;
-  return InvalidArgument("RankTransport: a message: got ", bytes->size_bytes(),
+  RILL_ASSIGN_OR_RETURN(FramePieces frame, EncodePacket(packet));
+  const int64_t bytes = FrameBytes(frame);
+  if (bytes <= carrier_->max_bytes()) return frame;
+  return InvalidArgument("RankTransport: a message: got ", bytes,
                          " bytes, want <= ", carrier_->max_bytes());
 }
 
 void RankStreams::Post(int rank, const RankPacket& packet) {
-  absl::StatusOr<std::shared_ptr<Buffer>> bytes = Encode(packet);
-  if (bytes.ok()) carrier_->Send(rank, *std::move(bytes));
+  absl::StatusOr<FramePieces> frame = Encode(packet);
+  if (frame.ok()) carrier_->Send(rank, *std::move(frame));
 }
 
 void RankStreams::PostEnded(int rank, int64_t stream, absl::string_view why,
@@ -162,15 +163,22 @@ void RankStreams::LoseRank(int rank, const absl::Status& why) {
 
 // Streams, and with them services, go without the mutex.
 void RankStreams::Work() {
+  const auto has_work = [this] {
+    mu_.AssertReaderHeld();
+    return HasWork();
+  };
   for (;;) {
+    {
+      absl::MutexLock lock(&mu_);
+      ++idle_;
+    }
+    carrier_->Help([this] {
+      absl::MutexLock lock(&mu_);
+      return HasWork();
+    });
     std::shared_ptr<Served> served;
     {
       absl::MutexLock lock(&mu_);
-      const auto has_work = [this] {
-        mu_.AssertReaderHeld();
-        return !ready_.empty() || is_stopping_;
-      };
-      ++idle_;
       mu_.Await(absl::Condition(&has_work));
       --idle_;
       if (ready_.empty()) return;
@@ -183,12 +191,12 @@ void RankStreams::Work() {
 
 void RankStreams::Serve(Served* served) {
   bool has_called = false;
-  std::shared_ptr<Buffer> reply;
+  FramePieces reply;
   for (;;) {
     Request request;
     {
       absl::MutexLock lock(&mu_);
-      if (reply != nullptr && !served->has_ended) {
+      if (!reply.empty() && !served->has_ended) {
         carrier_->Send(served->peer, std::move(reply));
       }
       served->is_running = !served->requests.empty();
@@ -204,8 +212,8 @@ void RankStreams::Serve(Served* served) {
   }
 }
 
-std::shared_ptr<Buffer> RankStreams::CarryOut(const Served& served,
-                                              const Request& request) const {
+FramePieces RankStreams::CarryOut(const Served& served,
+                                  const Request& request) const {
   RankPacket packet = {.kind = RankPacket::kReply, .stream = served.id};
   const std::string peer = absl::StrCat("rank ", served.peer);
   absl::StatusOr<Message> message = CallByDeadline(
@@ -215,14 +223,14 @@ std::shared_ptr<Buffer> RankStreams::CarryOut(const Served& served,
   absl::Status status = message.status();
   if (message.ok()) {
     packet.message = *std::move(message);
-    absl::StatusOr<std::shared_ptr<Buffer>> bytes = Encode(packet);
-    if (bytes.ok()) return *std::move(bytes);
-    status = bytes.status();
+    absl::StatusOr<FramePieces> frame = Encode(packet);
+    if (frame.ok()) return *std::move(frame);
+    status = frame.status();
     packet.message = {};
   }
   packet.number = static_cast<int64_t>(status.code());
   packet.text = std::string(status.message());
-  return Encode(packet).value_or(nullptr);
+  return Encode(packet).value_or(FramePieces());
 }
 
 void RankStreams::EndServed(const Served& served) {
@@ -284,7 +292,7 @@ absl::Status RankStreams::Ask(Client* client, absl::Time deadline) {
     RILL_RETURN_IF_ERROR(client->replies.Sent());
     Post(client->place.rank, {.kind = RankPacket::kAsk, .stream = client->id});
   }
-  return client->replies.Receive(deadline).status();
+  return Receive(client, deadline).status();
 }
 
 absl::Status RankStreams::Send(Client* client, const Message& request,
@@ -292,7 +300,7 @@ absl::Status RankStreams::Send(Client* client, const Message& request,
   RILL_RETURN_IF_ERROR(client->replies.AwaitRoom(deadline));
   // Without the mutex: nobody else sends in this stream.
   const absl::Duration left = deadline - Clock::System().Now();
-  RILL_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> bytes,
+  RILL_ASSIGN_OR_RETURN(FramePieces frame,
                         Encode({.kind = RankPacket::kRequest,
                                 .stream = client->id,
                                 .number = left == absl::InfiniteDuration()
@@ -301,8 +309,17 @@ absl::Status RankStreams::Send(Client* client, const Message& request,
                                 .message = request}));
   absl::MutexLock lock(&mu_);
   RILL_RETURN_IF_ERROR(client->replies.Sent());
-  carrier_->Send(client->place.rank, std::move(bytes));
+  carrier_->Send(client->place.rank, std::move(frame));
   return absl::OkStatus();
+}
+
+absl::StatusOr<Reply> RankStreams::Receive(Client* client,
+                                           absl::Time deadline) {
+  const auto is_done = [&] {
+    return client->replies.has_news() || Clock::System().Now() >= deadline;
+  };
+  carrier_->Help(is_done);
+  return client->replies.Receive(deadline);
 }
 
 void RankStreams::Close(Client* client) {

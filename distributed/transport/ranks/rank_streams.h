@@ -25,6 +25,7 @@
 #include "rill/distributed/transport/reply_window.h"
 #include "rill/distributed/transport/running_calls.h"
 #include "rill/distributed/transport/transport.h"
+#include "rill/flow/frames/frame.h"
 
 namespace rill::ranks_internal {
 
@@ -81,6 +82,7 @@ class RankStreams {
   absl::Status Ask(Client* client, absl::Time deadline);
   absl::Status Send(Client* client, const Message& request,
                     absl::Time deadline);
+  absl::StatusOr<Reply> Receive(Client* client, absl::Time deadline);
   void Close(Client* client);
 
  private:
@@ -108,7 +110,7 @@ class RankStreams {
   void PostEnded(int rank, int64_t stream, absl::string_view why,
                  const Place& place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // On the carrier's thread.
+  // Of the carrier's events.
   void Arrive(int rank, std::shared_ptr<Buffer> bytes);
   void OpenServed(int rank, const RankPacket& packet)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -120,11 +122,12 @@ class RankStreams {
 
   // On the workers: as many threads as streams had a request at once.
   void Work();
+  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return !ready_.empty() || is_stopping_;
+  }
   void Serve(Served* served);
-  std::shared_ptr<Buffer> CarryOut(const Served& served,
-                                   const Request& request) const;
-  absl::StatusOr<std::shared_ptr<Buffer>> Encode(
-      const RankPacket& packet) const;
+  FramePieces CarryOut(const Served& served, const Request& request) const;
+  absl::StatusOr<FramePieces> Encode(const RankPacket& packet) const;
   // Its server was shut down.
   void EndServed(const Served& served) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -49,7 +49,7 @@ class RankStream final : public CallStream {
     return streams_->Send(client_.get(), request, deadline);
   }
   absl::StatusOr<Reply> Receive(absl::Time deadline) override {
-    return client_->replies.Receive(deadline);
+    return streams_->Receive(client_.get(), deadline);
   }
   absl::Status Ask(absl::Time deadline) {
     return streams_->Ask(client_.get(), deadline);

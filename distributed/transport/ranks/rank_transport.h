@@ -29,8 +29,8 @@ class RankStreams;  // rank_streams.h
 // Servers, connections and streams may outlive the transport; the last of them
 // to go waits for calls under way and finishes the carrier. A service must not
 // be what keeps that last one.
-// Cost: a message is copied into one block and read where that arrives. Threads
-// for as many calls as ran at once.
+// Cost: small columns of a message are copied into one block, and all are read
+// where they arrive. Threads for as many calls as ran at once.
 class RankTransport final : public Transport {
  public:
   // Starts the carrier, whose errors these are.

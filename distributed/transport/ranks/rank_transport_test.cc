@@ -25,6 +25,7 @@
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/ranks/rank_carrier.h"
 #include "rill/distributed/transport/transport.h"
+#include "rill/flow/frames/frame.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/test_steps.h"
 #include "rill/tensors/dtype.h"
@@ -108,8 +109,8 @@ class LocalCarrier final : public RankCarrier {
   int rank() const override { return rank_; }
   int num_ranks() const override { return static_cast<int>(inboxes_.size()); }
   int64_t max_bytes() const override { return kMaxBytes; }
-  void Send(int rank, std::shared_ptr<Buffer> bytes) override {
-    inboxes_[static_cast<size_t>(rank)]->Put(rank_, std::move(bytes));
+  void Send(int rank, FramePieces frame) override {
+    inboxes_[static_cast<size_t>(rank)]->Put(rank_, *JoinFrame(frame));
   }
   void Finish() override {
     inboxes_[static_cast<size_t>(rank_)]->End();

@@ -55,17 +55,20 @@ def public_headers(root, paths):
     return found.public_headers()
 
 
-def check_names(root, paths):
-    """Ends where a page names what is nowhere."""
+def check_names(root, paths, headers):
+    """Ends where a page, or a comment of a public header, names what is nowhere."""
     words = set()
     for path in paths:
         if not path.endswith(".md"):
-            words.update(names.words_of(read(root, path)))
-    others = set(names.words_of(re.sub("(?m)^#.*", "", read(HERE, "names_of_others.txt"))))
+            words.update(names.words_of(path, read(root, path)))
+    others = set(re.sub("(?m)^#.*", "", read(HERE, "names_of_others.txt")).split())
     found = [f for path in paths if path.endswith(".md") and not SKIPPED.search(path)
              for f in names.unknown(path, read(root, path), words, others)]
+    found += [f for path in headers for f in names.unknown_in_comments(path, read(root, path), words)]
+    for path, sources in names.COPIED_FIGURES.items():
+        found += names.strange_figures(path, read(root, path), [read(root, source) for source in sources])
     if found:
-        raise SiteError("names: \n" + "\n".join(found))
+        raise SiteError("names and figures: \n" + "\n".join(found))
 
 
 def stage_headers(root, work, headers):
@@ -185,7 +188,7 @@ def main(argv):
     for folder in ("headers", "pages", "api"):
         shutil.rmtree(os.path.join(work, folder), ignore_errors=True)
     stage_headers(root, work, headers)
-    check_names(root, paths)
+    check_names(root, paths, headers)
     staged = stage_pages(root, work, paths)
     make_api(work)
     links, found = names_of(work + "/api.tag")

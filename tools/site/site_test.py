@@ -61,6 +61,15 @@ class PagesTest(unittest.TestCase):
         self.assertRegex(found[0], r"^docs/a.md:1: nothing in the tree is called Gone;")
         self.assertEqual(list(names.unknown("CHANGELOG.md", text, set(), set())), [])
 
+    def test_names_in_comments_that_are_nowhere_are_found(self):
+        words = set(names.words_of("a.h", "int Here::There();  // Gone"))
+        self.assertEqual(list(names.unknown_in_comments("a.h", "// `Here`, Here::There, OF_LINE\nint A::b();", words)), [])
+        self.assertEqual(len(list(names.unknown_in_comments("a.h", "int a;  // `Gone`\n// Here::Gone", words))), 2)
+
+    def test_figures_that_were_not_copied_are_found(self):
+        found = list(names.strange_figures("a.md", "1.5 us, 2,000 rows\n`7` [x](y9.md) 3 of 4", ["1.5 and 2,000", "| 3 |"]))
+        self.assertEqual(found, ["a.md:2: the pages that it copies from do not have 4"])
+
     def test_a_list_begins_behind_a_blank_line(self):
         self.assertEqual(build.page_text("a\n- b\n  c\n- d\n```\ne\n- f\n```"), "a\n\n- b\n  c\n- d\n```\ne\n- f\n```")
 

@@ -240,12 +240,18 @@ absl::Status MpiCarrier::AwaitAll() {
   for (int i = 0; i < 2; ++i) {
     RILL_RETURN_IF_ERROR(Serve());
     MPI_Request barrier;
-    RILL_RETURN_IF_ERROR(
-        MpiStatus("MPI_Ibarrier", MPI_Ibarrier(comm_, &barrier)));
+    {
+      absl::MutexLock lock(&mpi_mu_);
+      RILL_RETURN_IF_ERROR(
+          MpiStatus("MPI_Ibarrier", MPI_Ibarrier(comm_, &barrier)));
+    }
     absl::Time last = Clock::Steady().Now();
     for (int is_done = 0; is_done == 0;) {
-      RILL_RETURN_IF_ERROR(MpiStatus(
-          "MPI_Test", MPI_Test(&barrier, &is_done, MPI_STATUS_IGNORE)));
+      {
+        absl::MutexLock lock(&mpi_mu_);
+        RILL_RETURN_IF_ERROR(MpiStatus(
+            "MPI_Test", MPI_Test(&barrier, &is_done, MPI_STATUS_IGNORE)));
+      }
       bool moves = false;
       RILL_RETURN_IF_ERROR(Step(&moves));
       if (moves) last = Clock::Steady().Now();
@@ -280,6 +286,8 @@ void MpiCarrier::Run() {
     } else {
       frames_.Abandon();
     }
+    // Who helps from now on calls MPI no more.
+    broken_.Update(Unavailable("MpiTransport: it has ended"));
   }
   if (!status.ok()) events_.fail(status);
 }

@@ -50,7 +50,8 @@ class RankService final : public Service {
 
   absl::StatusOr<Message> Call(const CallInfo& info,
                                const Message& request) override {
-    if (info.method == "freeze") kill(getpid(), SIGSTOP);
+    // To this thread, which then does not go on until all others have stopped.
+    if (info.method == "freeze") raise(SIGSTOP);
     if (info.method == "stop") stopped.Notify();
     Message reply = request;
     reply.values.Set("rank", int64_t{rank_});

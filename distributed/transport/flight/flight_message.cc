@@ -15,6 +15,7 @@
 #include "arrow/record_batch.h"
 #include "arrow/status.h"
 #include "arrow/type.h"
+#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/arrow/arrow_batch.h"
 #include "rill/distributed/transport/flight/flight_metadata.h"
@@ -117,7 +118,8 @@ arrow::Result<std::shared_ptr<arrow::Buffer>> WriteIpc(
 
 absl::StatusOr<FlightMessage> EncodeRequest(const Message& request,
                                             absl::Duration timeout) {
-  return Encode(request, {.timeout = timeout});
+  return Encode(request, {.timeout = timeout,
+                          .sent = Clock::Steady().Now() - absl::UnixEpoch()});
 }
 
 FlightMessage EncodeReply(const absl::StatusOr<Message>& reply) {
@@ -147,11 +149,16 @@ arrow::Status MessageWriter::Write(const FlightMessage& message) {
 }
 
 absl::StatusOr<Request> DecodeRequest(
-    const arrow::flight::FlightStreamChunk& chunk, absl::Time arrival) {
+    const arrow::flight::FlightStreamChunk& chunk, RequestAges* ages) {
+  const absl::Time now = Clock::System().Now();
   RILL_ASSIGN_OR_RETURN(Decoded decoded, Decode(chunk));
+  const absl::Duration age =
+      decoded.metadata.sent.has_value()
+          ? ages->Of(Clock::Steady().Now(), *decoded.metadata.sent)
+          : absl::ZeroDuration();
   return Request{.message = {.values = std::move(decoded.metadata.values),
                              .batch = std::move(decoded.batch)},
-                 .deadline = arrival + decoded.metadata.timeout};
+                 .deadline = now - age + decoded.metadata.timeout};
 }
 
 absl::StatusOr<Reply> DecodeReply(

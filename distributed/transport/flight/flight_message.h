@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "rill/distributed/transport/flight/request_ages.h"
 #include "rill/distributed/transport/message.h"
 
 namespace arrow {
@@ -52,9 +53,9 @@ struct Request {
   Message message;
   absl::Time deadline;
 };
-// Takes anything; INVALID_ARGUMENT.
+// The next of a stream, that was read now. Takes anything; INVALID_ARGUMENT.
 absl::StatusOr<Request> DecodeRequest(
-    const arrow::flight::FlightStreamChunk& chunk, absl::Time arrival);
+    const arrow::flight::FlightStreamChunk& chunk, RequestAges* ages);
 absl::StatusOr<Reply> DecodeReply(
     const arrow::flight::FlightStreamChunk& chunk);
 

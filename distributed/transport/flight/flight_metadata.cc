@@ -194,6 +194,18 @@ absl::Status ReadError(const Json& json, absl::Status* error) {
       "error: want a code of absl::StatusCode by name and a message");
 }
 
+// Leaves `duration` alone where there is none.
+template <typename Duration>
+absl::Status ReadSeconds(const Json& json, const char* name,
+                         Duration* duration) {
+  if (!json.contains(name)) return absl::OkStatus();
+  if (!json[name].is_number()) {
+    return InvalidArgument(name, ": want a number of seconds");
+  }
+  *duration = absl::Seconds(json[name].get<double>());
+  return absl::OkStatus();
+}
+
 // A list of at most kMaxRank items; false for others.
 template <typename T, typename Is>
 bool ReadList(const Json& json, Is is, std::vector<T>* list) {
@@ -240,6 +252,9 @@ absl::StatusOr<std::string> EncodeMetadata(const FlightMetadata& metadata) {
   if (metadata.timeout < absl::InfiniteDuration()) {
     json["timeout_s"] = absl::ToDoubleSeconds(metadata.timeout);
   }
+  if (metadata.sent.has_value()) {
+    json["sent_s"] = absl::ToDoubleSeconds(*metadata.sent);
+  }
   if (metadata.batch_shape.has_value()) {
     const auto sizes = metadata.batch_shape->sizes();
     json["batch_shape"] = std::vector<int64_t>(sizes.begin(), sizes.end());
@@ -262,12 +277,8 @@ absl::StatusOr<FlightMetadata> DecodeMetadata(absl::string_view text) {
   if (json.contains("values")) {
     RILL_ASSIGN_OR_RETURN(metadata.values, StateOf(json["values"], 0));
   }
-  if (json.contains("timeout_s")) {
-    if (!json["timeout_s"].is_number()) {
-      return InvalidArgument("timeout_s: want a number of seconds");
-    }
-    metadata.timeout = absl::Seconds(json["timeout_s"].get<double>());
-  }
+  RILL_RETURN_IF_ERROR(ReadSeconds(json, "timeout_s", &metadata.timeout));
+  RILL_RETURN_IF_ERROR(ReadSeconds(json, "sent_s", &metadata.sent));
   if (json.contains("batch_shape")) {
     std::vector<int64_t> sizes;
     if (!ReadList(json["batch_shape"], IsInt64, &sizes)) {

@@ -21,6 +21,8 @@ struct FlightMetadata {
   absl::Status error = absl::OkStatus();
   SavedState values = {};
   absl::Duration timeout = absl::InfiniteDuration();  // Of a request.
+  // When it was sent, by a clock of the client's.
+  std::optional<absl::Duration> sent = std::nullopt;
   std::optional<Shape> batch_shape = std::nullopt;
   std::vector<std::string> dim_names = {};
 };

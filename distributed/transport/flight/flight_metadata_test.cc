@@ -61,12 +61,14 @@ TEST(FlightMetadataTest, EverythingComesBack) {
   part.SetPart("inner", SavedState());
   metadata.values.Set("parts", std::vector<SavedState>{part, SavedState()});
   metadata.timeout = absl::Seconds(3);
+  metadata.sent = absl::Milliseconds(1500);
   metadata.batch_shape = Shape{};
   RILL_ASSERT_OK_AND_ASSIGN(const std::string text, EncodeMetadata(metadata));
   EXPECT_THAT(text, Not(HasSubstr("\n")));
   RILL_ASSERT_OK_AND_ASSIGN(const FlightMetadata read, DecodeMetadata(text));
   EXPECT_EQ(read.values.Encode(), metadata.values.Encode());
   EXPECT_EQ(read.timeout, metadata.timeout);
+  EXPECT_EQ(read.sent, metadata.sent);
   EXPECT_EQ(read.batch_shape, metadata.batch_shape);
   RILL_EXPECT_OK(read.error);
 }

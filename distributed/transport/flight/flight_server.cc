@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <deque>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/flight/flight_message.h"
 #include "rill/distributed/transport/flight/listen_error.h"
+#include "rill/distributed/transport/flight/request_ages.h"
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/running_calls.h"
 
@@ -67,61 +67,6 @@ class TokenCheck final : public flight::ServerMiddlewareFactory {
   const std::string want_;
 };
 
-// Requests of a stream that were read and wait for the one before them.
-class RequestQueue {
- public:
-  // Reads until the stream ends. A client that sends on without reading waits.
-  void Fill(flight::FlightMessageReader* reader) {
-    for (;;) {
-      const auto chunk = reader->Next();
-      if (!chunk.ok() ||
-          (chunk->data == nullptr && chunk->app_metadata == nullptr)) {
-        absl::MutexLock lock(&mu_);
-        is_at_end_ = true;
-        return;
-      }
-      absl::StatusOr<Request> request =
-          DecodeRequest(*chunk, Clock::System().Now());
-      absl::MutexLock lock(&mu_);
-      const auto has_room = [this] {
-        mu_.AssertReaderHeld();
-        return requests_.size() < kMostAhead || is_dropping_;
-      };
-      mu_.Await(absl::Condition(&has_room));
-      if (!is_dropping_) requests_.push_back(std::move(request));
-    }
-  }
-
-  // False at the end of the stream.
-  bool Take(absl::StatusOr<Request>* request) {
-    absl::MutexLock lock(&mu_);
-    const auto is_there = [this] {
-      mu_.AssertReaderHeld();
-      return !requests_.empty() || is_at_end_;
-    };
-    mu_.Await(absl::Condition(&is_there));
-    if (requests_.empty()) return false;
-    *request = std::move(requests_.front());
-    requests_.pop_front();
-    return true;
-  }
-
-  // Requests that come from here on are read and forgotten.
-  void Drop() {
-    absl::MutexLock lock(&mu_);
-    is_dropping_ = true;
-    requests_.clear();
-  }
-
- private:
-  static constexpr size_t kMostAhead = 256;
-
-  absl::Mutex mu_;
-  std::deque<absl::StatusOr<Request>> requests_ ABSL_GUARDED_BY(mu_);
-  bool is_at_end_ ABSL_GUARDED_BY(mu_) = false;
-  bool is_dropping_ ABSL_GUARDED_BY(mu_) = false;
-};
-
 // The server as Flight sees it.
 class Handler final : public flight::FlightServerBase {
  public:
@@ -145,20 +90,20 @@ class Handler final : public flight::FlightServerBase {
       return arrow::Status::Invalid(
           "descriptor: want a path of one part, the method");
     }
-    RequestQueue queue;
-    // Another thread, so that requests have the time of their arrival.
-    std::thread reads([&] { queue.Fill(reader.get()); });
+    RequestAges ages;
     MessageWriter replies(writer.get());
-    absl::StatusOr<Request> request;
-    arrow::Status status;
-    while (status.ok() && queue.Take(&request) && calls_.Begin()) {
-      status = replies.Write(
-          EncodeReply(Answer(descriptor.path[0], context.peer(), request)));
+    for (;;) {
+      const auto chunk = reader->Next();
+      if (!chunk.ok() ||
+          (chunk->data == nullptr && chunk->app_metadata == nullptr) ||
+          !calls_.Begin()) {
+        return arrow::Status::OK();
+      }
+      const arrow::Status status = replies.Write(EncodeReply(Answer(
+          descriptor.path[0], context.peer(), DecodeRequest(*chunk, &ages))));
       calls_.End();
+      ARROW_RETURN_NOT_OK(status);
     }
-    queue.Drop();
-    reads.join();  // The client ends the stream, or the server's end does.
-    return status;
   }
 
   RunningCalls& calls() { return calls_; }

@@ -44,8 +44,8 @@ struct FlightOptions {
 // Errors besides the seam's: UNAUTHENTICATED, in place of UNAVAILABLE, where
 // the server wants another token.
 //
-// Thread-safety: thread-safe. A stream has two threads here, and two and gRPC's
-//   own at its server.
+// Thread-safety: thread-safe. A stream has two threads here, and one at its
+//   server, beside those of gRPC.
 //
 // Example (FlightTransportTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto transport, FlightTransport::Create());

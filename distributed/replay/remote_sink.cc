@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "rill/distributed/client/resent_calls.h"
 #include "rill/distributed/client/retrying_stream.h"
 #include "rill/distributed/replay/replay_protocol.h"
+#include "rill/distributed/replay/sent_batches.h"
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/flow/sink.h"
@@ -37,17 +39,6 @@ namespace {
 using namespace replay_protocol;  // NOLINT: its names alone.
 
 constexpr int64_t kMostUnacknowledged = 64;
-
-bool HasOnlyTensors(const TensorDict& batch) {
-  bool has_only_tensors = true;
-  batch.ForEachEntry([&](absl::string_view key, EntryKind kind) {
-    has_only_tensors =
-        has_only_tensors &&
-        (kind == EntryKind::kTensor ||
-         (kind == EntryKind::kDict && HasOnlyTensors(*batch.FindDict(key))));
-  });
-  return has_only_tensors && !batch.empty();
-}
 
 // Whether all leaves of `batch` are those of `memory`.
 bool AreSameBytes(const TensorDict& memory, const TensorDict& batch) {
@@ -147,12 +138,13 @@ absl::StatusOr<TensorDict> RemoteSink::OwnRows(const TensorDict& batch) {
 }
 
 absl::StatusOr<TensorDict> RemoteSink::TakeMemory(const Shape& shape) {
+  // The newest is the one that caches still have.
   const auto found = std::find_if(
-      spares_.begin(), spares_.end(),
+      spares_.rbegin(), spares_.rend(),
       [&](const TensorDict& one) { return one.batch_shape() == shape; });
-  if (found == spares_.end()) return layout_->Empty(shape, {});
+  if (found == spares_.rend()) return layout_->Empty(shape, {});
   TensorDict memory = std::move(*found);
-  spares_.erase(found);
+  spares_.erase(std::next(found).base());
   return memory;
 }
 

@@ -106,6 +106,11 @@ absl::StatusOr<std::shared_ptr<ReplayService>> ReplayService::Create(
       new ReplayService(std::move(tables), server_number));
 }
 
+ReplayService::ReplayService(Tables tables, int64_t server_number)
+    : tables_(std::move(tables)), server_number_(server_number) {
+  for (const auto& [name, table] : tables_) sent_[table.get()];
+}
+
 absl::Status ReplayService::Save(const std::string& directory) const {
   RunCheckpoint::Contents contents;
   for (const auto& [name, table] : tables_)
@@ -236,9 +241,12 @@ absl::StatusOr<Message> ReplayService::Sample(const Request& request) {
   RILL_ASSIGN_OR_RETURN(const auto batch_size,
                         request.values.Get<int64_t>(kBatchSize));
   Message reply = MakeReply({{kSize, request.table.size()}});
-  RILL_ASSIGN_OR_RETURN(reply.batch, batch_size == 0
-                                         ? request.table.Sample()
-                                         : request.table.Sample(batch_size));
+  SentBatches& sent = sent_.at(&request.table);
+  reply.batch = sent.Take();
+  RILL_RETURN_IF_ERROR(
+      batch_size == 0 ? request.table.SampleInto(&reply.batch)
+                      : request.table.SampleInto(batch_size, &reply.batch));
+  sent.Keep(reply.batch);
   RILL_ASSIGN_OR_RETURN(const Tensor index, reply.batch.Get("index"));
   RILL_ASSIGN_OR_RETURN(Tensor server,
                         Tensor::Empty(DType::kInt64, index.shape()));

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "rill/distributed/replay/client_log.h"
+#include "rill/distributed/replay/sent_batches.h"
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/replay/replay_buffer.h"
@@ -75,8 +76,7 @@ class ReplayService final : public Service {
     ReplayBuffer& table;
   };
 
-  ReplayService(Tables tables, int64_t server_number)
-      : tables_(std::move(tables)), server_number_(server_number) {}
+  ReplayService(Tables tables, int64_t server_number);
 
   absl::StatusOr<Message> Hello(const Request& request);
   absl::StatusOr<Message> Operation(const Request& request);
@@ -86,6 +86,7 @@ class ReplayService final : public Service {
 
   const Tables tables_;
   const int64_t server_number_;
+  std::map<const ReplayBuffer*, SentBatches> sent_;  // One a table.
   ClientLog clients_;
   // Operations read it, Save writes: rows and log are of one moment.
   mutable absl::Mutex pause_;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/distributed/replay/sent_batches.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "rill/tensors/tensor.h"
+
+namespace rill {
+
+bool HasOnlyTensors(const TensorDict& batch) {
+  bool has_only_tensors = true;
+  batch.ForEachEntry([&](absl::string_view key, EntryKind kind) {
+    has_only_tensors =
+        has_only_tensors &&
+        (kind == EntryKind::kTensor ||
+         (kind == EntryKind::kDict && HasOnlyTensors(*batch.FindDict(key))));
+  });
+  return has_only_tensors && !batch.empty();
+}
+
+bool SentBatches::IsFree(const Sent& sent) {
+  return std::all_of(
+      sent.buffers.begin(), sent.buffers.end(),
+      [](const auto& one) { return one.first.use_count() == one.second; });
+}
+
+TensorDict SentBatches::Take() {
+  absl::MutexLock lock(&mu_);
+  // The newest is the one that caches still have.
+  const auto found = std::find_if(sent_.rbegin(), sent_.rend(), IsFree);
+  if (found == sent_.rend()) return {};
+  // A copy, which counts holders up: so what others did before they let go has
+  // happened here too.
+  TensorDict batch = found->batch;
+  sent_.erase(std::next(found).base());
+  return batch;
+}
+
+void SentBatches::Keep(const TensorDict& batch) {
+  if (!HasOnlyTensors(batch)) return;
+  Sent sent{.batch = batch, .buffers = {}};
+  sent.batch.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    const auto found = std::find_if(
+        sent.buffers.begin(), sent.buffers.end(),
+        [&](const auto& one) { return one.first == leaf.buffer(); });
+    if (found == sent.buffers.end()) {
+      sent.buffers.emplace_back(leaf.buffer(), 2);
+    } else {
+      ++found->second;
+    }
+  });
+  absl::MutexLock lock(&mu_);
+  size_t free = 0;
+  for (size_t i = sent_.size(); i-- > 0;) {
+    if (IsFree(sent_[i]) && ++free > kMostFree) {
+      sent_.erase(sent_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  if (sent_.size() == kMost) sent_.pop_front();
+  sent_.push_back(std::move(sent));
+}
+
+}  // namespace rill

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_DISTRIBUTED_REPLAY_SENT_BATCHES_H_
+#define RILL_DISTRIBUTED_REPLAY_SENT_BATCHES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "rill/device/buffer.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// True if the batch has entries, and all of them are tensors.
+bool HasOnlyTensors(const TensorDict& batch);
+
+// Memory of batches that were sent, for the next ones: new memory of a large
+// batch costs more than to fill it. A batch is free once nobody else holds its
+// tensors, so no engine has to say when it has sent one.
+// Thread-safety: thread-safe.
+// Memory: that of the batches on their way, and of two more.
+class SentBatches {
+ public:
+  // A batch with any values, which may be written; empty where none is free.
+  TensorDict Take();
+  // `batch` is about to be sent: it is read from here on. One with other
+  // entries than tensors is left alone.
+  void Keep(const TensorDict& batch);
+
+ private:
+  static constexpr size_t kMost = 16;
+  static constexpr size_t kMostFree = 2;
+
+  struct Sent {
+    TensorDict batch;
+    // Each buffer once, and how many of this hold it.
+    std::vector<std::pair<std::shared_ptr<Buffer>, int64_t>> buffers;
+  };
+  static bool IsFree(const Sent& sent);
+
+  absl::Mutex mu_;
+  std::deque<Sent> sent_ ABSL_GUARDED_BY(mu_);  // Oldest first.
+};
+
+}  // namespace rill
+
+#endif  // RILL_DISTRIBUTED_REPLAY_SENT_BATCHES_H_

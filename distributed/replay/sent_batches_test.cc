@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/distributed/replay/sent_batches.h"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+// Two leaves of the same buffer and one of another.
+TensorDict MakeBatch() {
+  TensorDict batch({2});
+  auto wide = Tensor::Zeros(DType::kFloat32, {4, 3});
+  auto other = Tensor::Zeros(DType::kInt64, {2});
+  RILL_EXPECT_OK(wide.status());
+  RILL_EXPECT_OK(other.status());
+  auto head = wide->Slice(0, 0, 2);
+  auto tail = wide->Slice(0, 2, 4);
+  RILL_EXPECT_OK(head.status());
+  RILL_EXPECT_OK(tail.status());
+  RILL_EXPECT_OK(batch.Set("head", *std::move(head)));
+  RILL_EXPECT_OK(batch.Set("next/tail", *std::move(tail)));
+  RILL_EXPECT_OK(batch.Set("other", *std::move(other)));
+  return batch;
+}
+
+const std::byte* BytesOf(const TensorDict& batch) {
+  const Tensor* const head = batch.Find("head");
+  return head == nullptr ? nullptr : head->raw_data();
+}
+
+TEST(SentBatchesTest, ABatchIsFreeWhenNobodyHoldsATensorOfIt) {
+  SentBatches sent;
+  EXPECT_TRUE(sent.Take().empty());
+  TensorDict batch = MakeBatch();
+  const std::byte* const bytes = BytesOf(batch);
+  sent.Keep(batch);
+  EXPECT_TRUE(sent.Take().empty());
+  Tensor held = *batch.Find("other");
+  batch = TensorDict();
+  EXPECT_TRUE(sent.Take().empty());
+  held = Tensor();
+  const TensorDict again = sent.Take();
+  EXPECT_EQ(BytesOf(again), bytes);
+  EXPECT_TRUE(sent.Take().empty());
+}
+
+TEST(SentBatchesTest, OfMoreThanTwoThatAreFreeTheOldestGo) {
+  SentBatches sent;
+  std::vector<TensorDict> batches;
+  for (int i = 0; i < 5; ++i) {
+    batches.push_back(MakeBatch());
+    sent.Keep(batches.back());
+  }
+  const std::byte* const newest = BytesOf(batches.back());
+  batches.clear();
+  TensorDict last = MakeBatch();
+  sent.Keep(last);
+  EXPECT_EQ(BytesOf(sent.Take()), newest);
+  EXPECT_FALSE(sent.Take().empty());
+  EXPECT_TRUE(sent.Take().empty());
+}
+
+TEST(SentBatchesTest, BatchesOfOtherEntriesAreLeftAlone) {
+  SentBatches sent;
+  {
+    TensorDict batch = MakeBatch();
+    RILL_ASSERT_OK(batch.Set("text", NonTensor{"1"}));
+    sent.Keep(batch);
+    EXPECT_FALSE(HasOnlyTensors(batch));
+  }
+  EXPECT_TRUE(sent.Take().empty());
+}
+
+}  // namespace
+}  // namespace rill

@@ -185,6 +185,14 @@ std::unique_ptr<InputBatch> InputReader::ReadStaged(PyObject* dict,
   return batch;
 }
 
+std::optional<InputReader::Leaf> InputReader::Known(
+    absl::string_view key) const {
+  for (const Leaf& leaf : leaves_) {
+    if (leaf.key == key) return leaf;
+  }
+  return std::nullopt;
+}
+
 std::unique_ptr<InputBatch> InputReader::ReadViews(PyObject* dict,
                                                    bool is_step) {
   std::vector<Found> found;
@@ -197,13 +205,10 @@ std::unique_ptr<InputBatch> InputReader::ReadViews(PyObject* dict,
   auto batch = std::make_unique<InputBatch>();
   for (size_t i = 0; i < found.size(); ++i) {
     const std::string& key = found[i].key;
-    const auto known =
-        std::find_if(leaves_.begin(), leaves_.end(),
-                     [&](const Leaf& leaf) { return leaf.key == key; });
+    const std::optional<Leaf> known = Known(key);
     ArrayBytes bytes;
-    bytes.Take(
-        found[i].object.ptr(), key,
-        known == leaves_.end() ? std::nullopt : std::optional(known->dtype));
+    bytes.Take(found[i].object.ptr(), key,
+               known.has_value() ? std::optional(known->dtype) : std::nullopt);
     Tensor tensor = bytes.MoveToTensor(key);
     if (tensor.rank() < lead) {
       throw StatusError{InvalidArgument(
@@ -213,11 +218,10 @@ std::unique_ptr<InputBatch> InputReader::ReadViews(PyObject* dict,
           "; add() takes one step")};
     }
     if (is_step) tensor = Value(tensor.Unsqueeze(lead));
-    if (known != leaves_.end() && IsNumber(found[i].object.ptr()) &&
-        known->row.num_elements() == 1) {
-      tensor = Value(tensor.ViewAs(BatchShape(tensor.shape(), lead, false)
-                                       .WithDim(lead, 1)
-                                       .Concat(known->row)));
+    // A number is the row of one element, whatever its shape.
+    if (is_step && lead == 0 && known.has_value() &&
+        IsNumber(found[i].object.ptr()) && known->row.num_elements() == 1) {
+      tensor = Value(tensor.ViewAs(known->row.WithDim(0, 1)));
     }
     if (i == 0) {
       batch->rows = TensorDict(tensor.shape().Prefix(batch_rank_));

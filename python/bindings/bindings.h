@@ -10,6 +10,7 @@ namespace rill::python {
 // line here and in module.cc. They are for rill's own Python files, which give
 // them TorchRL's names and defaults.
 void BindArray(nanobind::module_& module);
+void BindRateLimiter(nanobind::module_& module);
 void BindReplayBuffer(nanobind::module_& module);
 void BindSamplers(nanobind::module_& module);
 void BindStatus(nanobind::module_& module);

@@ -32,10 +32,15 @@ class ForkGuard {
     ForkGuard* const guard_;
   };
 
+  int64_t calls() const { return calls_; }
+  // Not even its destructor may be called.
+  bool is_stranded() const {
+    return forks_ != Forks() && (has_threads_ || calls_ != 0);
+  }
   // Throws FAILED_PRECONDITION.
   void Check() {
     if (forks_ == Forks()) return;
-    if (has_threads_ || calls_ != 0) {
+    if (is_stranded()) {
       throw StatusError{FailedPrecondition(
           "ReplayBuffer: got one of the parent process, ",
           has_threads_ ? "whose threads stayed there"

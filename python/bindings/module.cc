@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "absl/log/initialize.h"
 #include "nanobind/nanobind.h"
 #include "rill/python/bindings/bindings.h"
 
@@ -6,9 +7,11 @@
 NB_MODULE(_rill, module) {
   // A buffer that the interpreter's end finds alive is no leak to tell of.
   nanobind::set_leak_warnings(false);
+  absl::InitializeLog();
   rill::python::BindStatus(module);
   rill::python::BindArray(module);
   rill::python::BindStorages(module);
   rill::python::BindSamplers(module);
+  rill::python::BindRateLimiter(module);
   rill::python::BindReplayBuffer(module);
 }

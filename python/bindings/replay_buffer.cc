@@ -11,11 +11,13 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/optional.h"
 #include "nanobind/stl/shared_ptr.h"
 #include "nanobind/stl/string.h"
+#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/python/bindings/array.h"
 #include "rill/python/bindings/batch.h"
@@ -23,6 +25,7 @@
 #include "rill/python/bindings/fork.h"
 #include "rill/python/bindings/parts.h"
 #include "rill/python/bindings/status.h"
+#include "rill/replay/rate_limiter.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
 
@@ -32,29 +35,41 @@ namespace {
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
+// How long a call waits for the rate limiter before it looks for an interrupt.
+constexpr absl::Duration kWaitAtOnce = absl::Milliseconds(50);
+
 // rill::ReplayBuffer for Python: arrays in and out, no lock of the
 // interpreter's while it works.
 class Buffer {
  public:
   Buffer(std::shared_ptr<Storage> storage, SamplerPart* sampler,
          int64_t batch_size, uint64_t seed, int64_t prefetch,
-         int prefetch_threads, const std::optional<std::string>& directory)
+         int prefetch_threads, std::shared_ptr<RateLimiter> rate_limiter,
+         double rate_limit_timeout, const std::optional<std::string>& directory)
       : fork_guard_(/*has_threads=*/prefetch > 0),
         priorities_(sampler->priorities),
         has_prefetch_(prefetch > 0),
+        may_wait_(rate_limiter != nullptr),
+        timeout_(absl::Seconds(rate_limit_timeout)),
         input_(storage->lanes().count > 1 ? 2 : 1) {
     BufferOptions options = {.storage = std::move(storage),
                              .sampler = sampler->Take(),
                              .batch_size = batch_size,
                              .seed = seed,
                              .prefetch = prefetch,
-                             .prefetch_threads = prefetch_threads};
+                             .prefetch_threads = prefetch_threads,
+                             .rate_limiter = std::move(rate_limiter),
+                             .rate_limit_timeout = kWaitAtOnce};
     const nb::gil_scoped_release unlocked;
     buffer_ = Value(directory.has_value()
                         ? ReplayBuffer::Open(*directory, std::move(options))
                         : ReplayBuffer::Create(std::move(options)));
   }
 
+  ~Buffer() {
+    // It is left where it lies.
+    if (fork_guard_.is_stranded()) new auto(std::move(buffer_));
+  }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -170,13 +185,14 @@ class Buffer {
   }
 
   void Close() {
-    if (buffer_ == nullptr) return;
+    if (buffer_ == nullptr || fork_guard_.is_stranded()) return;
     std::shared_ptr<ReplayBuffer> buffer = std::move(buffer_);
     const nb::gil_scoped_release unlocked;
     buffer->Close();
     buffer.reset();
   }
   bool is_closed() const { return buffer_ == nullptr; }
+  int64_t calls_in_flight() const { return fork_guard_.calls(); }
 
   int64_t size() const { return Get("__len__")->size(); }
   int64_t capacity() const { return Get("capacity")->capacity(); }
@@ -206,15 +222,24 @@ class Buffer {
     return priorities_;
   }
 
-  // `call` without the interpreter's lock.
+  // `call` without the interpreter's lock. Where it waits for the rate limiter
+  // an interrupt, as of Ctrl-C, ends it.
   void Run(absl::FunctionRef<absl::Status()> call) {
-    absl::Status status;
-    {
-      const ForkGuard::Call in_flight(&fork_guard_);
-      const nb::gil_scoped_release unlocked;
-      status = call();
+    absl::Status status = CallOnce(call);
+    if (may_wait_ && absl::IsDeadlineExceeded(status)) {
+      const absl::Time deadline = Clock::Steady().Now() + timeout_;
+      do {
+        CheckPython(PyErr_CheckSignals() == 0);
+        status = CallOnce(call);
+      } while (absl::IsDeadlineExceeded(status) &&
+               Clock::Steady().Now() < deadline);
     }
     Check(std::move(status));
+  }
+  absl::Status CallOnce(absl::FunctionRef<absl::Status()> call) {
+    const ForkGuard::Call in_flight(&fork_guard_);
+    const nb::gil_scoped_release unlocked;
+    return call();
   }
 
   // Leaves the rows in written_.
@@ -222,6 +247,12 @@ class Buffer {
     const std::shared_ptr<ReplayBuffer> buffer =
         Get(is_step ? "add" : "extend");
     std::unique_ptr<InputBatch> batch = input_.Read(rows.ptr(), is_step);
+    const int64_t lanes = buffer->storage().lanes().count;
+    if (lanes > 1 && batch->rows.batch_shape()[0] != lanes) {
+      throw StatusError{InvalidArgument(
+          "ReplayBuffer::", is_step ? "add" : "extend", ": lanes: got ",
+          batch->rows.batch_shape()[0], ", want ", lanes)};
+    }
     std::vector<Draw> written = std::move(written_);
     Run([&] { return buffer->Extend(batch->rows, {}, &written).status(); });
     input_.Accept(rows.ptr(), std::move(batch));
@@ -260,6 +291,8 @@ class Buffer {
   mutable ForkGuard fork_guard_;
   PrioritizedSelector* const priorities_;
   const bool has_prefetch_;
+  const bool may_wait_;
+  const absl::Duration timeout_;
   InputReader input_;
   OutputMaker output_;
   std::vector<Draw> written_;  // Of the last write; its memory serves again.
@@ -271,9 +304,11 @@ class Buffer {
 void BindReplayBuffer(nb::module_& module) {
   nb::class_<Buffer>(module, "Buffer")
       .def(nb::init<std::shared_ptr<Storage>, SamplerPart*, int64_t, uint64_t,
-                    int64_t, int, const std::optional<std::string>&>(),
+                    int64_t, int, std::shared_ptr<RateLimiter>, double,
+                    const std::optional<std::string>&>(),
            "storage"_a, "sampler"_a, "batch_size"_a, "seed"_a, "prefetch"_a,
-           "prefetch_threads"_a, "directory"_a.none() = nb::none())
+           "prefetch_threads"_a, "rate_limiter"_a.none(),
+           "rate_limit_timeout"_a, "directory"_a.none() = nb::none())
       .def("extend", &Buffer::Extend, "rows"_a)
       .def("add", &Buffer::Add, "step"_a)
       .def("sample", &Buffer::Sample, "batch_size"_a)
@@ -285,6 +320,7 @@ void BindReplayBuffer(nb::module_& module) {
       .def("close", &Buffer::Close)
       .def("__len__", &Buffer::size)
       .def_prop_ro("is_closed", &Buffer::is_closed)
+      .def_prop_ro("calls_in_flight", &Buffer::calls_in_flight)
       .def_prop_ro("capacity", &Buffer::capacity)
       .def_prop_rw("alpha", &Buffer::alpha, &Buffer::SetAlpha)
       .def_prop_rw("beta", &Buffer::beta, &Buffer::SetBeta);

@@ -13,6 +13,7 @@ Names and defaults are TorchRL's; docs/python.md lists what differs.
 """
 from rill.errors import *  # noqa: F401,F403
 from rill.errors import Error  # noqa: F401
+from rill.rate_limiter import RateLimiter  # noqa: F401
 from rill.replay_buffers import PrioritizedReplayBuffer, ReplayBuffer, TensorDictReplayBuffer  # noqa: F401
 from rill.samplers import PrioritizedSampler, RandomSampler, SamplerWithoutReplacement  # noqa: F401
 from rill.storages import LazyMemmapStorage, LazyTensorStorage  # noqa: F401

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replay buffers, by TorchRL's names."""
+import math
 import os
 
 from rill import _rill
@@ -16,19 +17,22 @@ class ReplayBuffer:
     batch_size: of sample() without a number.
     prefetch: how many batches are made ahead, by threads; needs batch_size.
     seed: the same seed and order of calls give the same batches; without it, another one each time.
+    rate_limiter: a RateLimiter that extend, add and sample wait for, rate_limit_timeout seconds at most.
     output: "numpy" gives dicts of arrays, "torch" dicts of tensors, "tensordict" TensorDicts.
 
     Thread-safe. The interpreter's lock is not held while rows are copied, or waited for.
     """
 
     def __init__(self, *, storage=None, sampler=None, batch_size=None, prefetch=0,
-                 seed=None, output="numpy", prefetch_threads=1, _directory=None):
+                 seed=None, output="numpy", prefetch_threads=1, rate_limiter=None,
+                 rate_limit_timeout=math.inf, _directory=None):
         self._storage = LazyTensorStorage(1_000) if storage is None else storage
         self._sampler = RandomSampler() if sampler is None else sampler
         self._convert = _CONVERT[output]
         self.batch_size = batch_size
         self._options = (batch_size or 0, int.from_bytes(os.urandom(8), "little") if seed is None else seed,
-                         prefetch or 0, prefetch_threads)
+                         prefetch or 0, prefetch_threads, rate_limiter and rate_limiter._handle, rate_limit_timeout)
+        self._rate_limiter = rate_limiter
         self._buffer = self._make(_directory)
 
     def _make(self, directory=None):

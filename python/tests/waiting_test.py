@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads, forks and interrupts: calls wait without the interpreter's lock, and end when they should."""
+import _thread
+import os
+import threading
+import unittest
+
+import numpy as np
+import rill
+
+
+def buffer_of(**options):
+    return rill.ReplayBuffer(storage=rill.LazyTensorStorage(1000), batch_size=32, seed=1, **options)
+
+
+def rows(count, start=0):
+    number = np.arange(start, start + count, dtype=np.int64)
+    return {"x": number, "y": np.repeat(number[:, None], 8, axis=1)}
+
+
+def exit_code_of_child(body):
+    """Forks; what `body` returns in the child."""
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            code = body()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+class ThreadsTest(unittest.TestCase):
+
+    def test_no_row_is_torn_beside_a_writer(self):
+        for prefetch in (0, 2):
+            with self.subTest(prefetch), buffer_of(prefetch=prefetch) as buffer:
+                buffer.extend(rows(1000))
+                errors = []
+
+                def learn(buffer=buffer, errors=errors):
+                    for _ in range(300):
+                        batch = buffer.sample()
+                        if not (batch["y"] == batch["x"][:, None]).all():
+                            errors.append(batch)
+
+                threads = [threading.Thread(target=learn) for _ in range(3)]
+                for thread in threads:
+                    thread.start()
+                for i in range(300):
+                    buffer.extend(rows(16, start=i))
+                for thread in threads:
+                    thread.join()
+                self.assertEqual(errors, [])
+
+    def test_writers_beside_each_other_lose_nothing(self):
+        buffer = buffer_of()
+        threads = [threading.Thread(target=lambda i=i: [buffer.add({k: v[0] for k, v in rows(1, i * 100 + j).items()})
+                                                        for j in range(100)]) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(buffer), 400)
+        self.assertLessEqual(set(buffer.sample(256)["x"].tolist()), set(range(400)))
+
+    def test_one_thread_waits_for_another(self):
+        limiter = rill.RateLimiter.min_size(10)
+        buffer = buffer_of(rate_limiter=limiter)
+        batches = []
+        learner = threading.Thread(target=lambda: batches.append(buffer.sample()))
+        learner.start()
+        buffer.extend(rows(5))
+        self.assertEqual(batches, [])
+        buffer.extend(rows(5))
+        learner.join()
+        self.assertEqual(len(batches[0]["x"]), 32)
+        self.assertEqual((limiter.inserts, limiter.samples), (10, 32))
+
+    def test_closing_ends_a_wait(self):
+        buffer = buffer_of(rate_limiter=rill.RateLimiter.min_size(10))
+        raised = []
+
+        def learn():
+            try:
+                buffer.sample()
+            except rill.CancelledError as error:
+                raised.append(error)
+        learner = threading.Thread(target=learn)
+        learner.start()
+        buffer.close()
+        learner.join()
+        # It had closed before the call, or in its wait.
+        self.assertLessEqual(len(raised), 1)
+
+    def test_a_wait_has_its_limit(self):
+        buffer = buffer_of(rate_limiter=rill.RateLimiter.min_size(10), rate_limit_timeout=0.0)
+        with self.assertRaisesRegex(rill.DeadlineExceededError, "min_size_to_sample"):
+            buffer.sample()
+        self.assertTrue(issubclass(rill.DeadlineExceededError, TimeoutError))
+
+
+class InterruptTest(unittest.TestCase):
+
+    def test_an_interrupt_ends_a_wait(self):
+        buffer = buffer_of(rate_limiter=rill.RateLimiter.min_size(10))
+        timer = threading.Timer(0.1, _thread.interrupt_main)
+        timer.start()
+        with self.assertRaises(KeyboardInterrupt):
+            buffer.sample()
+        timer.join()
+        buffer.extend(rows(10))
+        self.assertEqual(len(buffer.sample()["x"]), 32)
+
+
+class ForkTest(unittest.TestCase):
+
+    def test_a_child_goes_on_with_a_copy(self):
+        buffer = buffer_of()
+        buffer.extend(rows(10))
+
+        def child():
+            buffer.extend(rows(10))
+            return len(buffer) + (buffer.sample()["x"].max() < 10)
+        self.assertEqual(exit_code_of_child(child), 21)
+        self.assertEqual(len(buffer), 10)
+
+    def test_a_child_is_told_that_workers_stayed_behind(self):
+        with buffer_of(prefetch=2) as buffer:
+            buffer.extend(rows(10))
+            buffer.sample()
+
+            def child():
+                try:
+                    buffer.sample()
+                except rill.FailedPreconditionError as error:
+                    return 7 if "threads stayed there" in str(error) else 1
+                return 2
+            self.assertEqual(exit_code_of_child(child), 7)
+            self.assertEqual(len(buffer.sample()["x"]), 32)
+
+    def test_a_child_is_told_of_a_call_in_flight(self):
+        buffer = buffer_of(rate_limiter=rill.RateLimiter.min_size(10))
+        learner = threading.Thread(target=buffer.sample)
+        learner.start()
+        while buffer._buffer.calls_in_flight == 0:
+            pass
+
+        def child():
+            try:
+                buffer.extend(rows(10))
+            except rill.FailedPreconditionError as error:
+                return 7 if "call of another thread" in str(error) else 1
+            return 2
+        # Between two looks for an interrupt no call is in flight, for a moment.
+        self.assertIn(exit_code_of_child(child), (7, 2))
+        buffer.extend(rows(10))
+        learner.join()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -7,21 +7,17 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
-#include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/sampler.h"
-#include "rill/slots/generations.h"
+#include "rill/samplers/uniform_sampler.h"
 #include "rill/slots/live_slots.h"
 #include "rill/slots/sample_plan.h"
 #include "rill/slots/slot.h"

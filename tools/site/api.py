@@ -91,7 +91,7 @@ def converted(text, strip_code):
     """A header's text for Doxygen; `strip_code` is the lint's."""
     lines = text.split("\n")
     inside = _scopes(strip_code(text))
-    out, at = [], 0
+    out, at, has_file = [], 0, False
     while at < len(lines):
         lead = _LEAD.match(lines[at])
         if not lead:
@@ -113,7 +113,13 @@ def converted(text, strip_code):
             end += 1
         below = lines[end].strip() if end < len(lines) else ""
         texts = [_LEAD.match(line).group(2) for line in lines[at:end]]
-        if inside[at] or not below or below[0] in "#})" or _TOOL.match(texts[0]):
+        if _TOOL.match(texts[0]) or inside[at]:
+            out += lines[at:end]
+        elif not below and not has_file and out and not out[-1] and not lead.group(1):
+            has_file = True  # The first that stands alone is of the whole header.
+            out[-1] = "/// @file"
+            out += _block("", texts)
+        elif not below or below[0] in "#})":
             out += lines[at:end]
         else:
             out += _block(lead.group(1), texts)

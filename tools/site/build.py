@@ -135,6 +135,8 @@ def names_of(tags):
         kind, name = compound.get("kind"), compound.findtext("name")
         if kind not in ("class", "struct", "union", "file", "namespace"):
             continue
+        if kind != "file" and not name.startswith("rill"):  # A base that is not public.
+            continue
         page = compound.findtext("filename")
         page += "" if page.endswith(".html") else ".html"
         if kind == "file":

@@ -38,6 +38,10 @@ class ApiTest(unittest.TestCase):
                      "#include \"a.h\"  // IWYU pragma: export", "void A(int a,  // One.\n       int b);"):
             self.assertEqual(converted(text), text)
 
+    def test_the_first_comment_that_stands_alone_is_of_the_header(self):
+        self.assertEqual(converted("namespace a {\n\n// Whole.\n\n// Part.\n\nint b();"),
+                         "namespace a {\n/// @file\n/// Whole.\n\n// Part.\n\nint b();")
+
     def test_words_are_no_commands(self):
         self.assertEqual(converted("// a@b, <c>, #d, `e<f>`, --g, ::h\nint a();"),
                          "/// a\\@b, \\<c\\>, \\#d, `e<f>`, \\--g, \\::h\nint a();")

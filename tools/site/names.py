@@ -16,7 +16,8 @@ _IN_COMMENT = re.compile(r"\b[A-Z]\w*(?:::\w+)+|(?<=`)[A-Z]\w+(?=`)")
 
 
 # Pages whose figures are copied, and from where.
-COPIED_FIGURES = {"docs/choosing.md": ("docs/performance.md", "docs/collectors.md")}
+COPIED_FIGURES = {"docs/choosing.md": ("docs/performance.md", "docs/collectors.md",
+                                       "docs/lab/2026-11-performance-notebook.md")}
 _FIGURE = re.compile(r"\d[\d,]*\d(?:\.\d+)?|\d(?:\.\d+)?")
 _NO_FIGURES = re.compile(r"`[^`]*`|\]\([^)]*\)|```.*?```", re.S)
 

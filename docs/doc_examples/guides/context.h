@@ -27,6 +27,7 @@
 #include "rill/replay/writers/removing_writer.h"
 #include "rill/replay/writers/writer.h"
 #include "rill/samplers/prioritized_sampler.h"
+#include "rill/samplers/sampler.h"
 #include "rill/samplers/schedule.h"
 #include "rill/samplers/selectors/consuming_selector.h"
 #include "rill/samplers/selectors/ordered_selector.h"
@@ -35,6 +36,7 @@
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 
@@ -48,6 +50,11 @@ absl::StatusOr<std::vector<float>> Learn(const TensorDict& batch);
 // datasets.md
 extern const std::shared_ptr<ReplayBuffer> dataset, fresh;
 extern SyncCollector& collector;
+
+// replay.md
+extern std::unique_ptr<Storage>& storage;
+extern std::unique_ptr<Sampler>& sampler;
+extern ReplayBuffer* const buffer;
 
 // envpool.md
 extern const EnvSpec spec;

@@ -19,6 +19,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/distributed/client/retrying_stream.h"
 #include "rill/distributed/replay/replay_protocol.h"
+#include "rill/distributed/replay/sent_batches.h"
 #include "rill/distributed/transport/call_stream.h"
 #include "rill/distributed/transport/final_error.h"
 #include "rill/distributed/transport/message.h"
@@ -32,6 +33,9 @@ namespace {
 using namespace replay_protocol;  // NOLINT: its names alone.
 
 constexpr int64_t kMostAhead = 64;
+// Of batches that come in one message. Above it a message costs little beside
+// its bytes.
+constexpr int64_t kMessageBytes = 256 << 10;
 
 absl::Status NoGreeting(Connection&, absl::Time) { return absl::OkStatus(); }
 
@@ -80,21 +84,47 @@ absl::StatusOr<TensorDict> RemoteSampler::Sample() {
 }
 
 absl::StatusOr<TensorDict> RemoteSampler::TakeBatch(absl::Time deadline) {
+  const absl::Status asked = Ask();
+  if (here_.empty()) {
+    RILL_RETURN_IF_ERROR(asked);
+    RILL_RETURN_IF_ERROR(TakeReply(deadline));
+  }
+  TensorDict batch = std::move(here_.front());
+  here_.pop_front();
+  return batch;
+}
+
+int64_t RemoteSampler::GroupSize() const {
+  if (bytes_ == 0) return 1;
+  // Two messages, so that one is on its way while the other is used.
+  return std::max<int64_t>(
+      1, std::min((options_.ahead + 1) / 2, kMessageBytes / bytes_));
+}
+
+absl::Status RemoteSampler::Ask() {
   RILL_RETURN_IF_ERROR(samples_.Open());
   const absl::Duration timeout = options_.server.reply_timeout;
-  while (static_cast<int64_t>(due_.size()) < options_.ahead + 1) {
+  const int64_t group = GroupSize();
+  auto batches = static_cast<int64_t>(here_.size());
+  for (const Asked& asked : asked_) batches += asked.batches;
+  for (; batches + group <= options_.ahead + 1; batches += group) {
     Message request{.values = SavedState(kRequest, kVersion)};
     request.values.Set(kTable, options_.table);
     request.values.Set(kBatchSize, options_.batch_size);
+    if (group > 1) request.values.Set(kCount, group);
     const absl::Time now = Clock::System().Now();
     if (absl::Status sent = samples_.stream()->Send(request, now + timeout);
         !sent.ok()) {
       return Drop(std::move(sent));
     }
-    due_.push_back(now + 2 * timeout);
+    asked_.push_back({.due = now + 2 * timeout, .batches = group});
   }
-  const absl::Time due = due_.front();
-  absl::StatusOr<Reply> reply =
+  return absl::OkStatus();
+}
+
+absl::Status RemoteSampler::TakeReply(absl::Time deadline) {
+  const absl::Time due = asked_.front().due;
+  const absl::StatusOr<Reply> reply =
       samples_.stream()->Receive(std::min(deadline, due));
   if (absl::IsDeadlineExceeded(reply.status()) && deadline < due) {
     return reply.status();
@@ -102,18 +132,40 @@ absl::StatusOr<TensorDict> RemoteSampler::TakeBatch(absl::Time deadline) {
   if (!reply.ok()) return Drop(reply.status());
   if (IsFinalError(reply->status)) {
     // Those that were asked for behind it would only repeat the error.
-    due_.clear();
+    asked_.clear();
     samples_.Reset();
     return reply->status;
   }
   if (!reply->status.ok()) return Drop(reply->status);
-  due_.pop_front();
+  asked_.pop_front();
   samples_.Worked();
-  return std::move(reply->message.batch);
+  return Split(reply->message);
+}
+
+absl::Status RemoteSampler::Split(const Message& reply) {
+  const absl::StatusOr<absl::Span<const int64_t>> batch_rows =
+      reply.values.Ints(kBatchRows);
+  if (!batch_rows.ok()) {
+    here_.push_back(reply.batch);
+  } else {
+    int64_t begin = 0;
+    for (const int64_t rows : *batch_rows) {
+      RILL_ASSIGN_OR_RETURN(TensorDict batch,
+                            reply.batch.Slice(0, begin, begin + rows));
+      here_.push_back(std::move(batch));
+      begin += rows;
+    }
+    if (here_.empty()) {
+      return absl::DataLossError(absl::StrCat(
+          "RemoteSampler::Sample: ", kBatchRows, ": got none, want a batch"));
+    }
+  }
+  bytes_ = HasOnlyTensors(here_.back()) ? here_.back().size_bytes() : 0;
+  return absl::OkStatus();
 }
 
 absl::Status RemoteSampler::Drop(absl::Status why) {
-  due_.clear();
+  asked_.clear();
   return samples_.Drop(std::move(why));
 }
 

@@ -26,7 +26,7 @@ namespace rill {
 // Batches are asked for ahead, so that the next one is on its way while the
 // learner works. They are drawn when the request arrives, as with a buffer's
 // `prefetch`. A connection that ends loses those that were asked for; others
-// are drawn instead.
+// are drawn instead. Of small batches, several come in one message.
 //
 // A sample has `index_server` int64 beside `index` and `index_generation`: the
 // start of the server that drew it. Priorities for rows of an earlier start are
@@ -84,9 +84,17 @@ class RemoteSampler {
  private:
   explicit RemoteSampler(const Options& options);
 
-  // Asks until `ahead` and one more are on their way, and takes the oldest.
   absl::StatusOr<TensorDict> TakeBatch(absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(samples_mu_);
+  // Asks until `ahead` and one more are here or on their way.
+  absl::Status Ask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(samples_mu_);
+  // Waits for the oldest reply, whose batches are here then.
+  absl::Status TakeReply(absl::Time deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(samples_mu_);
+  absl::Status Split(const Message& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(samples_mu_);
+  // How many batches a message has.
+  int64_t GroupSize() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(samples_mu_);
   absl::Status Drop(absl::Status why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(samples_mu_);
   // The error of an update that the buffer refused.
@@ -96,8 +104,14 @@ class RemoteSampler {
   const Options options_;
   mutable absl::Mutex samples_mu_;
   RetryingStream samples_ ABSL_GUARDED_BY(samples_mu_);
-  // When the replies that were asked for are due, the oldest first.
-  std::deque<absl::Time> due_ ABSL_GUARDED_BY(samples_mu_);
+  struct Asked {
+    absl::Time due;  // The reply.
+    int64_t batches = 1;
+  };
+  std::deque<Asked> asked_ ABSL_GUARDED_BY(samples_mu_);  // The oldest first.
+  std::deque<TensorDict> here_ ABSL_GUARDED_BY(samples_mu_);
+  // The last batch that came; 0: it does not go into one message with others.
+  int64_t bytes_ ABSL_GUARDED_BY(samples_mu_) = 0;
   int64_t batches_ ABSL_GUARDED_BY(samples_mu_) = 0;
   mutable absl::Mutex updates_mu_;
   ResentCalls updates_ ABSL_GUARDED_BY(updates_mu_);

@@ -98,12 +98,13 @@ TEST(RemoteSamplerTest, Example) {
 }
 
 TEST(RemoteSamplerTest, BatchesAreThoseThatTheBufferDraws) {
-  for (const int64_t ahead : {0, 3}) {
+  // From 3 on, two and more come in one message.
+  for (const int64_t ahead : {0, 1, 2, 3, 8, 64}) {
     SCOPED_TRACE(ahead);
     Served fresh = MakeServed(20);
     const auto sampler = MakeSampler(fresh, ahead);
     Served local = MakeServed(20);
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 0; i < 100; ++i) {
       RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, sampler->Sample());
       RILL_ASSERT_OK(batch.Delete("index_server"));
       RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, local.table().Sample());

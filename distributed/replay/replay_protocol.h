@@ -46,11 +46,16 @@ inline constexpr absl::string_view kSequence = "sequence";
 inline constexpr absl::string_view kSource = "source";
 
 // A batch of `batch_size` items; 0: as many as the table has set. Its rows have
-// kServerKey beside their `index` and `index_generation`. The reply has the
+// kServerKey beside their `index` and `index_generation`. With a `count` in
+// [1, 64] up to so many batches come, one behind the other, and `batch_rows`
+// are the rows of each: those that could be drawn at once. The reply has the
 // table's `size`, and of a table with priorities kPrioritySum, kPriorityMin and
 // kBeta (PriorityMass) behind the draw; so has that of kStats.
 inline constexpr absl::string_view kSample = "replay/sample";
 inline constexpr absl::string_view kBatchSize = "batch_size";
+inline constexpr absl::string_view kCount = "count";
+inline constexpr int64_t kMostCount = 64;
+inline constexpr absl::string_view kBatchRows = "batch_rows";
 inline constexpr absl::string_view kServerKey = "index_server";
 inline constexpr absl::string_view kPrioritySum = "priority_sum";
 inline constexpr absl::string_view kPriorityMin = "priority_min";

@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "rill/base/clock.h"
 #include "rill/base/rng_entropy.h"
 #include "rill/base/state/saved_state.h"
@@ -39,6 +40,8 @@ using namespace replay_protocol;  // NOLINT: its names alone.
 
 constexpr absl::string_view kClientsState = "clients";
 constexpr absl::string_view kLogLeaf = "log";
+// Of one reply: a batch that has to wait for rows comes with the next one.
+constexpr absl::Duration kDrawsTake = absl::Milliseconds(10);
 
 absl::StatusOr<int64_t> NewServerNumber() {
   RILL_ASSIGN_OR_RETURN(const auto name, RandomName());
@@ -240,20 +243,47 @@ absl::StatusOr<Message> ReplayService::Operation(const Request& request) {
 absl::StatusOr<Message> ReplayService::Sample(const Request& request) {
   RILL_ASSIGN_OR_RETURN(const auto batch_size,
                         request.values.Get<int64_t>(kBatchSize));
+  const absl::StatusOr<int64_t> count = request.values.Get<int64_t>(kCount);
+  if (count.ok() && (*count < 1 || *count > kMostCount)) {
+    return InvalidArgument("ReplayService: ", kCount, ": got ", *count,
+                           ", want [1, ", kMostCount, "]");
+  }
+  const absl::Time end = Clock::Steady().Now() + kDrawsTake;
   Message reply = MakeReply({{kSize, request.table.size()}});
+  RILL_ASSIGN_OR_RETURN(reply.batch, Draw(request, batch_size));
+  if (count.ok()) {
+    std::vector<TensorDict> batches = {std::move(reply.batch)};
+    while (static_cast<int64_t>(batches.size()) < *count &&
+           Clock::Steady().Now() < end) {
+      absl::StatusOr<TensorDict> next = Draw(request, batch_size);
+      if (!next.ok()) break;  // The next request meets it.
+      batches.push_back(*std::move(next));
+    }
+    std::vector<int64_t> rows;
+    for (const TensorDict& batch : batches) {
+      rows.push_back(batch.batch_shape().sizes()[0]);
+    }
+    RILL_ASSIGN_OR_RETURN(reply.batch, Cat(batches));
+    reply.values.Set(kBatchRows, std::move(rows));
+  }
+  SetMass(request.table, &reply.values);
+  return reply;
+}
+
+absl::StatusOr<TensorDict> ReplayService::Draw(const Request& request,
+                                               int64_t batch_size) {
   SentBatches& sent = sent_.at(&request.table);
-  reply.batch = sent.Take();
-  RILL_RETURN_IF_ERROR(
-      batch_size == 0 ? request.table.SampleInto(&reply.batch)
-                      : request.table.SampleInto(batch_size, &reply.batch));
-  sent.Keep(reply.batch);
-  RILL_ASSIGN_OR_RETURN(const Tensor index, reply.batch.Get("index"));
+  TensorDict batch = sent.Take();
+  RILL_RETURN_IF_ERROR(batch_size == 0
+                           ? request.table.SampleInto(&batch)
+                           : request.table.SampleInto(batch_size, &batch));
+  sent.Keep(batch);
+  RILL_ASSIGN_OR_RETURN(const Tensor index, batch.Get("index"));
   RILL_ASSIGN_OR_RETURN(Tensor server,
                         Tensor::Empty(DType::kInt64, index.shape()));
   std::fill_n(server.data<int64_t>(), server.num_elements(), server_number_);
-  RILL_RETURN_IF_ERROR(reply.batch.Set(kServerKey, std::move(server)));
-  SetMass(request.table, &reply.values);
-  return reply;
+  RILL_RETURN_IF_ERROR(batch.Set(kServerKey, std::move(server)));
+  return batch;
 }
 
 absl::StatusOr<Message> ReplayService::UpdatePriorities(

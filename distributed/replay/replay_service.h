@@ -81,6 +81,8 @@ class ReplayService final : public Service {
   absl::StatusOr<Message> Hello(const Request& request);
   absl::StatusOr<Message> Operation(const Request& request);
   absl::StatusOr<Message> Sample(const Request& request);
+  // A batch as its reply has it.
+  absl::StatusOr<TensorDict> Draw(const Request& request, int64_t batch_size);
   absl::StatusOr<Message> UpdatePriorities(const Request& request);
   absl::StatusOr<Message> GetStats(const Request& request);
 

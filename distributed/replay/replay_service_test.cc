@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/replay/replay_service.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,11 +27,14 @@
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
 using namespace replay_protocol;  // NOLINT: its names alone.
 
@@ -222,6 +227,52 @@ TEST(ReplayServiceTest, TablesAreNeeded) {
   EXPECT_THAT(ReplayService::Create(OneTable(nullptr)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("\"replay\" is null")));
+}
+
+TEST(ReplayServiceTest, SeveralBatchesComeInOneReply) {
+  const auto service = MakeService();
+  const CallInfo info = {.method = kSample};
+  Message request = Request();
+  request.values.Set(kBatchSize, int64_t{5});
+  request.values.Set(kCount, int64_t{3});
+  EXPECT_THAT(service->Call(info, request).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  RILL_ASSERT_OK(service->table("replay")->Extend(NumberedSteps(1, 20)));
+  RILL_ASSERT_OK_AND_ASSIGN(const Message reply, service->Call(info, request));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto rows, reply.values.Ints(kBatchRows));
+  // All three, unless the machine was busy for 10 ms.
+  EXPECT_THAT(rows, Each(5));
+  EXPECT_EQ(reply.batch.batch_shape(),
+            Shape({5 * static_cast<int64_t>(rows.size())}));
+  for (const int64_t count : {0, 65}) {
+    request.values.Set(kCount, count);
+    EXPECT_THAT(service->Call(info, request).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("want [1, 64]")));
+  }
+}
+
+TEST(ReplayServiceTest, ASampleThatSomebodyHoldsStaysAsItIs) {
+  const auto service = MakeService();
+  RILL_ASSERT_OK(service->table("replay")->Extend(NumberedSteps(1, 100)));
+  const CallInfo info = {.method = kSample};
+  Message request = Request();
+  request.values.Set(kBatchSize, int64_t{50});
+  RILL_ASSERT_OK_AND_ASSIGN(Message held, service->Call(info, request));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, held.batch.Clone());
+  const auto* const bytes = held.batch.Find("action")->raw_data();
+  for (int i = 0; i < 3; ++i) RILL_ASSERT_OK(service->Call(info, request));
+  RILL_EXPECT_OK(held.batch.CheckEqual(want));
+  held = {};
+  // Its memory is one of those that serve again.
+  std::set<const std::byte*> places;
+  std::vector<Message> replies;
+  for (int i = 0; i < 3; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(Message reply, service->Call(info, request));
+    places.insert(reply.batch.Find("action")->raw_data());
+    replies.push_back(std::move(reply));
+  }
+  EXPECT_EQ(places.count(bytes), 1);
 }
 
 }  // namespace

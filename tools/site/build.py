@@ -63,7 +63,7 @@ def check_names(root, paths, headers):
             words.update(names.words_of(path, read(root, path)))
     others = set(re.sub("(?m)^#.*", "", read(HERE, "names_of_others.txt")).split())
     found = [f for path in paths if path.endswith(".md") and not SKIPPED.search(path)
-             for f in names.unknown(path, read(root, path), words, others)]
+             for f in names.unknown(path, read(root, path), words, others, paths)]
     found += [f for path in headers for f in names.unknown_in_comments(path, read(root, path), words)]
     for path, sources in names.COPIED_FIGURES.items():
         found += names.strange_figures(path, read(root, path), [read(root, source) for source in sources])
@@ -140,7 +140,7 @@ def names_of(tags):
         page = compound.findtext("filename")
         page += "" if page.endswith(".html") else ".html"
         if kind == "file":
-            name = compound.findtext("path") + name
+            name = (compound.findtext("path") + name).rpartition("/headers/")[2]
         if kind != "namespace":
             places[name].append(page)
             found.append((name, page))

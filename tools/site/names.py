@@ -7,6 +7,8 @@ HISTORY = re.compile(r"^CHANGELOG\.md$|^docs/lab/|^docs/gpu/")
 
 _SPAN = re.compile(r"`([^`\n]+)`")
 _NAME = re.compile(r"^(?:rill::)?([A-Za-z_]\w*(?:(?:::|\.)\w+)*)(?:\(.*\))?$")
+# The lint looks for headers.
+_PATH = re.compile(r"^[\w-]+(?:/[\w-]+)*/[\w-]+\.(?:cc|cu|py|sh|bzl)$")
 # The lint compares these with the tests that there are.
 _TEST = re.compile(r"Test\.\w+$")
 
@@ -45,8 +47,8 @@ def unknown_in_comments(path, text, words):
                 yield "%s:%d: nothing in the tree is called %s" % (path, number, name)
 
 
-def unknown(path, text, words, others):
-    """("path:line: message") of each name that neither `words` nor `others` have."""
+def unknown(path, text, words, others, paths):
+    """("path:line: message") of each name that neither `words` nor `others` have, and of each file that there is not."""
     if HISTORY.search(path):
         return
     is_code = False
@@ -54,6 +56,8 @@ def unknown(path, text, words, others):
         if line.lstrip().startswith("```"):
             is_code = not is_code
         for span in _SPAN.findall("" if is_code else line):
+            if _PATH.match(span) and not any(p == span or p.endswith("/" + span) for p in paths):
+                yield "%s:%d: there is no file %s" % (path, number, span)
             name = _NAME.match(span)
             if not name or not re.search(r"[A-Z]", name.group(1)) or name.group(1).isupper() or _TEST.search(name.group(1)):
                 continue

@@ -59,11 +59,12 @@ class ApiTest(unittest.TestCase):
 class PagesTest(unittest.TestCase):
 
     def test_names_that_are_nowhere_are_found(self):
-        text = "`Here::There` `rill::Here` `Gone`\n```\n`InCode`\n```\n`ATest.LooksAtIt` `lower` `Others`"
-        found = list(names.unknown("docs/a.md", text, {"Here", "There"}, {"Others"}))
-        self.assertEqual(len(found), 1)
+        text = "`Here::There` `rill::Here` `Gone`\n```\n`InCode`\n```\n`ATest.LooksAtIt` `lower` `Others` `b/c.cc` `b/gone.cc`"
+        found = list(names.unknown("docs/a.md", text, {"Here", "There"}, {"Others"}, ["a/b/c.cc"]))
+        self.assertEqual(len(found), 2)
         self.assertRegex(found[0], r"^docs/a.md:1: nothing in the tree is called Gone;")
-        self.assertEqual(list(names.unknown("CHANGELOG.md", text, set(), set())), [])
+        self.assertEqual(found[1], "docs/a.md:5: there is no file b/gone.cc")
+        self.assertEqual(list(names.unknown("CHANGELOG.md", text, set(), set(), [])), [])
 
     def test_names_in_comments_that_are_nowhere_are_found(self):
         words = set(names.words_of("a.h", "int Here::There();  // Gone"))
@@ -76,6 +77,18 @@ class PagesTest(unittest.TestCase):
 
     def test_a_list_begins_behind_a_blank_line(self):
         self.assertEqual(build.page_text("a\n- b\n  c\n- d\n```\ne\n- f\n```"), "a\n\n- b\n  c\n- d\n```\ne\n- f\n```")
+
+    def test_names_of_the_api_have_no_path_of_the_machine(self):
+        with tempfile.TemporaryDirectory() as work:
+            build.write(work + "/api.tag", """<tagfile>
+                <compound kind="file"><name>b.h</name><path>/x/headers/rill/a/</path><filename>b_8h.html</filename></compound>
+                <compound kind="class"><name>rill::A</name><filename>classA.html</filename>
+                <member kind="function"><name>B</name><anchorfile>classA.html</anchorfile><anchor>c</anchor></member></compound>
+                <compound kind="class"><name>Hidden</name><filename>classHidden.html</filename></compound></tagfile>""")
+            links, found = build.names_of(work + "/api.tag")
+            self.assertEqual(links, {"rill/a/b.h": "b_8h.html", "a/b.h": "b_8h.html", "rill::A": "classA.html",
+                                     "A": "classA.html", "rill::A::B": "classA.html#c", "A::B": "classA.html#c"})
+            self.assertEqual(found, [("rill/a/b.h", "b_8h.html"), ("rill::A", "classA.html")])
 
     def test_links_that_lead_nowhere_are_found(self):
         with tempfile.TemporaryDirectory() as site:

@@ -10,11 +10,17 @@ namespace rill::python {
 // line here and in module.cc. They are for rill's own Python files, which give
 // them TorchRL's names and defaults.
 void BindArray(nanobind::module_& module);
+void BindChannel(nanobind::module_& module);
+void BindEstimators(nanobind::module_& module);
+void BindFunctionTransform(nanobind::module_& module);
 void BindRateLimiter(nanobind::module_& module);
+void BindReaders(nanobind::module_& module);
 void BindReplayBuffer(nanobind::module_& module);
 void BindSamplers(nanobind::module_& module);
 void BindStatus(nanobind::module_& module);
 void BindStorages(nanobind::module_& module);
+void BindTransforms(nanobind::module_& module);
+void BindUnits(nanobind::module_& module);
 
 }  // namespace rill::python
 

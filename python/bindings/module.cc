@@ -11,7 +11,13 @@ NB_MODULE(_rill, module) {
   rill::python::BindStatus(module);
   rill::python::BindArray(module);
   rill::python::BindStorages(module);
+  rill::python::BindReaders(module);
   rill::python::BindSamplers(module);
+  rill::python::BindUnits(module);
+  rill::python::BindTransforms(module);
+  rill::python::BindFunctionTransform(module);
+  rill::python::BindChannel(module);
+  rill::python::BindEstimators(module);
   rill::python::BindRateLimiter(module);
   rill::python::BindReplayBuffer(module);
 }

@@ -3,11 +3,15 @@
 #define RILL_PYTHON_BINDINGS_PARTS_H_
 
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "rill/base/status_macros.h"
 #include "rill/python/bindings/status.h"
 #include "rill/samplers/prioritized/prioritized_selector.h"
+#include "rill/samplers/sample_unit.h"
 #include "rill/samplers/sampler.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill::python {
 
@@ -26,6 +30,27 @@ struct SamplerPart {
     }
     return std::move(sampler);
   }
+};
+
+// A unit until a sampler takes it, for good.
+struct UnitPart {
+  std::optional<SampleUnit> unit;
+
+  SampleUnit Take() {
+    if (!unit.has_value()) {
+      throw StatusError{FailedPrecondition(
+          "ReplayBuffer: sample_unit: got one that a sampler has already, want "
+          "one of its own")};
+    }
+    SampleUnit taken = *std::move(unit);
+    unit.reset();
+    return taken;
+  }
+};
+
+// A transform until a buffer takes it, for good.
+struct TransformPart {
+  std::unique_ptr<BatchTransform> transform;
 };
 
 }  // namespace rill::python

@@ -22,7 +22,9 @@
 #include "rill/python/bindings/array.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/channel.h"
 #include "rill/python/bindings/fork.h"
+#include "rill/python/bindings/lane_sink.h"
 #include "rill/python/bindings/parts.h"
 #include "rill/python/bindings/status.h"
 #include "rill/replay/rate_limiter.h"
@@ -45,7 +47,8 @@ class Buffer {
   Buffer(std::shared_ptr<Storage> storage, SamplerPart* sampler,
          int64_t batch_size, uint64_t seed, int64_t prefetch,
          int prefetch_threads, std::shared_ptr<RateLimiter> rate_limiter,
-         double rate_limit_timeout, const std::optional<std::string>& directory)
+         double rate_limit_timeout, const nb::list& transforms,
+         const std::optional<std::string>& directory)
       : fork_guard_(/*has_threads=*/prefetch > 0),
         priorities_(sampler->priorities),
         has_prefetch_(prefetch > 0),
@@ -60,6 +63,10 @@ class Buffer {
                              .prefetch_threads = prefetch_threads,
                              .rate_limiter = std::move(rate_limiter),
                              .rate_limit_timeout = kWaitAtOnce};
+    for (const nb::handle transform : transforms) {
+      options.transforms.push_back(
+          std::move(nb::cast<TransformPart*>(transform)->transform));
+    }
     const nb::gil_scoped_release unlocked;
     buffer_ = Value(directory.has_value()
                         ? ReplayBuffer::Open(*directory, std::move(options))
@@ -67,8 +74,11 @@ class Buffer {
   }
 
   ~Buffer() {
-    // It is left where it lies.
-    if (fork_guard_.is_stranded()) new auto(std::move(buffer_));
+    if (fork_guard_.is_stranded()) {
+      new auto(std::move(buffer_));  // It is left where it lies.
+      return;
+    }
+    Close();  // Its threads may wait for the interpreter's lock.
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -146,7 +156,8 @@ class Buffer {
     const int64_t* numbers = nullptr;
     if (!generation.is_none()) {
       generations.Take(generation.ptr(), "index_generation", DType::kInt64);
-      numbers = Numbers(generations, "index_generation");
+      numbers = Numbers("ReplayBuffer::update_priority", generations,
+                        "index_generation");
       if (generations.size_bytes() != slots.size_bytes()) {
         throw StatusError{InvalidArgument(
             "ReplayBuffer::update_priority: index_generation: got ",
@@ -165,13 +176,44 @@ class Buffer {
       }
       numbers = tensor->data<int64_t>();
     }
-    const int64_t* slot = Numbers(slots, "index");
+    const int64_t* slot =
+        Numbers("ReplayBuffer::update_priority", slots, "index");
     std::vector<Draw> draws(slots.size_bytes() / sizeof(int64_t));
     for (size_t i = 0; i < draws.size(); ++i) {
       draws[i] = {.slot = slot[i], .generation = numbers[i]};
     }
     std::vector<float> values = Floats(priority, draws.size());
     Run([&] { return buffer->UpdatePriorities(draws, values); });
+  }
+
+  // The rows of these slots, in order.
+  nb::object Read(const nb::object& index) {
+    const std::shared_ptr<ReplayBuffer> buffer = Get("__getitem__");
+    ArrayBytes numbers;
+    numbers.Take(index.ptr(), "index", DType::kInt64);
+    const int64_t* slots =
+        Numbers("ReplayBuffer::__getitem__", numbers, "index");
+    const absl::Span<const Slot> rows(slots,
+                                      numbers.size_bytes() / sizeof(int64_t));
+    const auto batch = std::make_shared<OutputBatch>();
+    Run([&] { return buffer->storage().Read(rows, &batch->rows); });
+    OutputMaker maker;
+    return maker.Make(batch);
+  }
+
+  // What the workers of a channel have sent; the number of batches.
+  int64_t Drain(ChannelPart* channel) {
+    const std::shared_ptr<ReplayBuffer> buffer = Get("drain");
+    int64_t batches = 0;
+    Run([&]() -> absl::Status {
+      LaneSink lanes(buffer.get());
+      const bool has_lanes = buffer->storage().lanes().count > 1;
+      RILL_ASSIGN_OR_RETURN(
+          batches, channel->channel->Drain(
+                       has_lanes ? static_cast<Sink*>(&lanes) : buffer.get()));
+      return absl::OkStatus();
+    });
+    return batches;
   }
 
   void Clear() {
@@ -259,12 +301,13 @@ class Buffer {
     written_ = std::move(written);
   }
 
-  static const int64_t* Numbers(const ArrayBytes& array,
+  static const int64_t* Numbers(absl::string_view caller,
+                                const ArrayBytes& array,
                                 absl::string_view key) {
     if (array.dtype() != DType::kInt64) {
-      throw StatusError{InvalidArgument(
-          "ReplayBuffer::update_priority: ", key, ": dtype: got ",
-          DTypeName(array.dtype()), ", want int64")};
+      throw StatusError{InvalidArgument(caller, ": ", key, ": dtype: got ",
+                                        DTypeName(array.dtype()),
+                                        ", want int64")};
     }
     return reinterpret_cast<const int64_t*>(array.data());
   }
@@ -305,16 +348,19 @@ void BindReplayBuffer(nb::module_& module) {
   nb::class_<Buffer>(module, "Buffer")
       .def(nb::init<std::shared_ptr<Storage>, SamplerPart*, int64_t, uint64_t,
                     int64_t, int, std::shared_ptr<RateLimiter>, double,
-                    const std::optional<std::string>&>(),
+                    const nb::list&, const std::optional<std::string>&>(),
            "storage"_a, "sampler"_a, "batch_size"_a, "seed"_a, "prefetch"_a,
            "prefetch_threads"_a, "rate_limiter"_a.none(),
-           "rate_limit_timeout"_a, "directory"_a.none() = nb::none())
+           "rate_limit_timeout"_a, "transforms"_a,
+           "directory"_a.none() = nb::none())
       .def("extend", &Buffer::Extend, "rows"_a)
       .def("add", &Buffer::Add, "step"_a)
       .def("sample", &Buffer::Sample, "batch_size"_a)
       .def("sample_into", &Buffer::SampleInto, "batch_size"_a, "out"_a)
       .def("update_priority", &Buffer::UpdatePriority, "index"_a,
            "generation"_a.none(), "priority"_a.none())
+      .def("read", &Buffer::Read, "index"_a)
+      .def("drain", &Buffer::Drain, "channel"_a)
       .def("clear", &Buffer::Clear)
       .def("save", &Buffer::Save, "directory"_a)
       .def("close", &Buffer::Close)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "nanobind/nanobind.h"
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/parts.h"
 #include "rill/python/bindings/status.h"
+#include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/prioritized_sampler.h"
+#include "rill/samplers/sample_unit.h"
 #include "rill/samplers/selectors/without_replacement.h"
 #include "rill/samplers/uniform_sampler.h"
 
@@ -21,15 +24,34 @@ SamplerPart Part(std::unique_ptr<Sampler> sampler,
   return {std::move(sampler), priorities};
 }
 
+// Without a unit: single rows.
+SamplerPart Uniform(UnitPart* unit) {
+  if (unit == nullptr) return Part(MakeUniformSampler());
+  return Part(Value(MakeUniformSamplerOver(unit->Take())));
+}
+
+SamplerPart WithoutReplacement(bool drop_last, bool shuffle, UnitPart* unit) {
+  const WithoutReplacementOptions options = {.shuffle = shuffle,
+                                             .drop_last = drop_last};
+  if (unit == nullptr) return Part(MakeSamplerWithoutReplacement(options));
+  SampleUnit taken = unit->Take();
+  const std::string name = taken.SamplerName("SamplerWithoutReplacement");
+  return Part(Value(MakeSampler(MakeWithoutReplacementSelector(options),
+                                std::move(taken), name)));
+}
+
 SamplerPart Prioritized(double alpha, double beta, double eps,
-                        bool max_priority_within_buffer) {
+                        bool max_priority_within_buffer, UnitPart* unit) {
   PrioritizedSelector* selector = nullptr;
   const auto new_rows = max_priority_within_buffer
                             ? NewRowPriority::kMaxInBuffer
                             : NewRowPriority::kMaxEver;
-  auto sampler = Value(MakePrioritizedSampler(
-      {.alpha = alpha, .beta = beta, .epsilon = eps, .new_rows = new_rows},
-      &selector));
+  const PrioritizedOptions options = {
+      .alpha = alpha, .beta = beta, .epsilon = eps, .new_rows = new_rows};
+  auto sampler =
+      Value(unit == nullptr
+                ? MakePrioritizedSampler(options, &selector)
+                : MakePrioritizedSamplerOver(unit->Take(), options, &selector));
   return Part(std::move(sampler), selector);
 }
 
@@ -37,16 +59,11 @@ SamplerPart Prioritized(double alpha, double beta, double eps,
 
 void BindSamplers(nb::module_& module) {
   nb::class_<SamplerPart>(module, "Sampler");
-  module.def("random_sampler", [] { return Part(MakeUniformSampler()); });
-  module.def(
-      "sampler_without_replacement",
-      [](bool drop_last, bool shuffle) {
-        return Part(MakeSamplerWithoutReplacement(
-            {.shuffle = shuffle, .drop_last = drop_last}));
-      },
-      "drop_last"_a, "shuffle"_a);
+  module.def("random_sampler", &Uniform, "unit"_a.none());
+  module.def("sampler_without_replacement", &WithoutReplacement, "drop_last"_a,
+             "shuffle"_a, "unit"_a.none());
   module.def("prioritized_sampler", &Prioritized, "alpha"_a, "beta"_a, "eps"_a,
-             "max_priority_within_buffer"_a);
+             "max_priority_within_buffer"_a, "unit"_a.none());
 }
 
 }  // namespace rill::python

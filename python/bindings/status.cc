@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "nanobind/nanobind.h"
 #include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/exception.h"
 
 namespace rill::python {
 namespace {
@@ -27,6 +28,7 @@ void Translate(const std::exception_ptr& thrown, void* /*payload*/) {
   try {
     std::rethrow_exception(thrown);
   } catch (const StatusError& error) {
+    if (RaiseCarried(error.status)) return;
     const std::string text(error.status.message());
     PyErr_SetString(ClassOf(error.status.code()), text.c_str());
   }

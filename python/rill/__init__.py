@@ -11,11 +11,16 @@
 
 Names and defaults are TorchRL's; docs/python.md lists what differs.
 """
+from rill.channel import Channel  # noqa: F401
 from rill.errors import *  # noqa: F401,F403
 from rill.errors import Error  # noqa: F401
 from rill.rate_limiter import RateLimiter  # noqa: F401
+from rill.readers import MemmapReader  # noqa: F401
 from rill.replay_buffers import PrioritizedReplayBuffer, ReplayBuffer, TensorDictReplayBuffer  # noqa: F401
-from rill.samplers import PrioritizedSampler, RandomSampler, SamplerWithoutReplacement  # noqa: F401
+from rill.samplers import (  # noqa: F401
+    PrioritizedSampler, PrioritizedSliceSampler, RandomSampler, SamplerWithoutReplacement, SliceSampler,
+    SliceSamplerWithoutReplacement)
 from rill.storages import LazyMemmapStorage, LazyTensorStorage  # noqa: F401
+from rill.units import FrameStack, Hindsight, NStep, Sequence, Slice, Trajectory, Transition  # noqa: F401
 
 __version__ = "0.2.0"

@@ -8,6 +8,7 @@ from rill.data import as_arrays, as_tensordict, as_torch
 from rill.errors import InvalidArgumentError
 from rill.samplers import PrioritizedSampler, RandomSampler
 from rill.storages import LazyTensorStorage
+from rill.transforms import as_transform
 
 
 class ReplayBuffer:
@@ -15,6 +16,8 @@ class ReplayBuffer:
 
     storage, sampler: by default LazyTensorStorage(1_000) and RandomSampler().
     batch_size: of sample() without a number.
+    sample_unit: what a drawn row becomes (rill.units): n-step returns, sequences, ...; without it a row.
+    transform: one or a list of rill.transforms, or functions of samples.
     prefetch: how many batches are made ahead, by threads; needs batch_size.
     seed: the same seed and order of calls give the same batches; without it, another one each time.
     rate_limiter: a RateLimiter that extend, add and sample wait for, rate_limit_timeout seconds at most.
@@ -23,11 +26,15 @@ class ReplayBuffer:
     Thread-safe. The interpreter's lock is not held while rows are copied, or waited for.
     """
 
-    def __init__(self, *, storage=None, sampler=None, batch_size=None, prefetch=0,
-                 seed=None, output="numpy", prefetch_threads=1, rate_limiter=None,
+    def __init__(self, *, storage=None, sampler=None, sample_unit=None, transform=None, batch_size=None,
+                 prefetch=0, seed=None, output="numpy", prefetch_threads=1, rate_limiter=None,
                  rate_limit_timeout=math.inf, _directory=None):
         self._storage = LazyTensorStorage(1_000) if storage is None else storage
         self._sampler = RandomSampler() if sampler is None else sampler
+        self._unit = sample_unit
+        self._transforms = [as_transform(each) for each in
+                            (transform if isinstance(transform, (list, tuple)) else [transform])
+                            if each is not None]
         self._convert = _CONVERT[output]
         self.batch_size = batch_size
         self._options = (batch_size or 0, int.from_bytes(os.urandom(8), "little") if seed is None else seed,
@@ -36,7 +43,8 @@ class ReplayBuffer:
         self._buffer = self._make(_directory)
 
     def _make(self, directory=None):
-        return _rill.Buffer(self._storage._handle, self._sampler.make(), *self._options, directory)
+        return _rill.Buffer(self._storage._handle, self._sampler.make(self._unit, self._options[0]),
+                            *self._options, [each.make() for each in self._transforms], directory)
 
     def extend(self, data):
         """Appends rows: a dict of arrays [time, ...]. Returns their slots, as an array."""
@@ -63,6 +71,15 @@ class ReplayBuffer:
         if self._convert is not None:
             batch = self._convert(batch)
         return (batch, _info(batch)) if return_info else batch
+
+    def __getitem__(self, index):
+        """The stored rows of these slots, an array or a number; not through the transforms."""
+        if isinstance(index, slice):
+            index = range(*index.indices(len(self)))
+        return self._buffer.read(list(index) if isinstance(index, range) else index)
+
+    def __getitems__(self, index):
+        return self[index]  # What torch's DataLoader calls.
 
     def update_priority(self, index, priority):
         """New priorities of rows: of a batch that was sampled, or of its "index"."""

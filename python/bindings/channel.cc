@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/python/bindings/channel.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "nanobind/nanobind.h"
+#include "rill/base/clock.h"
+#include "rill/base/status_macros.h"
+#include "rill/flow/channel/record_channel.h"
+#include "rill/flow/sink.h"
+#include "rill/python/bindings/batch.h"
+#include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/status.h"
+#include "rill/specs/spec.h"
+
+namespace rill::python {
+namespace {
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+// How long a wait goes on before it looks for an interrupt, as of Ctrl-C.
+constexpr absl::Duration kWaitAtOnce = absl::Milliseconds(50);
+
+// `call`, which waits so long at most, without the interpreter's lock, until it
+// is done or `timeout` has passed.
+absl::Status CallUntil(absl::Duration timeout,
+                       absl::FunctionRef<absl::Status()> call) {
+  const absl::Time deadline = Clock::Steady().Now() + timeout;
+  for (;;) {
+    absl::Status status;
+    {
+      const nb::gil_scoped_release unlocked;
+      status = call();
+    }
+    if (!absl::IsDeadlineExceeded(status) ||
+        Clock::Steady().Now() >= deadline) {
+      return status;
+    }
+    CheckPython(PyErr_CheckSignals() == 0);
+  }
+}
+
+// `step` is one step, a dictionary of arrays without the dimension of time.
+RecordChannel::Options OptionsOf(const nb::object& step, int64_t producers,
+                                 int64_t bytes) {
+  InputReader reader(/*batch_rank=*/1);
+  const auto batch = reader.Read(step.ptr(), /*is_step=*/true);
+  return {.spec = TensorDictSpec::Of(batch->rows),
+          .producers = producers,
+          .bytes = bytes,
+          .timeout = kWaitAtOnce};
+}
+
+// A producer's end.
+class Writer {
+ public:
+  explicit Writer(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
+
+  void Extend(const nb::object& rows, bool is_step) {
+    if (sink_ == nullptr) {
+      throw StatusError{FailedPrecondition(
+          "ChannelWriter::extend: got a closed writer, want an open one")};
+    }
+    auto batch = input_.Read(rows.ptr(), is_step);
+    Check(CallUntil(absl::InfiniteDuration(), [&] {
+      return sink_->Write(batch->rows, {.sequence = sequence_ + 1});
+    }));
+    ++sequence_;
+    input_.Accept(rows.ptr(), std::move(batch));
+  }
+
+  // Trajectories end here without a last step.
+  void Cut(int64_t producer) {
+    if (sink_ == nullptr) return;
+    const nb::gil_scoped_release unlocked;
+    Check(sink_->Cut(producer, {.first = 0, .count = 1}));
+  }
+
+  void Close() { sink_ = nullptr; }
+
+ private:
+  std::unique_ptr<Sink> sink_;
+  InputReader input_{/*batch_rank=*/1};
+  int64_t sequence_ = 0;
+};
+
+ChannelPart Create(const nb::object& step, int64_t producers, int64_t bytes) {
+  return {Value(RecordChannel::Create(OptionsOf(step, producers, bytes)))};
+}
+
+Writer Attach(int fd, int64_t producer, const nb::object& step,
+              int64_t producers, int64_t bytes) {
+  return Writer(Value(RecordChannel::AttachProducer(
+      fd, producer, OptionsOf(step, producers, bytes))));
+}
+
+Writer Open(const ChannelPart& part, int64_t producer) {
+  return Writer(Value(part.channel->OpenProducer(producer)));
+}
+
+bool Wait(const ChannelPart& part, double seconds) {
+  const absl::Duration timeout = absl::Seconds(seconds);
+  absl::Status status = CallUntil(timeout, [&] {
+    return part.channel->Wait(std::min(timeout, kWaitAtOnce));
+  });
+  if (absl::IsDeadlineExceeded(status)) return false;
+  Check(std::move(status));
+  return true;
+}
+
+}  // namespace
+
+void BindChannel(nb::module_& module) {
+  nb::class_<ChannelPart>(module, "Channel")
+      .def(nb::new_(&Create), "step"_a, "producers"_a, "bytes"_a)
+      .def("open", &Open, "producer"_a)
+      .def("wait", &Wait, "seconds"_a)
+      .def_prop_ro("fd",
+                   [](const ChannelPart& part) { return part.channel->fd(); });
+  nb::class_<Writer>(module, "ChannelWriter")
+      .def("extend", &Writer::Extend, "rows"_a, "is_step"_a)
+      .def("cut", &Writer::Cut, "producer"_a)
+      .def("close", &Writer::Close);
+  module.def("attach_channel", &Attach, "fd"_a, "producer"_a, "step"_a,
+             "producers"_a, "bytes"_a);
+}
+
+}  // namespace rill::python

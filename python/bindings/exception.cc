@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/python/bindings/exception.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "nanobind/nanobind.h"
+#include "rill/python/bindings/release.h"
+#include "rill/python/bindings/status.h"
+
+namespace rill::python {
+namespace {
+
+namespace nb = nanobind;
+
+// A payload of this name holds the address of the exception, which it owns.
+constexpr absl::string_view kPayload = "rill/python_exception";
+
+// Owned by the Cord, and by its copies. Null once it was raised: its traceback
+// holds all that the callers hold, which must not go with the status.
+struct Carried {
+  PyObject* exception;
+};
+
+void Drop(Carried* carried) {
+  ReleaseLater(carried->exception);
+  delete carried;
+}
+
+absl::Status StatusOf(absl::string_view who, const nb::python_error& error) {
+  const nb::handle exception = error.value();
+  absl::Status status = absl::InternalError(
+      absl::StrCat(who, ": ", nb::str(error.type().attr("__name__")).c_str(),
+                   ": ", nb::str(exception).c_str()));
+  auto* carried = new Carried{nb::borrow(exception).release().ptr()};
+  status.SetPayload(
+      kPayload, absl::MakeCordFromExternal(
+                    absl::string_view(reinterpret_cast<const char*>(carried),
+                                      sizeof(Carried)),
+                    [carried] { Drop(carried); }));
+  return status;
+}
+
+}  // namespace
+
+absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call) {
+  const nb::gil_scoped_acquire lock;
+  try {
+    call();
+  } catch (const nb::python_error& error) {
+    return StatusOf(who, error);
+  } catch (const StatusError& error) {
+    return error.status;
+  }
+  return absl::OkStatus();
+}
+
+bool RaiseCarried(const absl::Status& status) {
+  const std::optional<absl::Cord> payload = status.GetPayload(kPayload);
+  if (!payload.has_value()) return false;
+  const std::optional<absl::string_view> bytes = payload->TryFlat();
+  if (!bytes.has_value() || bytes->size() != sizeof(Carried)) return false;
+  auto* carried = reinterpret_cast<Carried*>(const_cast<char*>(bytes->data()));
+  if (carried->exception == nullptr) return false;
+  const nb::object exception =
+      nb::steal(std::exchange(carried->exception, nullptr));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())),
+                  exception.ptr());
+  return true;
+}
+
+}  // namespace rill::python

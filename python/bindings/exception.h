@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_PYTHON_BINDINGS_EXCEPTION_H_
+#define RILL_PYTHON_BINDINGS_EXCEPTION_H_
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace rill::python {
+
+// Calls Python code from code that knows statuses, on any thread. An exception
+// becomes a status that carries it: INTERNAL, "<who>: <type>: <text>".
+// RaiseCarried raises it again, with its traceback, where the status comes back
+// to Python. `call` has the interpreter's lock.
+absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call);
+
+// Sets the exception that a status carries; false where it carries none. The
+// lock is held.
+bool RaiseCarried(const absl::Status& status);
+
+}  // namespace rill::python
+
+#endif  // RILL_PYTHON_BINDINGS_EXCEPTION_H_

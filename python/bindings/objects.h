@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_PYTHON_BINDINGS_OBJECTS_H_
+#define RILL_PYTHON_BINDINGS_OBJECTS_H_
+
+#include <memory>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "nanobind/nanobind.h"
+#include "rill/python/bindings/array.h"
+#include "rill/python/bindings/release.h"
+#include "rill/tensors/tensor.h"
+
+namespace rill::python {
+
+// Single arrays as tensors and back, with the lock held; errors as array.h.
+
+inline Tensor TensorOf(nanobind::handle array, absl::string_view key) {
+  ArrayBytes bytes;
+  bytes.Take(array.ptr(), key, std::nullopt);
+  return bytes.MoveToTensor(key);
+}
+
+inline nanobind::object ArrayOf(const Tensor& tensor, absl::string_view key) {
+  ShapeTuple shape;
+  return ArrayMaker(tensor.buffer()).Make(tensor, key, &shape);
+}
+
+// A Python object that C++ code copies and drops on any thread, such as a
+// function that a part calls.
+class SharedObject {
+ public:
+  explicit SharedObject(nanobind::object object)
+      : object_(object.release().ptr(), &ReleaseLater) {}
+  // The lock is held.
+  nanobind::object get() const { return nanobind::borrow(object_.get()); }
+
+ private:
+  std::shared_ptr<PyObject> object_;
+};
+
+}  // namespace rill::python
+
+#endif  // RILL_PYTHON_BINDINGS_OBJECTS_H_

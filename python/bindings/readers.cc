@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "nanobind/nanobind.h"
+#include "nanobind/stl/string.h"
+#include "rill/base/status_macros.h"
+#include "rill/python/bindings/array.h"
+#include "rill/python/bindings/batch.h"
+#include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/status.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/memmap_storage.h"
+#include "rill/storage/row_reader.h"
+#include "rill/tensors/dtype.h"
+
+namespace rill::python {
+namespace {
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+// The rows of a memmap storage whose owner is another process.
+class Reader {
+ public:
+  explicit Reader(const std::string& directory)
+      : reader_(Value(MemmapStorage::OpenReader(directory))) {}
+
+  nb::object Read(const nb::object& index) const {
+    ArrayBytes numbers;
+    numbers.Take(index.ptr(), "index", DType::kInt64);
+    if (numbers.dtype() != DType::kInt64) {
+      throw StatusError{InvalidArgument("MemmapReader: index: got ",
+                                        DTypeName(numbers.dtype()),
+                                        ", want int64")};
+    }
+    const absl::Span<const Slot> slots(
+        reinterpret_cast<const Slot*>(numbers.data()),
+        numbers.size_bytes() / sizeof(Slot));
+    const auto batch = std::make_shared<OutputBatch>();
+    absl::Status status;
+    {
+      const nb::gil_scoped_release unlocked;
+      status = reader_->Read(slots, &batch->rows);
+    }
+    Check(std::move(status));
+    OutputMaker maker;
+    return maker.Make(batch);
+  }
+
+  int64_t size() const { return reader_->size(); }
+  int64_t capacity() const { return reader_->capacity(); }
+
+ private:
+  std::unique_ptr<RowReader> reader_;
+};
+
+}  // namespace
+
+void BindReaders(nb::module_& module) {
+  nb::class_<Reader>(module, "MemmapReader")
+      .def(nb::init<const std::string&>(), "directory"_a)
+      .def("read", &Reader::Read, "index"_a)
+      .def("__len__", &Reader::size)
+      .def_prop_ro("capacity", &Reader::capacity);
+}
+
+}  // namespace rill::python

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rill.Channel: rows of other processes into one buffer."""
+import multiprocessing
+import multiprocessing.reduction
+import unittest
+
+import numpy as np
+
+import rill
+
+from channel_workers import STEP, rows_of, write, write_and_die
+
+
+def drain_all(channel, buffer):
+    batches = 0
+    try:
+        while channel.wait(timeout=60):
+            batches += channel.drain(buffer)
+    except rill.UnavailableError:
+        pass
+    return batches
+
+
+class ChannelTest(unittest.TestCase):
+    def run_workers(self, method, target, channel, *args):
+        context = multiprocessing.get_context(method)
+        workers = [context.Process(target=target, args=(channel.writer(i), i, *args)) for i in range(2)]
+        for worker in workers:
+            worker.start()
+        return workers
+
+    def check_rows_of_workers(self, method):
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(1000), batch_size=1000)
+        channel = rill.Channel(STEP, producers=2)
+        workers = self.run_workers(method, write, channel, 5)
+        self.assertEqual(drain_all(channel, buffer), 10)
+        for worker in workers:
+            worker.join()
+            self.assertEqual(worker.exitcode, 0)
+        self.assertEqual(len(buffer), 100)
+        rows = {tuple(row) for row in buffer.sample()["observation"]}
+        self.assertLessEqual(rows, {(w, n) for w in range(2) for n in range(50)})
+
+    def test_forked_workers(self):
+        self.check_rows_of_workers("fork")
+
+    def test_spawned_workers(self):
+        self.check_rows_of_workers("spawn")
+
+    def test_a_worker_that_is_killed_has_its_trajectory_cut(self):
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(1000), batch_size=200,
+                                   sampler=rill.SamplerWithoutReplacement())
+        channel = rill.Channel(STEP, producers=2)
+        workers = self.run_workers("fork", write_and_die, channel)
+        drain_all(channel, buffer)
+        for worker in workers:
+            worker.join()
+        self.assertEqual(len(buffer), 20)
+        batch = buffer.sample(20)
+        cut = batch["observation"][batch["next"]["truncated"][:, 0]]
+        self.assertEqual({tuple(row) for row in cut}, {(0, 9), (1, 9)})
+
+    def test_each_worker_has_a_lane_of_its_own(self):
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(200, lanes=2), batch_size=40,
+                                   sampler=rill.SliceSampler(slice_len=20))
+        channel = rill.Channel(STEP, producers=2)
+        workers = self.run_workers("fork", write, channel, 5)
+        drain_all(channel, buffer)
+        for worker in workers:
+            worker.join()
+        for rows in buffer.sample()["observation"].reshape(2, 20, 2):
+            np.testing.assert_array_equal(np.diff(rows[:, 1]), np.ones(19))
+            self.assertEqual(len(set(rows[:, 0])), 1)
+
+    def test_wait_ends_in_time(self):
+        self.assertFalse(rill.Channel(STEP).wait(timeout=0))
+
+    def test_a_batch_of_another_spec_is_refused(self):
+        channel = rill.Channel(STEP)
+        with channel.writer(0) as writer:
+            with self.assertRaisesRegex(rill.InvalidArgumentError, "observation"):
+                writer.extend(dict(rows_of(0, 0, 3), observation=np.zeros((3, 5), np.float32)))
+            writer.add(STEP)
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(10))
+        self.assertEqual(channel.drain(buffer), 1)
+        self.assertEqual(len(buffer), 1)
+
+    def test_the_owners_end_does_not_cross(self):
+        with self.assertRaisesRegex(TypeError, "pass a writer"):
+            multiprocessing.reduction.ForkingPickler.dumps(rill.Channel(STEP))
+
+
+if __name__ == "__main__":
+    unittest.main()

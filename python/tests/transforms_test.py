@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""transform= of rill.ReplayBuffer."""
+import pickle
+import unittest
+
+import numpy as np
+
+import rill
+from rill import transforms as T
+
+
+def sample_of(rows, *transforms, **options):
+    """All rows of a buffer with these transforms, in the order of writing."""
+    count = len(next(iter(rows.values())))
+    buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(count), batch_size=count,
+                               sampler=rill.SamplerWithoutReplacement(shuffle=False),
+                               transform=list(transforms), **options)
+    buffer.extend(rows)
+    return buffer.sample()
+
+
+class TransformsTest(unittest.TestCase):
+    def test_values(self):
+        rows = {"observation": np.array([[1, 2]], np.float32),
+                "next": {"reward": np.array([[-3.0]], np.float32)}}
+        batch = sample_of(rows, T.ObservationNorm(1.0, 2.0), T.RewardScaling(1.0, 2.0))
+        np.testing.assert_array_equal(batch["observation"], [[3, 5]])
+        np.testing.assert_array_equal(batch["next"]["reward"], [[-5]])
+        batch = sample_of(rows, T.RewardClipping(-1.0, 1.0), T.SignTransform(["observation"]))
+        np.testing.assert_array_equal(batch["next"]["reward"], [[-1]])
+        np.testing.assert_array_equal(batch["observation"], [[1, 1]])
+        batch = sample_of(rows, T.BinarizeReward(), T.ClipTransform("observation", low=1.5))
+        np.testing.assert_array_equal(batch["next"]["reward"], [[0]])
+        np.testing.assert_array_equal(batch["observation"], [[1.5, 2]])
+
+    def test_structure(self):
+        rows = {"b": np.array([[1.0]], np.float32), "a": np.array([[2.0]], np.float32)}
+        batch = sample_of(rows, T.CatTensors(["b", "a"], "both"))
+        np.testing.assert_array_equal(batch["both"], [[2, 1]])  # Sorted, as TorchRL's.
+        batch = sample_of(rows, T.RenameTransform(["a"], ["c"]), T.SelectTransform("c"))
+        self.assertIn("c", batch)
+        self.assertNotIn("b", batch)
+        batch = sample_of(rows, T.ExcludeTransform("b"), T.UnsqueezeTransform(-1, ["a"]))
+        self.assertEqual(batch["a"].shape, (1, 1, 1))
+        self.assertNotIn("b", batch)
+
+    def test_dtypes_by_name_and_by_object(self):
+        rows = {"count": np.array([[1], [2]], np.int64)}
+        for dtype in ("float32", np.float32, np.dtype("float32")):
+            batch = sample_of(rows, T.DTypeCastTransform("int64", dtype, ["count"]))
+            self.assertEqual(batch["count"].dtype, np.float32)
+        self.assertEqual(sample_of({"x": np.ones((2, 1))}, T.DoubleToFloat(["x"]))["x"].dtype, np.float32)
+
+    def test_images(self):
+        rows = {"pixels": np.full((2, 8, 6, 3), 255, np.uint8)}
+        batch = sample_of(rows, T.ToTensorImage(), T.Resize(4, 2), T.GrayScale())
+        self.assertEqual(batch["pixels"].shape, (2, 1, 2, 4))
+        np.testing.assert_allclose(batch["pixels"], 0.9999, atol=1e-3)
+        batch = sample_of(rows, T.ToTensorImage(), T.CenterCrop(2))
+        self.assertEqual(batch["pixels"].shape, (2, 3, 2, 2))
+
+    def test_estimators_beside_reads(self):
+        rows = {"state_value": np.zeros((4, 1), np.float32),
+                "next": {"reward": np.ones((4, 1), np.float32),
+                         "state_value": np.zeros((4, 1), np.float32),
+                         "done": np.array([[0], [0], [0], [1]], bool),
+                         "terminated": np.array([[0], [0], [0], [1]], bool)}}
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(4), batch_size=4,
+                                   sampler=rill.SliceSampler(slice_len=4),
+                                   transform=[T.GAE(gamma=1.0, lmbda=1.0)])
+        buffer.extend(rows)
+        np.testing.assert_array_equal(buffer.sample()["advantage"][:, 0], [4, 3, 2, 1])
+
+    def test_a_function_changes_samples(self):
+        def double(batch):
+            batch["x"] = batch["x"] * 2
+            batch["y"] = batch["x"] + 1
+
+        batch = sample_of({"x": np.ones((2, 1), np.float32)}, double)
+        np.testing.assert_array_equal(batch["x"], [[2], [2]])
+        np.testing.assert_array_equal(batch["y"], [[3], [3]])
+
+    def test_a_function_gives_another_batch(self):
+        batch = sample_of({"x": np.ones((2, 1), np.float32), "z": np.ones((2, 1), np.float32)},
+                          lambda batch: {key: batch[key] for key in batch if key != "z"})
+        self.assertNotIn("z", batch)
+
+    def test_an_inverse_changes_what_is_written(self):
+        halve = T.FunctionTransform(inverse=lambda batch: {"x": batch["x"] / 2})
+        batch = sample_of({"x": np.full((2, 1), 8, np.float32)}, halve)
+        np.testing.assert_array_equal(batch["x"], [[4], [4]])
+
+    def test_what_a_function_keeps_does_not_change_batches(self):
+        kept = []
+
+        def keep(batch):
+            batch["y"] = np.array(batch["x"])
+            kept.append(batch["y"])
+
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(2), batch_size=2, transform=[keep])
+        buffer.extend({"x": np.ones((2, 1), np.float32)})
+        batch = buffer.sample()
+        kept[0][:] = 7
+        np.testing.assert_array_equal(batch["y"], [[1], [1]])
+
+    def test_arrays_of_a_function_are_not_to_be_written_to(self):
+        def write(batch):
+            batch["x"] *= 2
+
+        with self.assertRaisesRegex(ValueError, "read-only"):
+            sample_of({"x": np.ones((2, 1), np.float32)}, write)
+
+    def test_an_exception_comes_back_as_it_was(self):
+        class OwnError(Exception):
+            pass
+
+        error = OwnError("own", 5)
+
+        def fail(batch):
+            raise error
+
+        with self.assertRaises(OwnError) as caught:
+            sample_of({"x": np.ones((2, 1), np.float32)}, fail)
+        self.assertIs(caught.exception, error)
+        self.assertEqual(caught.exception.args, ("own", 5))
+
+    def test_an_exception_of_a_batch_that_was_made_ahead_comes_with_it(self):
+        calls = []
+
+        def fail_third(batch):
+            calls.append(1)
+            if len(calls) == 3:
+                raise KeyError("third")
+
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(4), batch_size=2, prefetch=2,
+                                   transform=[fail_third])
+        buffer.extend({"x": np.ones((4, 1), np.float32)})
+        outcomes = []
+        for _ in range(5):
+            try:
+                buffer.sample()
+                outcomes.append("batch")
+            except KeyError as error:
+                outcomes.append(error.args[0])
+        self.assertEqual(outcomes.count("third"), 1)
+        self.assertEqual(outcomes.count("batch"), 4)
+
+    def test_an_exception_of_a_write_leaves_the_rows(self):
+        refuse = T.FunctionTransform(inverse=lambda batch: 1 / 0)
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(4), transform=[refuse])
+        with self.assertRaises(ZeroDivisionError):
+            buffer.extend({"x": np.ones((2, 1), np.float32)})
+        self.assertEqual(len(buffer), 0)
+
+    def test_transforms_can_be_used_again_and_pickled(self):
+        scaling = pickle.loads(pickle.dumps(T.RewardScaling(0.0, 2.0)))
+        rows = {"next": {"reward": np.ones((1, 1), np.float32)}}
+        for _ in range(2):
+            np.testing.assert_array_equal(sample_of(rows, scaling)["next"]["reward"], [[2]])
+        self.assertEqual(repr(scaling), "RewardScaling(loc=0.0, scale=2.0, standard_normal=False)")
+
+    def test_bad_options_are_named(self):
+        rows = {"x": np.ones((2, 1), np.float32)}
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "Resize: interpolation: got 'cubic'"):
+            sample_of(rows, T.Resize(2, interpolation="cubic"))
+        with self.assertRaisesRegex(ValueError, "DTypeCast: dtype_in: got 'f31'"):
+            sample_of(rows, T.DTypeCastTransform("f31", "float32"))
+        with self.assertRaisesRegex(ValueError, "GAE: got an option \"keys\""):
+            sample_of(rows, T.GAE(keys=3))
+        with self.assertRaisesRegex(TypeError, "want one of rill.transforms or a function"):
+            sample_of(rows, 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -53,6 +53,14 @@ absl::Status Stream::WaitFor(const Event& event) const {
   return backend_->Wait(device_.index, handle_, event.handle());
 }
 
+absl::Status Stream::WaitFor(const Stream& ahead) const {
+  if (ahead.device_ == device_ && ahead.handle_.value == handle_.value) {
+    return absl::OkStatus();
+  }
+  RILL_ASSIGN_OR_RETURN(const Event event, Event::Record(ahead));
+  return WaitFor(event);
+}
+
 absl::StatusOr<Event> Event::Record(const Stream& stream) {
   RILL_RETURN_IF_ERROR(CheckNotCapturing("Event::Record"));
   Event event;

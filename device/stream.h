@@ -42,6 +42,9 @@ class Stream {
   absl::Status Synchronize() const;
   // Later work on this stream waits for `event`; the host goes on.
   absl::Status WaitFor(const Event& event) const;
+  // The same of what `ahead` has so far: an event, or nothing where it is this
+  // stream.
+  absl::Status WaitFor(const Stream& ahead) const;
 
  private:
   Stream() = default;

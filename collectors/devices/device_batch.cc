@@ -124,10 +124,7 @@ absl::Status DeviceBatch::Begin() {
     // write to a storage does.
     RILL_ASSIGN_OR_RETURN(const Stream current,
                           CurrentStream(stream_.device()));
-    if (current.handle().value != stream_.handle().value) {
-      RILL_ASSIGN_OR_RETURN(const Event reads, Event::Record(current));
-      RILL_RETURN_IF_ERROR(stream_.WaitFor(reads));
-    }
+    RILL_RETURN_IF_ERROR(stream_.WaitFor(current));
   }
   if (written_read_ == nullptr) return absl::OkStatus();
   const absl::Status done = written_read_->Synchronize();

@@ -52,6 +52,24 @@ TEST_P(BackendConformanceTest, EventOrdersWorkOfTwoStreams) {
   }
 }
 
+// Also for itself, which is nothing, and for the default stream.
+TEST_P(BackendConformanceTest, AStreamWaitsForWhatAnotherHas) {
+  const std::shared_ptr<Buffer> a = New(kBytes);
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream producer, Stream::Create(device()));
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream consumer, Stream::Default(device()));
+  for (uint8_t value = 1; value <= 10; ++value) {
+    std::vector<uint8_t> back(kBytes);
+    RILL_ASSERT_OK(producer.WaitFor(consumer));
+    RILL_ASSERT_OK(producer.WaitFor(producer));
+    RILL_ASSERT_OK(
+        backend()->Fill(index(), a->data(), value, kBytes, producer.handle()));
+    RILL_ASSERT_OK(consumer.WaitFor(producer));
+    RILL_ASSERT_OK(CopyAsync(back.data(), a->data(), kBytes, consumer));
+    RILL_ASSERT_OK(consumer.Synchronize());
+    EXPECT_THAT(back, Each(value));
+  }
+}
+
 TEST_P(BackendConformanceTest, SynchronizedEventIsComplete) {
   const std::shared_ptr<Buffer> a = New(kBytes);
   const std::vector<uint8_t> source = Filled(3);

@@ -162,8 +162,7 @@ absl::Status DevicePriorities::Update(const Rows& rows,
   }
   DropUsed();
   if (rows.count == 0) return absl::OkStatus();
-  RILL_ASSIGN_OR_RETURN(const Event before, Event::Record(stream_));
-  RILL_RETURN_IF_ERROR(stream.WaitFor(before));
+  RILL_RETURN_IF_ERROR(stream.WaitFor(stream_));
   const PriorityUpdateKernel kernel = {.tree = tree_,
                                        .slots = rows.slots,
                                        .generations = rows.generations,

@@ -252,8 +252,7 @@ absl::Status DeviceEnv::Seed(uint64_t seed) {
 // are written, leaves that are read.
 absl::Status DeviceEnv::WaitForCaller() const {
   RILL_ASSIGN_OR_RETURN(const Stream caller, Stream::Default(spec().device));
-  RILL_ASSIGN_OR_RETURN(const Event event, Event::Record(caller));
-  return stream_.WaitFor(event);
+  return stream_.WaitFor(caller);
 }
 
 // The array that is lent for the leaf.

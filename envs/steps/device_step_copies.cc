@@ -104,9 +104,7 @@ absl::Status DeviceStepCopies::ActionsToDevice() const {
 
 absl::Status DeviceStepCopies::AwaitLeaves() const {
   RILL_ASSIGN_OR_RETURN(const Stream current, CurrentStream(stream_.device()));
-  if (current.handle().value == stream_.handle().value) return absl::OkStatus();
-  RILL_ASSIGN_OR_RETURN(const Event ready, Event::Record(current));
-  return stream_.WaitFor(ready);
+  return stream_.WaitFor(current);
 }
 
 absl::Status DeviceStepCopies::StepsToHost() const {

@@ -164,15 +164,10 @@ absl::Status StepDriver::ResetAll() {
 }
 
 absl::Status StepDriver::LetEnvironmentWait() const {
-  // Host memory, or the default stream itself, in whose order the environment's
-  // work is anyway.
-  if (!stream_.has_value() || stream_->handle().value == nullptr) {
-    return absl::OkStatus();
-  }
+  if (!stream_.has_value()) return absl::OkStatus();  // Host memory.
   RILL_ASSIGN_OR_RETURN(const Stream default_stream,
                         Stream::Default(stream_->device()));
-  RILL_ASSIGN_OR_RETURN(const Event event, Event::Record(*stream_));
-  return default_stream.WaitFor(event);
+  return default_stream.WaitFor(*stream_);
 }
 
 template <typename Fn>

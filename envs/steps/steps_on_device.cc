@@ -37,12 +37,9 @@ absl::Status StepsOnDevice::Await() const {
 
 absl::Status StepsOnDevice::Begin() {
   RILL_ASSIGN_OR_RETURN(stream_, CurrentStream(done_.device()));
-  if (stream_->handle().value != nullptr) {
-    // Env: a call comes behind the default stream.
-    RILL_ASSIGN_OR_RETURN(const Stream given, Stream::Default(done_.device()));
-    RILL_ASSIGN_OR_RETURN(const Event ready, Event::Record(given));
-    RILL_RETURN_IF_ERROR(stream_->WaitFor(ready));
-  }
+  // Env: a call comes behind the default stream.
+  RILL_ASSIGN_OR_RETURN(const Stream given, Stream::Default(done_.device()));
+  RILL_RETURN_IF_ERROR(stream_->WaitFor(given));
   if (!last_.has_value() || last_stream_.value == stream_->handle().value) {
     return absl::OkStatus();
   }
@@ -71,11 +68,9 @@ absl::Status StepsOnDevice::Copy(
 }
 
 absl::Status StepsOnDevice::LetEnvironmentWait() const {
-  if (stream_->handle().value == nullptr) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(const Stream default_stream,
                         Stream::Default(done_.device()));
-  RILL_ASSIGN_OR_RETURN(const Event event, Event::Record(*stream_));
-  return default_stream.WaitFor(event);
+  return default_stream.WaitFor(*stream_);
 }
 
 absl::Status StepsOnDevice::End() {

@@ -55,8 +55,7 @@ Tensor::Options Placement::gather_memory() const {
 }
 
 absl::Status Placement::WaitFor(const Stream& stream) const {
-  RILL_ASSIGN_OR_RETURN(const Event ready, Event::Record(stream));
-  return stream_->WaitFor(ready);
+  return stream_->WaitFor(stream);
 }
 
 void Placement::AwaitAll() const {

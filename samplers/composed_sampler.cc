@@ -102,6 +102,10 @@ class ComposedSampler final : public Sampler {
   absl::StatusOr<EpochRest> RestOfEpoch(const Request& request) const override;
   absl::StatusOr<std::string> SaveState() const override;
 
+  // Those of a part never change.
+  ValuesRead values_read() const override ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return selector_->values_read() | unit_->values_read();
+  }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& event) override;
   void OnWrite(const WriteEvent& event) override;

@@ -24,6 +24,7 @@ namespace rill::samplers_internal {
 //   free of allocation.
 class LiveRows : public WriteObserver {
  public:
+  ValuesRead values_read() const override { return ValuesRead::None(); }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& event) override;
   void OnWrite(const WriteEvent& event) override;

@@ -62,6 +62,7 @@ class TransitionUnit final : public Unit {
     return absl::OkStatus();
   }
 
+  ValuesRead values_read() const override { return ValuesRead::None(); }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     anchors_.live.OnAttach(lanes, cursors);
     if (listener_ != nullptr) listener_->OnAnchorsCleared();

@@ -43,6 +43,7 @@ class UniformSelector final : public Selector {
     }
   }
 
+  ValuesRead values_read() const override { return ValuesRead::None(); }
   void OnAttach(const Lanes& /*lanes*/,
                 absl::Span<const Cursor> /*cursors*/) override {}
   void OnWrite(const WriteEvent& /*event*/) override {}

@@ -29,6 +29,7 @@ namespace rill {
 //   written equally often (slot_array.h).
 class Generations : public WriteObserver {
  public:
+  ValuesRead values_read() const override { return ValuesRead::None(); }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& event) override;
   void OnWrite(const WriteEvent& event) override;

@@ -25,6 +25,7 @@ namespace rill {
 //   48 bytes a group.
 class LiveSlots : public WriteObserver {
  public:
+  ValuesRead values_read() const override { return ValuesRead::None(); }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& event) override;
   void OnWrite(const WriteEvent& event) override;

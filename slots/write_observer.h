@@ -38,6 +38,21 @@ struct WriteEvent {
   absl::Span<const uint8_t> begins_cut;
 };
 
+// The values of events that an observer reads. A storage may leave out those
+// that none of its observers does: on a device they cost a wait.
+struct ValuesRead {
+  bool trajectories = true;  // ends, trajectory_ids, begins_cut.
+  bool priorities = true;
+  bool policy_versions = true;
+
+  ValuesRead operator|(const ValuesRead& other) const {
+    return {trajectories || other.trajectories, priorities || other.priorities,
+            policy_versions || other.policy_versions};
+  }
+  // None of them.
+  static constexpr ValuesRead None() { return {false, false, false}; }
+};
+
 // Sees every write of a storage, in order, under the storage's publish lock.
 // Implementations must be short (but for BeforeOverwrite), must not call the
 // storage back, and cannot fail. One that throws gets OnClear, and is attached
@@ -57,6 +72,8 @@ class WriteObserver {
  public:
   virtual ~WriteObserver() = default;
 
+  // The same at each call.
+  virtual ValuesRead values_read() const { return {}; }
   // Called once on registration, and again when the storage learns its lanes
   // (a lazy storage at its first write). `cursors` has one entry a lane, none
   // while the lanes are unknown. Where they imply live rows, one OnWrite with

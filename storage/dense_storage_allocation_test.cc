@@ -76,7 +76,9 @@ TEST_P(AllocationTest, SteadyReadsAllocateNothing) {
 
 TEST_P(AllocationTest, SteadyWritesAllocateNothing) {
   auto storage = Make();
-  LiveSlots live;
+  class Reader final : public LiveSlots {
+    ValuesRead values_read() const override { return {}; }
+  } live;
   RILL_ASSERT_OK(storage->AddObserver(&live));
   const TensorDict batch = ConformanceRows({2, 5}, SlotsFrom(1, 10));
   // Enough for every wrap of the ring to have been seen.

@@ -153,11 +153,27 @@ TEST_F(CostTest, ABatchOnTheDeviceIsOneLaunchAndNothingElse) {
   EXPECT_EQ(CostOf(There(Batch(4096, 1, false))), launch);
 }
 
-TEST_F(CostTest, AnObserverCostsOneWaitForItsFlags) {
+// As a uniform sampler over single rows, or one with priorities of rows without
+// a leaf of them.
+TEST_F(CostTest, AnObserverThatReadsNoValueCostsNothing) {
   LiveSlots live;
-  EXPECT_EQ(CostOf(There(Batch(64, 1, false)), &live),
+  EXPECT_EQ(CostOf(There(Batch(64, 1, false)), &live), (Cost{.launches = 1}));
+  class Priorities final : public LiveSlots {
+    ValuesRead values_read() const override {
+      return {.trajectories = false, .policy_versions = false};
+    }
+  } priorities;
+  EXPECT_EQ(CostOf(There(Batch(64, 1, false)), &priorities),
+            (Cost{.launches = 1}));
+}
+
+TEST_F(CostTest, AnObserverCostsOneWaitForItsFlags) {
+  class Flags final : public LiveSlots {
+    ValuesRead values_read() const override { return {}; }
+  } flags;
+  EXPECT_EQ(CostOf(There(Batch(64, 1, false)), &flags),
             (Cost{.launches = 1, .copies = 1, .copied_bytes = 64, .waits = 1}));
-  EXPECT_EQ(CostOf(Batch(64, 1, false), &live),
+  EXPECT_EQ(CostOf(Batch(64, 1, false), &flags),
             (Cost{.launches = 1, .host_memory_bytes = 64 * 97}));
 }
 

@@ -18,6 +18,7 @@
 #include "rill/device/testing/fake_backend.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sample_units.h"
+#include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/sample_unit.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/uniform_sampler.h"
@@ -112,6 +113,20 @@ class SampleCostsTest : public ::testing::Test {
     return both;
   }
 
+  // Of a batch on the device.
+  static int64_t WaitsOfAWrite(std::unique_ptr<Sampler> sampler) {
+    FakeBackend* const fake = FakeBackend::Install({});
+    auto buffer = *ReplayBuffer::Create(
+        {.storage = *DenseStorage::Create(
+             {.capacity = 400, .device = Device::Fake(0)}),
+         .sampler = std::move(sampler)});
+    const TensorDict steps = *Steps().To(Device::Fake(0));
+    RILL_EXPECT_OK(buffer->Extend(steps));
+    Counter write(fake);
+    RILL_EXPECT_OK(buffer->Extend(steps));
+    return write.Take().waits;
+  }
+
  private:
   static TensorDict Steps() {
     TensorDictSpec spec;
@@ -139,6 +154,15 @@ TEST_F(SampleCostsTest, PlainRows) {
   const Both costs = CostsOf(MakeUniformSampler(), 128);
   EXPECT_EQ(costs.into, (Costs{.gathers = 1, .launches = 1, .waits = 1}));
   EXPECT_EQ(costs.pending.waits, 0);
+}
+
+// Where nobody follows trajectories no flag goes to the host.
+TEST_F(SampleCostsTest, AWriteWaitsForTheFlagsThatItsSamplerReads) {
+  EXPECT_EQ(WaitsOfAWrite(MakeUniformSampler()), 0);
+  for (const Device device : {Device::Cpu(), Device::Fake(0)}) {
+    EXPECT_EQ(WaitsOfAWrite(*MakePrioritizedSampler({.device = device})), 0);
+  }
+  EXPECT_EQ(WaitsOfAWrite(Over(MakeTransitions({.n_step = kThreeSteps}))), 1);
 }
 
 TEST_F(SampleCostsTest, Rainbow) {

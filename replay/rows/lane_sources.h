@@ -54,6 +54,7 @@ class LaneSources final : public WriteObserver {
   absl::StatusOr<ExtendResult> Write(const Shape& shape, const WriteInfo& info,
                                      CutFn cut, WriteFn write);
 
+  ValuesRead values_read() const override { return ValuesRead::None(); }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override;

@@ -27,6 +27,7 @@ class WriteCounter final : public WriteObserver {
   // How many of these are events in which all rows went.
   int64_t clears() const { return clears_; }
 
+  ValuesRead values_read() const override { return ValuesRead::None(); }
   void OnAttach(const Lanes& /*lanes*/,
                 absl::Span<const Cursor> /*cursors*/) override {
     ++count_;

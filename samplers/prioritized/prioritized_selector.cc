@@ -88,6 +88,9 @@ class SelectorImpl final : public PrioritizedSelector {
   absl::Status LoadState(const SavedState& state,
                          const LoadOptions& options) override;
 
+  ValuesRead values_read() const override {
+    return {.trajectories = false, .policy_versions = false};
+  }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& event) override;
   void OnWrite(const WriteEvent& event) override;

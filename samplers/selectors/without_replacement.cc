@@ -108,6 +108,7 @@ class WithoutReplacementSelector final : public Selector,
 
   const Selector::Epochs* epochs() const override { return this; }
 
+  ValuesRead values_read() const override { return ValuesRead::None(); }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     used_.OnAttach(lanes, cursors);
     Restart();

@@ -47,13 +47,14 @@ TensorDictSpec RingStorage::spec() const {
 
 absl::Status RingStorage::BuildLiveEvent(const LaneRings& rings,
                                          const RingRows* rows,
+                                         const ValuesRead& read,
                                          WriteScratch* scratch) const {
   scratch->event.Clear();
   rings.LiveRanges(&scratch->plan.written);
   ExpandRanges(scratch->plan.written, &scratch->slots);
   if (rows == nullptr) return absl::OkStatus();
   return scratch->event.FromStored(
-      rows->events, rings.size(),
+      rows->events, read, rings.size(),
       [&](size_t leaf) { return rows->ReadToHost(scratch->slots, leaf); });
 }
 
@@ -89,7 +90,8 @@ bool RingStorage::Attach(WriteObserver* observer,
 void RingStorage::AttachAllAgain(WriteScratch* scratch) {
   last_save_.reset();  // Whatever rows a device has damaged.
   // Where the rows cannot be read, observers learn of the slots only.
-  if (!BuildLiveEvent(HeldRings(), HeldRows().get(), scratch).ok()) {
+  if (!BuildLiveEvent(HeldRings(), HeldRows().get(), values_read(), scratch)
+           .ok()) {
     scratch->event.Clear();
   }
   deaf_.clear();
@@ -111,7 +113,8 @@ absl::Status RingStorage::AddObserver(WriteObserver* observer) {
         "want another; remove it first");
   }
   WriteScratch scratch;  // As large as all rows, so not the thread's.
-  RILL_RETURN_IF_ERROR(BuildLiveEvent(HeldRings(), HeldRows().get(), &scratch));
+  RILL_RETURN_IF_ERROR(BuildLiveEvent(HeldRings(), HeldRows().get(),
+                                      observer->values_read(), &scratch));
   if (!Attach(observer, scratch)) {
     return Internal(
         "Storage::AddObserver: observer: got one that throws, as the log says");
@@ -183,7 +186,8 @@ absl::Status RingStorage::Take(const StoredRows& stored,
     RILL_ASSIGN_OR_RETURN(rows, LoadInto(stored, spec));
   }
   if (!observers_.empty()) {
-    RILL_RETURN_IF_ERROR(BuildLiveEvent(stored.rings, rows.get(), scratch));
+    RILL_RETURN_IF_ERROR(
+        BuildLiveEvent(stored.rings, rows.get(), values_read(), scratch));
   }
   Replace(stored.rings, std::move(rows));
   for (WriteObserver* observer : observers_) Attach(observer, *scratch);

@@ -190,6 +190,8 @@ class RingStorage : public RequestReader<Storage> {
   absl::Status BeginOverwrite(absl::Span<const Slot> slots, RingRows* rows,
                               WriteScratch* scratch)
       ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
+  // All that one of the observers reads.
+  ValuesRead values_read() const ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
   // Tells each observer of an event. One that throws is told of nothing more
   // until AttachAllAgain, which is due then (has_failed).
   void Tell(absl::FunctionRef<void(WriteObserver*)> tell, WriteScratch* scratch)
@@ -199,6 +201,7 @@ class RingStorage : public RequestReader<Storage> {
 
   // ring_storage.cc
   absl::Status BuildLiveEvent(const LaneRings& rings, const RingRows* rows,
+                              const ValuesRead& read,
                               WriteScratch* scratch) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
   // False, a line in the log and OnClear where it throws.

@@ -44,10 +44,10 @@ WriteEvent InPlaceEvent(const WriteEventBuilder& values,
 // Makes the event of a write in place to rows in host memory before the write,
 // so that an error leaves all as it is. Only end leaves that are not written
 // are read.
-absl::Status StageEvent(absl::Span<const Slot> slots, const RingRows& rows,
-                        WriteScratch* scratch) {
+absl::Status StageEvent(absl::Span<const Slot> slots, const ValuesRead& read,
+                        const RingRows& rows, WriteScratch* scratch) {
   RILL_RETURN_IF_ERROR(scratch->event.FromStored(
-      rows.events, static_cast<int64_t>(slots.size()),
+      rows.events, read, static_cast<int64_t>(slots.size()),
       [&](size_t leaf) -> absl::StatusOr<Tensor> {
         const BatchLeaf* const given = scratch->leaves.Find(leaf);
         if (given == nullptr) return rows.ReadToHost(slots, leaf);
@@ -126,8 +126,8 @@ absl::Status RingStorage::StageBatch(const TensorDict& batch,
   if (kept.num_lanes * kept.steps == 0) return absl::OkStatus();
   scratch->event.Clear();
   if (!observers_.empty()) {
-    RILL_RETURN_IF_ERROR(
-        scratch->event.FromBatch(rows->events, scratch->leaves, extent));
+    RILL_RETURN_IF_ERROR(scratch->event.FromBatch(rows->events, values_read(),
+                                                  scratch->leaves, extent));
   }
   if (kept.steps < extent.steps) {
     // The event is made of the whole batch and then cut: whether a kept row is
@@ -171,6 +171,14 @@ absl::Status RingStorage::BeginAppend(
   }
   leases_.End(plan.written);
   return absl::OkStatus();
+}
+
+ValuesRead RingStorage::values_read() const {
+  ValuesRead read = ValuesRead::None();
+  for (const WriteObserver* observer : observers_) {
+    read = read | observer->values_read();
+  }
+  return read;
 }
 
 void RingStorage::Tell(absl::FunctionRef<void(WriteObserver*)> tell,
@@ -293,7 +301,7 @@ absl::Status RingStorage::BeginOverwrite(absl::Span<const Slot> slots,
   }
   JoinSlots(lanes(), slots, &scratch->plan.written);
   if (order_ == WriteOrder::kApart && !observers_.empty()) {
-    RILL_RETURN_IF_ERROR(StageEvent(slots, *rows, scratch));
+    RILL_RETURN_IF_ERROR(StageEvent(slots, values_read(), *rows, scratch));
   }
   // Without values: observers receive those with the write.
   const WriteEventBuilder none;
@@ -343,7 +351,7 @@ absl::Status RingStorage::Overwrite(
     // From what is stored, not from `rows`: of a slot that is named twice both
     // values are then the one that stays.
     written = scratch->event.FromStored(
-        stored->events, static_cast<int64_t>(slots.size()),
+        stored->events, values_read(), static_cast<int64_t>(slots.size()),
         [&](size_t leaf) { return stored->ReadToHost(slots, leaf); }, &leaves);
   }
   absl::MutexLockMaybe state(is_apart ? nullptr : &state_mutex_);

@@ -76,13 +76,17 @@ void ForEachValue(const Tensor& tensor, const BatchRows& rows, Fn fn) {
 
 // Copies to host memory what a device's batch tells, with one wait: the values
 // at this point of the thread's CurrentStream.
-absl::Status Fetch(const EventLeaves& leaves, const BatchLeaves& batch,
+absl::Status Fetch(const EventLeaves& leaves, const ValuesRead& read,
+                   const BatchLeaves& batch,
                    std::vector<std::pair<size_t, Tensor>>* fetched) {
-  std::vector<size_t> wanted = leaves.ends;
-  for (const auto& leaf :
-       {leaves.trajectory, leaves.priority, leaves.policy_version}) {
-    if (leaf.has_value()) wanted.push_back(*leaf);
-  }
+  std::vector<size_t> wanted;
+  if (read.trajectories) wanted = leaves.ends;
+  const auto want = [&wanted](bool is_read, const std::optional<size_t>& leaf) {
+    if (is_read && leaf.has_value()) wanted.push_back(*leaf);
+  };
+  want(read.trajectories, leaves.trajectory);
+  want(read.priorities, leaves.priority);
+  want(read.policy_versions, leaves.policy_version);
   std::optional<Stream> stream;
   const auto fetch = [&](size_t leaf) -> absl::Status {
     const BatchLeaf* const found = batch.Find(leaf);
@@ -172,10 +176,12 @@ absl::StatusOr<BatchRows> BatchRows::Find(const Lanes& lanes,
 }
 
 absl::Status WriteEventBuilder::Fill(const EventLeaves& leaves,
+                                     const ValuesRead& read,
                                      const BatchRows& rows, LeafSource source) {
   Clear();
   const size_t n = static_cast<size_t>(rows.num_lanes * rows.steps);
   for (const size_t leaf : leaves.ends) {
+    if (!read.trajectories) break;
     RILL_ASSIGN_OR_RETURN(const Tensor tensor, source(leaf));
     if (!tensor.is_valid()) continue;
     ends_.resize(n, 0);
@@ -194,9 +200,9 @@ absl::Status WriteEventBuilder::Fill(const EventLeaves& leaves,
       ends_[i] |= value != 0 ? 1 : 0;
     });
   }
-  const auto fill = [&](const std::optional<size_t>& leaf, auto type,
-                        auto* values) -> absl::Status {
-    if (!leaf.has_value()) return absl::OkStatus();
+  const auto fill = [&](bool is_read, const std::optional<size_t>& leaf,
+                        auto type, auto* values) -> absl::Status {
+    if (!is_read || !leaf.has_value()) return absl::OkStatus();
     RILL_ASSIGN_OR_RETURN(const Tensor tensor, source(*leaf));
     if (!tensor.is_valid()) return absl::OkStatus();
     values->resize(n);
@@ -204,12 +210,16 @@ absl::Status WriteEventBuilder::Fill(const EventLeaves& leaves,
         tensor, rows, [&](int64_t i, auto value) { (*values)[i] = value; });
     return absl::OkStatus();
   };
-  RILL_RETURN_IF_ERROR(fill(leaves.trajectory, int64_t{}, &trajectory_ids_));
-  RILL_RETURN_IF_ERROR(fill(leaves.priority, float{}, &priorities_));
-  return fill(leaves.policy_version, int64_t{}, &policy_versions_);
+  RILL_RETURN_IF_ERROR(
+      fill(read.trajectories, leaves.trajectory, int64_t{}, &trajectory_ids_));
+  RILL_RETURN_IF_ERROR(
+      fill(read.priorities, leaves.priority, float{}, &priorities_));
+  return fill(read.policy_versions, leaves.policy_version, int64_t{},
+              &policy_versions_);
 }
 
 absl::Status WriteEventBuilder::FromBatch(const EventLeaves& leaves,
+                                          const ValuesRead& read,
                                           const BatchLeaves& batch,
                                           const BatchRows& rows) {
   // From `given`: `ready` may lie on a device.
@@ -218,9 +228,9 @@ absl::Status WriteEventBuilder::FromBatch(const EventLeaves& leaves,
       std::any_of(all.begin(), all.end(), [](const BatchLeaf& leaf) {
         return !leaf.given->is_host();
       })) {
-    RILL_RETURN_IF_ERROR(Fetch(leaves, batch, &fetched));
+    RILL_RETURN_IF_ERROR(Fetch(leaves, read, batch, &fetched));
   }
-  return Fill(leaves, rows, [&](size_t leaf) -> absl::StatusOr<Tensor> {
+  return Fill(leaves, read, rows, [&](size_t leaf) -> absl::StatusOr<Tensor> {
     const BatchLeaf* const found = batch.Find(leaf);
     if (found == nullptr) return Tensor();
     if (found->given->is_host()) return *found->given;
@@ -231,6 +241,7 @@ absl::Status WriteEventBuilder::FromBatch(const EventLeaves& leaves,
 }
 
 absl::Status WriteEventBuilder::FromStored(const EventLeaves& leaves,
+                                           const ValuesRead& read,
                                            int64_t num_rows, LeafSource stored,
                                            const BatchLeaves* written) {
   const auto is_wanted = [&](size_t leaf) {
@@ -244,7 +255,7 @@ absl::Status WriteEventBuilder::FromStored(const EventLeaves& leaves,
     return std::find(leaves.ends.begin(), leaves.ends.end(), leaf) !=
            leaves.ends.end();
   };
-  return Fill(leaves, {.steps = num_rows},
+  return Fill(leaves, read, {.steps = num_rows},
               [&](size_t leaf) -> absl::StatusOr<Tensor> {
                 if (!(is_end(leaf) ? wants_ends : is_wanted(leaf))) {
                   return Tensor();

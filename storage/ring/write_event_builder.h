@@ -55,16 +55,17 @@ class WriteEventBuilder {
   // Gives a leaf's values in host memory, or a tensor that is not valid.
   using LeafSource = absl::FunctionRef<absl::StatusOr<Tensor>(size_t leaf)>;
 
-  // The values of `rows` of a batch that is about to be written.
-  absl::Status FromBatch(const EventLeaves& leaves, const BatchLeaves& batch,
-                         const BatchRows& rows);
+  // The values of `rows` of a batch that is about to be written, those of
+  // `read` alone.
+  absl::Status FromBatch(const EventLeaves& leaves, const ValuesRead& read,
+                         const BatchLeaves& batch, const BatchRows& rows);
   // After FromBatch: of each lane only the newest `kept` < rows.steps rows
   // stay, and the event tells which trajectories lost their beginning.
   void DropAllBut(int64_t kept, const BatchRows& rows);
   // The values of rows that are stored. With `written`, only those that its
   // leaves tell (ends: where it holds any of them).
-  absl::Status FromStored(const EventLeaves& leaves, int64_t num_rows,
-                          LeafSource stored,
+  absl::Status FromStored(const EventLeaves& leaves, const ValuesRead& read,
+                          int64_t num_rows, LeafSource stored,
                           const BatchLeaves* written = nullptr);
   // Gives all rows of one slot the values of the last of them. O(slots).
   void TakeLast(absl::Span<const Slot> slots);
@@ -76,8 +77,8 @@ class WriteEventBuilder {
                    absl::Span<const SlotRange> written) const;
 
  private:
-  absl::Status Fill(const EventLeaves& leaves, const BatchRows& rows,
-                    LeafSource source);
+  absl::Status Fill(const EventLeaves& leaves, const ValuesRead& read,
+                    const BatchRows& rows, LeafSource source);
 
   std::vector<uint8_t> ends_;
   std::vector<int64_t> trajectory_ids_;

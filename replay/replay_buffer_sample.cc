@@ -24,17 +24,14 @@ namespace rill {
 
 namespace {
 
-// Each draw is one row, or joins as many frames as any other, and its unit
-// computes nothing.
-bool HasOneListLength(const replay_internal::BufferParts& parts) {
+// Each draw is one row, of whose lists beside it most lengths are known, and
+// its unit leaves its kernels to others.
+bool MayFixLists(const replay_internal::BufferParts& parts) {
   const UnitTransform* const unit = parts.unit_transform.get();
   const PlanLayout& layout = parts.sampler->traits().layout;
-  if (unit == nullptr) return layout == PlanLayout();
-  const PlanLayout stacks = {.context = layout.context};
-  const TensorDictSpec rows = parts.storage->spec();
-  return layout == stacks && layout.context.size() == 1 &&
-         layout.context[0].name == PlanLayout::kFramesBefore &&
-         (rows.empty() || !unit->JoinedLeaves(rows).empty());
+  const PlanLayout rows = {.context = layout.context};
+  return layout == rows && (unit == nullptr ? layout.context.empty()
+                                            : unit->traits().leaves_launches);
 }
 
 }  // namespace
@@ -66,11 +63,11 @@ absl::Status ReplayBuffer::State::CheckCanCapture() const {
                               parts->samples->prefetch(),
                               ", want 0: a graph has one batch");
   }
-  if (!HasOneListLength(*parts)) {
+  if (!MayFixLists(*parts)) {
     return FailedPrecondition(
         kCaller, "sampler: got ", parts->sampler->name(),
-        " over a unit whose lists of rows differ from batch to batch, want one "
-        "over single rows, or stacks of their frames");
+        " over a unit whose rows differ in number from batch to batch, want "
+        "single rows, with n-step returns or stacked frames or without");
   }
   const replay_internal::TransformStage& transforms = *parts->transforms;
   // Without rows, which Sample misses, it is not known yet.

@@ -234,9 +234,7 @@ absl::Status DenseStorageImpl::Enqueue(absl::Span<const Slot> slots,
     return Storage::Enqueue(slots, stream, to);
   }
   if (to.uploads != nullptr) {
-    const auto nothing = [] { return absl::OkStatus(); };
-    return EnqueueLists(to.lists, to.uploads,
-                        has_tables ? *to.launch : LaunchFn(nothing), to.graph);
+    return EnqueueLists(to.lists, to.uploads, *to.launch, to.graph);
   }
   const ReadRequest request = {.caller = to.out != nullptr
                                              ? "Storage::EnqueueRead"
@@ -289,20 +287,16 @@ absl::Status DenseStorageImpl::EnqueueLists(absl::Span<const ListRead> lists,
       RILL_ASSIGN_OR_RETURN(
           list.table->table,
           rows->table()->ViewLeaf(list.leaves[0], 0, 1, capacity()));
-      reads.push_back({.slots = list.slots,
-                       .shown_rows = &list.table->rows,
-                       .rows_at = list.rows_at});
+      reads.push_back({.slots = list.slots, .shown_rows = &list.table->rows});
       continue;
     }
     RILL_RETURN_IF_ERROR(places.Find({rows->spec, rows->tree, rows->device},
                                      static_cast<int64_t>(list.slots.size()),
                                      request));
     leaves.insert(leaves.end(), places.leaves.begin(), places.leaves.end());
-    reads.push_back({.slots = list.slots,
-                     .num_leaves = places.leaves.size(),
-                     .rows_at = list.rows_at});
+    reads.push_back({.slots = list.slots, .num_leaves = places.leaves.size()});
   }
-  return rows == nullptr ? absl::OkStatus()
+  return rows == nullptr ? launch()
                          : rows->table()->EnqueueReads(reads, leaves, uploads,
                                                        launch, graph);
 }

@@ -138,16 +138,15 @@ class RowReader {
     // Not null: leaves[0] alone is shown here, where it lies, and copied
     // nowhere. For storages with StorageTraits::shows_tables.
     TableLeaf* table = nullptr;
-    // Not null: memory on the device that gets the numbers of the rows.
-    int64_t* rows_at = nullptr;
   };
-  // `launch` is called once, behind all copies, where a list has a table: it
-  // enqueues the kernels that read the tables. Later writes wait for them.
+  // `launch` is called once, behind all copies: it enqueues the kernels that
+  // read the tables, to the device's current stream. Later writes wait for
+  // them.
   //
   // With `graph` all that is enqueued behind what `uploads` sends is a graph.
   // It is captured where it is none yet, with `launch`, and launched. Later
-  // calls have lists of the same lengths, with the same leaves, places and
-  // `rows_at`, none of them null. Their `launch` is not called.
+  // calls have lists of the same lengths, with the same leaves and places, and
+  // fixed mirrors (StreamUploads::FixMirrors). Their `launch` is not called.
   // FAILED_PRECONDITION where the rows lie elsewhere since, and for storages
   // without StorageTraits::shows_tables.
   using LaunchFn = absl::FunctionRef<absl::Status()>;
@@ -210,7 +209,7 @@ class RowReader {
       RILL_RETURN_IF_ERROR(Enqueue(
           list.slots, stream, {.leaves = list.leaves, .places = list.places}));
     }
-    if (to.uploads != nullptr) return absl::OkStatus();
+    if (to.uploads != nullptr) return (*to.launch)();
     // Work before it on the stream may still use the places.
     if (!device().is_cpu()) {
       RILL_RETURN_IF_ERROR(stream.Synchronize());

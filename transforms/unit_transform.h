@@ -42,6 +42,11 @@ class UnitTransform {
     // transforms/timeline/timeline.h reads it. The batch's dimension is named
     // "time" then, else "rows" (tensordict/dim_names.h).
     bool marks_pieces = false;
+    // Enqueue launches nothing by itself. It leaves all kernels to the next
+    // Send of the uploads (StreamUploads::Behind), and those differ from plan
+    // to plan in the values that are sent alone, where plans have as many rows
+    // in each list. So a batch's work can be a graph.
+    bool leaves_launches = false;
   };
 
   // Keys of leaves of the stored rows. A leaf that is not named is not read.
@@ -125,8 +130,8 @@ class UnitTransform {
   // current one, and the host goes on. Everything that is handed in has its
   // values there at that point, and lives until the batch of `uploads` has
   // ended, which also keeps what this makes for itself. `rows` too may have
-  // more rows behind. Errors as Apply; FAILED_PRECONDITION of a unit that works
-  // in host memory alone.
+  // more rows behind. The caller sends what `uploads` has then. Errors as
+  // Apply; FAILED_PRECONDITION of a unit that works in host memory alone.
   virtual absl::Status Enqueue(const SamplePlan& plan, const TensorDict& rows,
                                absl::Span<const TensorDict> context,
                                StreamUploads* uploads, TensorDict* batch) const;

@@ -54,6 +54,8 @@ void StreamUploads::Reset(Batch* batch) {
 absl::Status StreamUploads::Begin(const Stream& stream) {
   RILL_ASSIGN_OR_RETURN(stream_, Stream::Borrow(device_, stream.handle()));
   pieces_.clear();
+  behind_.clear();
+  num_fixed_ = 0;
   if (open_ == nullptr) {
     auto found =
         std::find_if(batches_.begin(), batches_.end(), [&](const auto& batch) {
@@ -95,11 +97,32 @@ absl::StatusOr<std::byte*> StreamUploads::Take(int64_t bytes, MemoryKind kind,
   return data;
 }
 
+absl::StatusOr<std::byte*> StreamUploads::TakeFixed(int64_t bytes) {
+  const int64_t size = std::max(Aligned(bytes), kAlignment);
+  if (num_fixed_ == fixed_.size()) {
+    RILL_ASSIGN_OR_RETURN(fixed_.emplace_back(),
+                          Buffer::Allocate(size, device_, MemoryKind::kDevice));
+  }
+  const Buffer& fixed = *fixed_[num_fixed_];
+  if (fixed.size_bytes() != size) {
+    return FailedPrecondition("StreamUploads::Mirror: mirror ", num_fixed_,
+                              " of a batch: got ", size, " bytes, want ",
+                              fixed.size_bytes(), " as in the first one (",
+                              "FixMirrors)");
+  }
+  ++num_fixed_;
+  return fixed.data();
+}
+
 absl::StatusOr<StreamUploads::Values<void>> StreamUploads::TakeMirror(
     int64_t bytes) {
   Values<void> values;
-  RILL_ASSIGN_OR_RETURN(values.device,
-                        Take(bytes, MemoryKind::kDevice, &open_->device));
+  if (!fixes_mirrors_) {
+    RILL_ASSIGN_OR_RETURN(values.device,
+                          Take(bytes, MemoryKind::kDevice, &open_->device));
+  } else {
+    RILL_ASSIGN_OR_RETURN(values.device, TakeFixed(bytes));
+  }
   RILL_ASSIGN_OR_RETURN(values.host, TakeRoom(bytes, values.device));
   return values;
 }
@@ -117,6 +140,19 @@ absl::StatusOr<void*> StreamUploads::TakeRoom(int64_t bytes, void* to) {
 }
 
 absl::Status StreamUploads::Send() {
+  RILL_RETURN_IF_ERROR(SendValues());
+  return SendLaunches(*stream_);
+}
+
+absl::Status StreamUploads::SendLaunches(const Stream& stream) {
+  const std::vector<LaunchFn> launches = std::exchange(behind_, {});
+  for (const LaunchFn& launch : launches) {
+    RILL_RETURN_IF_ERROR(launch(stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StreamUploads::SendValues() {
   if (!pieces_.empty()) {
     RILL_RETURN_IF_ERROR(
         device_internal::CheckNotCapturing("StreamUploads::Send"));

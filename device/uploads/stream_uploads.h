@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -75,8 +76,22 @@ class StreamUploads {
     if (!room.ok()) return room.status();
     return static_cast<T*>(*room);
   }
-  // Enqueues the copies of all that was taken since the last Send.
+  // Called once by the next Send, behind its copies and in order.
+  using LaunchFn = std::function<absl::Status(const Stream& stream)>;
+  void Behind(LaunchFn launch) { behind_.push_back(std::move(launch)); }
+  // Enqueues the copies of all that was taken since the last Send, and then
+  // what is to be behind them.
   absl::Status Send();
+  // The two steps of a Send. The launches may go to another stream.
+  absl::Status SendValues();
+  absl::Status SendLaunches(const Stream& stream);
+  void DropLaunches() { behind_.clear(); }
+
+  // From the next batch on each mirror has one place on the device, the same in
+  // all batches, so that captured work finds it. Batches take mirrors of the
+  // same sizes in the same order, else FAILED_PRECONDITION, and each comes
+  // behind the one before in one stream.
+  void FixMirrors() { fixes_mirrors_ = true; }
 
   // Kept until the batch has ended.
   void Keep(std::shared_ptr<const void> memory) {
@@ -100,11 +115,16 @@ class StreamUploads {
 
   absl::StatusOr<std::byte*> Take(int64_t bytes, MemoryKind kind, Arena* arena);
   absl::StatusOr<Values<void>> TakeMirror(int64_t bytes);
+  absl::StatusOr<std::byte*> TakeFixed(int64_t bytes);
   absl::StatusOr<void*> TakeRoom(int64_t bytes, void* to);
   // A batch that has ended is as new, but for its memory.
   static void Reset(Batch* batch);
 
   const Device device_;
+  bool fixes_mirrors_ = false;
+  std::vector<std::shared_ptr<Buffer>> fixed_;  // A mirror each.
+  size_t num_fixed_ = 0;                        // That the open batch has.
+  std::vector<LaunchFn> behind_;
   std::vector<std::unique_ptr<Batch>> batches_;  // But the open one, by age.
   std::unique_ptr<Batch> open_;
   std::optional<Stream> stream_;  // Borrowed.

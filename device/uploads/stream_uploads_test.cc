@@ -27,6 +27,7 @@ namespace {
 
 using ::absl_testing::StatusIs;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Operation = FakeBackend::Operation;
 
@@ -65,6 +66,51 @@ class StreamUploadsTest : public ::testing::Test {
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<StreamUploads> uploads_;
 };
+
+TEST_F(StreamUploadsTest, LaunchesComeBehindTheCopiesInOrder) {
+  RILL_ASSERT_OK(uploads_->Begin(*stream_));
+  const auto values = *uploads_->Mirror<int64_t>(1);
+  *values.host = 7;
+  std::vector<int> launched;
+  for (const int number : {1, 2}) {
+    uploads_->Behind([&, number](const Stream& stream) {
+      EXPECT_EQ(stream.handle().value, stream_->handle().value);
+      EXPECT_EQ(fake_->Count(Operation::kLaunch), 1);
+      launched.push_back(number);
+      return absl::OkStatus();
+    });
+  }
+  EXPECT_THAT(launched, IsEmpty());
+  for (int i = 0; i < 2; ++i) RILL_ASSERT_OK(uploads_->Send());
+  EXPECT_THAT(launched, ElementsAre(1, 2));
+  uploads_->Behind([](const Stream&) { return absl::InternalError("no"); });
+  EXPECT_THAT(uploads_->Send(), StatusIs(absl::StatusCode::kInternal));
+  // Dropped, and forgotten with their batch.
+  uploads_->Behind([](const Stream&) { return absl::InternalError("no"); });
+  uploads_->DropLaunches();
+  RILL_EXPECT_OK(uploads_->Send());
+  uploads_->Behind([](const Stream&) { return absl::InternalError("no"); });
+  RILL_ASSERT_OK(stream_->Synchronize());
+  RILL_ASSERT_OK(uploads_->Begin(*stream_));
+  RILL_EXPECT_OK(uploads_->Send());
+  uploads_->End(nullptr);
+}
+
+TEST_F(StreamUploadsTest, FixedMirrorsStayWhereTheyAre) {
+  Upload(0, 900);
+  uploads_->FixMirrors();
+  const int64_t* const place = Upload(1, 700);
+  for (const int64_t first : {2, 3, 4}) {
+    EXPECT_EQ(Upload(first, 700), place);
+  }
+  RILL_ASSERT_OK(stream_->Synchronize());
+  EXPECT_EQ(Peek(place, 700)[0], 4);
+  const auto is_other =
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("FixMirrors"));
+  RILL_ASSERT_OK(uploads_->Begin(*stream_));
+  EXPECT_THAT(uploads_->Mirror<int64_t>(800).status(), is_other);
+  EXPECT_EQ(Upload(5, 700), place);
+}
 
 absl::Status RunExample(const Stream& stream, int64_t n, const int64_t** data) {
   StreamUploads uploads(Device::Fake());

@@ -175,6 +175,44 @@ TEST(CapturedBatchesTest, StacksOfFramesWithMapsAndWithout) {
   }
 }
 
+// Windows that trajectories cut, so that each batch has other lists of steps;
+// with stacks, of frames that are joined and of others; with leaves of the unit
+// that the chain maps.
+TEST(CapturedBatchesTest, ReturnsOfSeveralSteps) {
+  for (const int64_t num_frames : {1, 3}) {
+    for (const bool has_chain : {false, true}) {
+      for (const int dim : {-4, -1}) {
+        if (num_frames == 1 && dim == -1) continue;
+        const auto sampler = [=] {
+          TransitionsOptions options = {
+              .n_step = NStepReturns::Options{.num_steps = 4, .gamma = 0.9}};
+          if (num_frames > 1) {
+            options.frames =
+                StackFrames::Options{.num_frames = num_frames,
+                                     .keys = {"pixels", "next/pixels"},
+                                     .dim = dim,
+                                     .new_dim = true};
+          }
+          return MakePrioritizedSamplerOver(*MakeTransitions(options));
+        };
+        const auto chain = [=] {
+          Transforms chain;
+          if (!has_chain) return chain;
+          for (const char* key : {"next/reward", "observation"}) {
+            chain.push_back(
+                std::make_unique<OneStep>(RowStep{.scale = {2}}, key, key));
+          }
+          return chain;
+        };
+        SCOPED_TRACE(absl::StrCat(num_frames, has_chain, dim));
+        bool is_captured = false;
+        ASSERT_NO_FATAL_FAILURE(ExpectSame(sampler, chain, &is_captured));
+        EXPECT_TRUE(is_captured);
+      }
+    }
+  }
+}
+
 // Between two kernels lie results that the graph keeps.
 TEST(CapturedBatchesTest, KernelsOfMapsWithResultsBetweenThem) {
   bool is_captured = false;

@@ -119,6 +119,7 @@ class CapturedSamplesTest : public ::testing::Test {
 };
 
 TEST_F(CapturedSamplesTest, AReplayIsOneLaunchBehindOneUploadAndNothingElse) {
+  const NStepReturns::Options three = {.num_steps = 3};
   const std::function<std::unique_ptr<Sampler>()> samplers[] = {
       [] { return MakeUniformSampler(); },
       [] {
@@ -127,6 +128,9 @@ TEST_F(CapturedSamplesTest, AReplayIsOneLaunchBehindOneUploadAndNothingElse) {
                                              .dim = -2,
                                              .new_dim = true};
         return *MakeUniformSamplerOver(*MakeTransitions({.frames = frames}));
+      },
+      [three] {
+        return *MakeUniformSamplerOver(*MakeTransitions({.n_step = three}));
       }};
   const auto counts = [&] {
     std::vector<int64_t> counts;
@@ -140,7 +144,9 @@ TEST_F(CapturedSamplesTest, AReplayIsOneLaunchBehindOneUploadAndNothingElse) {
   for (const auto& sampler : samplers) {
     ReplayBuffer::Options options;
     options.sampler = sampler();
-    options.transforms.push_back(TwiceTheReward());
+    // A unit's own leaf is mapped in place.
+    options.transforms.push_back(std::make_unique<OneStep>(
+        RowStep{.scale = {2}}, "next/reward", "next/reward"));
     Make(std::move(options));
     RILL_ASSERT_OK_AND_ASSIGN(captured_, buffer_->CaptureSample());
     // The second finds all memory of the host's numbers made.
@@ -286,8 +292,8 @@ TEST_F(CapturedSamplesTest, WhatNoGraphCanHoldIsNamedAndTheBufferWorksOn) {
        }},
       {"over a unit",
        [](Options* options) {
-         options->sampler = *MakeUniformSamplerOver(*MakeTransitions(
-             {.n_step = NStepReturns::Options{.num_steps = 3}}));
+         options->sampler = *MakeUniformSamplerOver(
+             *MakeSequences({.sequences = {.length = 2}}));
        }},
       {"transforms: got [OneStep, FunctionTransform], which are no part",
        [](Options* options) {

@@ -506,7 +506,10 @@ absl::Status SampleReader::ReadForUnit(const RowReader& storage,
           ? storage.ReadLeaves(slots, reads_.rows.apart, &apart_)
           : ReadApart(storage, slots, &rows_apart_, &apart_));
   for (size_t i = 0; i < plan.context.size(); ++i) {
-    const std::vector<Slot>& rows = plan.context[i].rows;
+    absl::Span<const Slot> rows = plan.context[i].rows;
+    if (most_rows_.has_value() && !slots.empty()) {
+      rows = FixedList(i, rows, slots);
+    }
     if (!reads_.context[i].batch.empty() && rows.size() != slots.size()) {
       return InvalidArgument(
           "ReplayBuffer: arithmetic of the unit: got ", options_.unit->name(),
@@ -581,18 +584,25 @@ absl::Status SampleReader::ReadRows(const RowReader& storage,
     return uploads_ == nullptr ? absl::OkStatus() : ReadNoted(storage, *out);
   }
   RILL_RETURN_IF_ERROR(ReadForUnit(storage, slots, plan, out));
-  if (uploads_ != nullptr) {
-    RILL_RETURN_IF_ERROR(ReadJoined(storage, plan));
-    RILL_RETURN_IF_ERROR(ReadNoted(storage, *out));
+  if (uploads_ == nullptr) return RunUnit(plan, out);
+  RILL_RETURN_IF_ERROR(ReadJoined(storage, plan));
+  if (work_unit().traits().leaves_launches) {
+    // All values go in one launch, and a graph holds the unit's too.
+    RILL_RETURN_IF_ERROR(RunUnit(plan, out));
+    return ReadNoted(storage, *out, /*leaves_launches=*/true);
   }
+  RILL_RETURN_IF_ERROR(ReadNoted(storage, *out));
+  RILL_RETURN_IF_ERROR(RunUnit(plan, out));
+  return EnqueueMade(storage.device(), *out);
+}
+
+absl::Status SampleReader::RunUnit(const SamplePlan& plan, TensorDict* out) {
   RILL_RETURN_IF_ERROR(
       uploads_ == nullptr
           ? options_.unit->Apply(plan, apart_, context_, out)
           : work_unit().Enqueue(plan, apart_, context_, uploads_.get(), out))
       << "ReplayBuffer: arithmetic of the unit of " << options_.sampler;
-  return device_gather_ == nullptr
-             ? absl::OkStatus()
-             : device_gather_->EnqueueMade(storage.device(), *out);
+  return absl::OkStatus();
 }
 
 absl::Status SampleReader::ReadFused(const RowReader& storage,

@@ -74,13 +74,17 @@ class SampleReader {
     if (uploads_ != nullptr) uploads_->End(std::move(end));
   }
 
+  // From here on each list beside the batch's rows has so many for each of
+  // those: the rows of its plan, which are no more, and then others, which
+  // nobody reads. For rows on a device.
+  void FixLists(std::vector<int64_t> most_rows);
   // From here on what a Read enqueues behind its uploads is one graph, which
   // the next Read captures and all launch. They are reads of as many rows, into
-  // the tensors of the first, through one chain; a unit does no more than join
-  // leaves. For rows on a device of a storage that shows its tables; after a
-  // Read, the work of which has ended. FAILED_PRECONDITION of a Read whose rows
-  // lie elsewhere since.
-  void MakeGraph() { graph_ = std::make_unique<ReadGraph>(); }
+  // the tensors of the first, through one chain, with lists that are fixed and
+  // a unit that leaves its launches (UnitTransform::Traits). For rows on a
+  // device of a storage that shows its tables; after a Read, the work of which
+  // has ended. FAILED_PRECONDITION of a Read whose rows lie elsewhere since.
+  void MakeGraph();
 
   // From the next Read on the transforms of `chain` are done on the way; null:
   // none. For storages that CanFuse.
@@ -174,9 +178,15 @@ class SampleReader {
   // On a device.
   absl::Status ReadJoined(const RowReader& storage, const SamplePlan& plan);
   void NoteMapped(absl::Span<const Slot> slots, Mapped* mapped);
-  absl::Status ReadNoted(const RowReader& storage, const TensorDict& batch);
-  // Where the lists of rows lie, of which the graph knows the places.
-  absl::Status PlaceNoted();
+  // `leaves_launches`: the unit's are still to come.
+  absl::Status ReadNoted(const RowReader& storage, const TensorDict& batch,
+                         bool leaves_launches = false);
+  // Of FixLists, for a batch of rows `batch`.
+  absl::Span<const Slot> FixedList(size_t list, absl::Span<const Slot> slots,
+                                   absl::Span<const Slot> batch);
+  absl::Status RunUnit(const SamplePlan& plan, TensorDict* out);
+  // What the unit has sent is there.
+  absl::Status EnqueueMade(Device device, const TensorDict& batch);
   // The rows of the plan with what the unit makes of them, without origins.
   absl::Status ReadRows(const RowReader& storage, absl::Span<const Slot> slots,
                         const SamplePlan& plan, TensorDict* out);
@@ -232,9 +242,10 @@ class SampleReader {
   std::vector<Tensor> kept_;
   std::vector<Tensor> before_;  // Leaves of the batch that is bound.
   Tensor mask_;                 // Of the batch before, to be written again.
-  // Those of MakeGraph; the rows of all lists, one after another.
-  std::unique_ptr<ReadGraph> graph_;
-  Tensor graph_rows_;
+  std::unique_ptr<ReadGraph> graph_;  // Of MakeGraph.
+  // Of FixLists: the most rows of each list, for a row of the batch.
+  std::optional<std::vector<int64_t>> most_rows_;
+  std::vector<std::vector<Slot>> fixed_lists_;
   // Of rows on a device; behind all that enqueued work uses, so that it is
   // waited for before that goes.
   std::unique_ptr<StreamUploads> uploads_;

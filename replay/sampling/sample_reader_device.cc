@@ -2,13 +2,17 @@
 // What a SampleReader does for rows on a device.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
 #include "rill/replay/sampling/fused_gather.h"
 #include "rill/replay/sampling/sample_reader.h"
@@ -128,44 +132,58 @@ void SampleReader::NoteMapped(absl::Span<const Slot> slots, Mapped* mapped) {
   noted_maps_.push_back(&mapped->read);
 }
 
-absl::Status SampleReader::PlaceNoted() {
-  int64_t count = 0;
-  for (const RowReader::ListRead& list : noted_) {
-    count += static_cast<int64_t>(list.slots.size());
-  }
-  if (!graph_rows_.is_valid()) {
-    RILL_ASSIGN_OR_RETURN(graph_rows_,
-                          Tensor::Empty(DType::kInt64, {count}, memory_));
-  }
-  if (graph_rows_.num_elements() != count) {
-    return FailedPrecondition("SampleReader::Read: graph: got ", count,
-                              " rows, want ", graph_rows_.num_elements(),
-                              " as it was captured with");
-  }
-  int64_t* at = graph_rows_.data<int64_t>();
-  for (RowReader::ListRead& list : noted_) {
-    list.rows_at = at;
-    at += list.slots.size();
-  }
-  return absl::OkStatus();
+void SampleReader::FixLists(std::vector<int64_t> most_rows) {
+  fixed_lists_.resize(most_rows.size());
+  most_rows_ = std::move(most_rows);
+}
+
+absl::Span<const Slot> SampleReader::FixedList(size_t list,
+                                               absl::Span<const Slot> slots,
+                                               absl::Span<const Slot> batch) {
+  std::vector<Slot>& fixed = fixed_lists_[list];
+  const size_t most = static_cast<size_t>((*most_rows_)[list]) * batch.size();
+  fixed.assign(slots.begin(), slots.end());
+  if (fixed.size() < most) fixed.resize(most, batch[0]);
+  return fixed;
+}
+
+void SampleReader::MakeGraph() {
+  uploads_->FixMirrors();
+  graph_ = std::make_unique<ReadGraph>();
+}
+
+absl::Status SampleReader::EnqueueMade(Device device, const TensorDict& batch) {
+  RILL_RETURN_IF_ERROR(uploads_->Send());
+  return device_gather_ == nullptr ? absl::OkStatus()
+                                   : device_gather_->EnqueueMade(device, batch);
 }
 
 // All copies go in one launch, and all maps of few leaves in another.
 absl::Status SampleReader::ReadNoted(const RowReader& storage,
-                                     const TensorDict& batch) {
-  if (graph_ != nullptr) {
-    RILL_RETURN_IF_ERROR(PlaceNoted());
-  }
-  const absl::Status status = storage.EnqueueReadsInto(
-      noted_, uploads_.get(),
-      [&] {
-        return device_gather_->Enqueue(noted_maps_, storage.device(), batch);
-      },
-      graph_.get());
+                                     const TensorDict& batch,
+                                     bool leaves_launches) {
+  const Device device = storage.device();
+  const auto launch = [&]() -> absl::Status {
+    if (!noted_maps_.empty()) {
+      RILL_RETURN_IF_ERROR(device_gather_->Enqueue(noted_maps_, device, batch));
+    }
+    if (!leaves_launches) return absl::OkStatus();
+    RILL_RETURN_IF_ERROR(uploads_->SendValues());
+    RILL_ASSIGN_OR_RETURN(const Stream current, CurrentStream(device));
+    RILL_RETURN_IF_ERROR(uploads_->SendLaunches(current));
+    return device_gather_ == nullptr
+               ? absl::OkStatus()
+               : device_gather_->EnqueueMade(device, batch);
+  };
+  const absl::Status status =
+      storage.EnqueueReadsInto(noted_, uploads_.get(), launch, graph_.get());
   // The tables are the storage's.
   for (DeviceGather::Read* read : noted_maps_) read->table = {};
   noted_maps_.clear();
-  if (!status.ok() && graph_ != nullptr && !graph_->graph.has_value()) {
+  // Those that a graph has done.
+  uploads_->DropLaunches();
+  if (!status.ok() && graph_ != nullptr && !graph_->graph.has_value() &&
+      device_gather_ != nullptr) {
     device_gather_->ForgetCaptured();
   }
   return status;

@@ -293,9 +293,14 @@ TEST_P(RowReaderConformanceTest, ListsThatAreEnqueuedTogetherAreReadAlone) {
   RILL_ASSERT_OK_AND_ASSIGN(const BoundRows two,
                             BindRows(spec, reader.device(), &second));
   const std::vector<BoundLeaf> places = {two[2], two[0]};
-  const auto nothing = [] { return absl::OkStatus(); };
+  int launches = 0;
+  const auto launch = [&] {
+    ++launches;
+    return absl::OkStatus();
+  };
   RILL_ASSERT_OK(reader.EnqueueReadsInto(
-      {{slots, all, one.leaves()}, {others, some, places}}, &uploads, nothing));
+      {{slots, all, one.leaves()}, {others, some, places}}, &uploads, launch));
+  EXPECT_EQ(launches, 1);
   RILL_ASSERT_OK(stream.Synchronize());
   RILL_EXPECT_OK(first.CheckEqual(subject->oracle().Rows(slots)));
   const TensorDict want = subject->oracle().Rows(others);
@@ -308,12 +313,13 @@ TEST_P(RowReaderConformanceTest, ListsThatAreEnqueuedTogetherAreReadAlone) {
     RILL_ASSERT_OK(b.Set(key, *want.Get(key)));
     RILL_EXPECT_OK(a.CheckEqual(b));
   }
-  RILL_EXPECT_OK(reader.EnqueueReadsInto({}, &uploads, nothing));
+  RILL_EXPECT_OK(reader.EnqueueReadsInto({}, &uploads, launch));
+  EXPECT_EQ(launches, 2);
   const std::vector<Slot> none = {0, 6, 1, 2};
-  EXPECT_THAT(reader.EnqueueReadsInto(
-                  {{slots, all, one.leaves()}, {none, some, places}}, &uploads,
-                  nothing),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(
+      reader.EnqueueReadsInto(
+          {{slots, all, one.leaves()}, {none, some, places}}, &uploads, launch),
+      StatusIs(absl::StatusCode::kOutOfRange));
   RILL_EXPECT_OK(stream.Synchronize());
   uploads.End(nullptr);
 }

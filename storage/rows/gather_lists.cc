@@ -13,20 +13,13 @@
 namespace rill::storage_internal {
 
 absl::StatusOr<const int64_t*> GatherLists::AddRows(
-    absl::Span<const int64_t> rows, int64_t* place) {
+    absl::Span<const int64_t> rows) {
   if (rows.empty()) return nullptr;
-  const int64_t count = std::ssize(rows);
-  int64_t* host = nullptr;
-  if (place == nullptr) {
-    RILL_ASSIGN_OR_RETURN(const auto list, uploads_.Mirror<int64_t>(count));
-    host = list.host;
-    place = list.device;
-  } else {
-    RILL_ASSIGN_OR_RETURN(host, uploads_.Room(count, place));
-  }
-  std::copy(rows.begin(), rows.end(), host);
+  RILL_ASSIGN_OR_RETURN(const auto list,
+                        uploads_.Mirror<int64_t>(std::ssize(rows)));
+  std::copy(rows.begin(), rows.end(), list.host);
   rows_.insert(rows_.end(), rows.begin(), rows.end());
-  return place;
+  return list.device;
 }
 
 void GatherLists::Add(absl::Span<const RowColumn> columns, const int64_t* rows,
@@ -50,7 +43,7 @@ absl::Status GatherLists::SetGraph(ReadGraph* graph,
 }
 
 absl::Status GatherLists::Launch(absl::FunctionRef<absl::Status()> launch) {
-  RILL_RETURN_IF_ERROR(uploads_.Send());
+  RILL_RETURN_IF_ERROR(uploads_.SendValues());
   const auto enqueue = [&](const Stream& on) -> absl::Status {
     for (const GatherListsKernel& kernel : kernels_) {
       RILL_RETURN_IF_ERROR(LaunchKernel(kernel, kernel.grid(), on));

@@ -28,10 +28,9 @@ class GatherLists {
   GatherLists(int64_t table_rows, StreamUploads* uploads)
       : table_rows_(table_rows), uploads_(*uploads) {}
 
-  // Where a list of rows is on the device once `uploads` has sent it: at
-  // `place`, if that is not null. Null where it is empty.
-  absl::StatusOr<const int64_t*> AddRows(absl::Span<const int64_t> rows,
-                                         int64_t* place = nullptr);
+  // Where a list of rows is on the device once `uploads` has sent it. Null
+  // where it is empty.
+  absl::StatusOr<const int64_t*> AddRows(absl::Span<const int64_t> rows);
   // Row rows[i] of the table goes to place i of each column, for `count` rows
   // that AddRows gave.
   void Add(absl::Span<const RowColumn> columns, const int64_t* rows,

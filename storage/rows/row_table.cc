@@ -143,8 +143,7 @@ absl::Status RowTable::EnqueueReads(absl::Span<const ListRead> lists,
         MakeCopy</*kIsWrite=*/false>(list.slots, leaves.first(list.num_leaves));
     leaves.remove_prefix(list.num_leaves);
     if (list.shown_rows == nullptr && copy.columns.empty()) continue;
-    RILL_ASSIGN_OR_RETURN(const int64_t* const rows,
-                          gather.AddRows(copy.rows, list.rows_at));
+    RILL_ASSIGN_OR_RETURN(const int64_t* const rows, gather.AddRows(copy.rows));
     if (list.shown_rows != nullptr) {
       *list.shown_rows = rows;
     } else {

@@ -105,8 +105,6 @@ class RowTable {
     // Gets where the device has the numbers of the rows, of which a leaf is
     // shown (ViewLeaf), unless it is null.
     const int64_t** shown_rows = nullptr;
-    // Memory on the device for these numbers; null: `uploads` has some.
-    int64_t* rows_at = nullptr;
   };
   // With `graph`, as RowReader::EnqueueReadsInto has it.
   absl::Status EnqueueReads(absl::Span<const ListRead> lists,

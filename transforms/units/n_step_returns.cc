@@ -286,7 +286,7 @@ absl::Status NStepReturns::Enqueue(absl::string_view caller,
   NStepKernel kernel = {.draws = draws.device,
                         .num_draws = static_cast<int64_t>(plan.draws.size()),
                         .num_rows = n,
-                        .num_behind = static_cast<int64_t>(list.rows.size()),
+                        .num_behind = behind.batch_shape()[0],
                         .one_thread_a_draw = plan.rows.empty(),
                         .num_steps = options_.num_steps,
                         .gamma = options_.gamma};

@@ -107,7 +107,8 @@ UnitTransform::Traits TraitsOf(const Parts& parts) {
           .options = std::move(options),
           // A sequence's number is that of its draw.
           .is_drawwise = !parts.sequence_marks.has_value(),
-          .marks_pieces = MarksPieces(parts)};
+          .marks_pieces = MarksPieces(parts),
+          .leaves_launches = true};
 }
 
 class RowArithmeticTransform final : public UnitTransform {
@@ -483,7 +484,8 @@ absl::Status RowArithmeticTransform::Enqueue(
     RILL_RETURN_IF_ERROR(
         parts_.sequence_marks->Enqueue(enqueue_, plan, &work, batch));
   }
-  return work.Run();
+  work.Leave();
+  return absl::OkStatus();
 }
 
 absl::Status Contradiction(absl::string_view what, absl::string_view got,

@@ -42,12 +42,14 @@ absl::StatusOr<Tensor> UnitWork::Write(absl::string_view key, DType dtype,
   return leaf;
 }
 
+void UnitWork::Leave() {
+  for (auto& launch : launches_) uploads_.Behind(std::move(launch));
+  launches_.clear();
+}
+
 absl::Status UnitWork::Run() {
-  RILL_RETURN_IF_ERROR(uploads_.Send());
-  for (const auto& launch : launches_) {
-    RILL_RETURN_IF_ERROR(launch(uploads_.stream()));
-  }
-  return absl::OkStatus();
+  Leave();
+  return uploads_.Send();
 }
 
 }  // namespace rill::transforms_internal

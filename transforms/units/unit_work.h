@@ -23,7 +23,8 @@ namespace rill::transforms_internal {
 
 // What the parts of a unit do to the leaves of a batch on a device
 // (UnitTransform::Enqueue). Each adds values of the host and kernels; Run sends
-// all values at once, and then launches the kernels in order.
+// all values at once, and then launches the kernels in order. Leave leaves both
+// to the next Send of the uploads.
 // Thread-safety: thread-compatible.
 class UnitWork {
  public:
@@ -51,6 +52,7 @@ class UnitWork {
     });
   }
   absl::Status Run();
+  void Leave();
 
  private:
   const std::string caller_;

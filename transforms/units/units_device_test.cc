@@ -192,6 +192,7 @@ class OnDevice {
     }
     RILL_RETURN_IF_ERROR(uploads_.Begin(stream_));
     status = unit.Enqueue(plan, apart.rows, apart.context, &uploads_, &batch_);
+    status.Update(uploads_.Send());
     if (!status.ok()) {
       RILL_RETURN_IF_ERROR(stream_.Synchronize());
       return status;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 
 #include "absl/base/attributes.h"
 
@@ -18,7 +19,8 @@
 // kernel for its width (CopyRecord). Wide rows go line by line instead
 // (CopyWide). Records that are written whole and past the caches are put
 // together line by line, so that no line is read before it is written
-// (StreamRecord).
+// (StreamRecord). Narrow ones are where they follow one another, some at a time
+// (RunStream).
 
 namespace rill {
 namespace {
@@ -263,6 +265,9 @@ Kernel ChooseKernel(const RowColumn& column) {
   }
   if (width > 4 && width < 16) return CopyBlocks<Direction, 4>;
   if (width > 16 && width < 64) return CopyBlocks<Direction, 16>;
+  if (Direction::kWillWrite != 0 && width > 64 && width < 256) {
+    return CopyBlocks<Direction, 32>;
+  }
   if (!IsWide<Direction>(column)) return CopyLong<Direction>;
   return column.past_caches ? CopyWide<Direction, true>
                             : CopyWide<Direction, false>;
@@ -349,9 +354,10 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ApproachRuns(
   }
 }
 
+// Rows from `first_place` of the batch on.
 template <typename Direction>
 void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
-                absl::Span<const int64_t> rows) {
+                absl::Span<const int64_t> rows, int64_t first_place) {
   constexpr size_t kMaxKernels = 64;
   Kernel kernels[kMaxKernels];
   int64_t offsets[2][kMaxBlockRows];  // Of this block and the next.
@@ -385,7 +391,7 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
                           offsets[turn ^ 1]);
       for (size_t c = 0; c < count; ++c) {
         RowColumn column = columns[first + c];
-        column.batch = BatchPlace(column, begin);
+        column.batch = BatchPlace(column, first_place + begin);
         kernels[c](column, offsets[turn], end - begin);
       }
     }
@@ -472,25 +478,150 @@ void StreamRecord(const Record& record, absl::Span<const RowColumn> columns,
   }
 }
 
+#if defined(__SSE2__)
+constexpr bool kCanStream = true;
+#else
+constexpr bool kCanStream = false;
+#endif
+
+// Runs of fewer bytes are not worth the lines at their ends.
+constexpr int64_t kMinRunBytes = 4 << 10;
+
+// Puts narrow records that follow one another into memory past the caches. Some
+// at a time are put together in the first cache, column by column, and leave it
+// in whole lines.
+class RunStream {
+ public:
+  RunStream(const Record& record, absl::Span<const RowColumn> columns)
+      : record_(record), columns_(columns), block_rows_(BlockRows(record)) {
+    for (size_t c = 0; c < columns.size(); ++c) {
+      kernels_[c] = ChooseKernel<Scatter>(columns[c]);
+    }
+    for (int64_t i = 0; i < block_rows_; ++i) offsets_[i] = i * record.stride;
+  }
+
+  static bool Takes(const Record& record, absl::Span<const RowColumn> columns) {
+    if (!kCanStream || record.has_wide || record.stride < record.bytes ||
+        columns.size() > kMaxStreamedColumns || BlockRows(record) == 0) {
+      return false;
+    }
+    int64_t bytes = 0;
+    for (const RowColumn& column : columns) {
+      if (!column.past_caches || !column.whole_rows) return false;
+      bytes += column.width;
+    }
+    return bytes == record.bytes;
+  }
+
+  // Rows [row, row + count) of the table, from `place` of the batch on.
+  void Copy(int64_t row, int64_t place, int64_t count) {
+    std::byte* line = record_.low + row * record_.stride;
+    const auto before =
+        static_cast<int64_t>(reinterpret_cast<uintptr_t>(line) % kLineBytes);
+    line -= before;
+    // Bytes between records become zero.
+    if (before != before_) std::memset(block_, 0, sizeof(block_));
+    before_ = before;
+    int64_t held = before;  // Of the first line, others' or already there.
+    while (count > 0) {
+      const int64_t n = std::min(count, block_rows_);
+      Assemble(place, n);
+      const int64_t end = before + n * record_.stride;
+      int64_t at = 0;
+      if (held > 0) {
+        at = kLineBytes;
+        std::memcpy(line + held, block_ + held, std::min(at, end) - held);
+      }
+      for (; at + kLineBytes <= end; at += kLineBytes) {
+        StreamLine(line + at, block_ + at);
+      }
+      place += n;
+      count -= n;
+      if (count == 0) {
+        if (at < end) std::memcpy(line + at, block_ + at, end - at);
+        return;
+      }
+      // A whole block ends as far behind a line as it began.
+      std::memcpy(block_, block_ + at, before);
+      line += at;
+      held = 0;
+    }
+  }
+
+ private:
+  static constexpr int64_t kBlockBytes = 8 << 10;
+
+  // As many as make whole lines; 0 where these are too many.
+  static int64_t BlockRows(const Record& record) {
+    const int64_t step = kLineBytes / std::gcd(record.stride, kLineBytes);
+    return std::min(kBlockBytes / record.stride, kMaxBlockRows) / step * step;
+  }
+
+  void Assemble(int64_t place, int64_t count) {
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      RowColumn column = columns_[c];
+      column.table = block_ + before_ + (column.table - record_.low);
+      column.batch = BatchPlace(column, place);
+      kernels_[c](column, offsets_, count);
+    }
+  }
+
+  const Record record_;
+  const absl::Span<const RowColumn> columns_;
+  const int64_t block_rows_;
+  int64_t before_ = -1;  // Bytes of a line before the first record.
+  Kernel kernels_[kMaxStreamedColumns];
+  int64_t offsets_[kMaxBlockRows];
+  alignas(kLineBytes) std::byte block_[kBlockBytes + kLineBytes];
+};
+
+// Runs of rows go past the caches, the others as any rows do.
+void StreamRuns(const Record& record, absl::Span<const RowColumn> columns,
+                absl::Span<const int64_t> rows) {
+  RunStream stream(record, columns);
+  const auto n = static_cast<int64_t>(rows.size());
+  int64_t apart = 0;  // The first row that is not copied yet.
+  const auto copy_apart = [&](int64_t end) {
+    if (apart == end) return;
+    CopyRecord<Scatter>(record, columns, rows.subspan(apart, end - apart),
+                        apart);
+  };
+  for (int64_t begin = 0, end; begin < n; begin = end) {
+    end = begin + 1;
+    while (end < n && rows[end] == rows[end - 1] + 1) ++end;
+    if ((end - begin) * record.stride < kMinRunBytes) continue;
+    copy_apart(begin);
+    stream.Copy(rows[begin], begin, end - begin);
+    apart = end;
+  }
+  copy_apart(n);
+}
+
 template <typename Direction>
 void CopyRows(absl::Span<const RowColumn> columns,
               absl::Span<const int64_t> rows) {
-  const absl::Span<const RowColumn> all = columns;
+  bool has_streamed = false;
   while (!columns.empty()) {
     const Record record = FirstRecord<Direction>(columns);
     const auto those = columns.first(record.columns);
-    if (Direction::kWillWrite != 0 && CanStream(record, those)) {
-      StreamRecord(record, those, rows);
-    } else if (record.bytes > 0) {
-      CopyRecord<Direction>(record, those, rows);
-    }
     columns.remove_prefix(record.columns);
+    if (record.bytes == 0) continue;
+    if constexpr (Direction::kWillWrite != 0) {
+      const bool are_runs = RunStream::Takes(record, those);
+      if (are_runs || CanStream(record, those)) {
+        are_runs ? StreamRuns(record, those, rows)
+                 : StreamRecord(record, those, rows);
+        has_streamed = true;
+        continue;
+      }
+    }
+    CopyRecord<Direction>(record, those, rows, /*first_place=*/0);
+    has_streamed |=
+        std::any_of(those.begin(), those.end(), [](const RowColumn& column) {
+          return column.past_caches && IsWide<Direction>(column);
+        });
   }
-  if (std::any_of(all.begin(), all.end(), [](const RowColumn& column) {
-        return column.past_caches && IsWide<Direction>(column);
-      })) {
-    EndStreaming();
-  }
+  if (has_streamed) EndStreaming();
 }
 
 }  // namespace

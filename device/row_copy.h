@@ -24,7 +24,8 @@ namespace rill {
 //   random row so costs about one cache miss for each line it spans. Rows of a
 //   KiB and more are gathered several at a time. Past the caches a copy moves
 //   two thirds of the bytes: lines that are overwritten are not read before,
-//   those that columns share neither where rows are whole.
+//   those that columns share neither where rows are whole. Narrow rows go so
+//   where they are whole and some KiB of them follow one another.
 void GatherRowsOnHost(absl::Span<const RowColumn> columns,
                       absl::Span<const int64_t> rows);
 void ScatterRowsOnHost(absl::Span<const RowColumn> columns,

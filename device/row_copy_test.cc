@@ -3,6 +3,7 @@
 // layouts and orders.
 #include "rill/device/row_copy.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -166,6 +167,62 @@ TEST(RowCopyTest, WholeRecordsAreCopiedAndNoOther) {
         std::memcpy(same + row * stride + bytes, start + row * stride + bytes,
                     stride - bytes);
       }
+    }
+    ASSERT_EQ(table, want) << "turn " << turn;
+  }
+}
+
+// Long runs and short ones, rows that are named again, and others.
+TEST(RowCopyTest, RunsOfNarrowRowsAreCopiedAndNoOther) {
+  constexpr int64_t kTableRows = 2000;
+  const Rng rng(/*seed=*/12);
+  uint64_t draw = 0;
+  const auto below = [&](int64_t n) { return rng.UniformInt(draw++, 0, n); };
+  for (int turn = 0; turn < 200; ++turn) {
+    std::vector<RowColumn> columns(1 + below(6));
+    int64_t bytes = 0;
+    for (RowColumn& column : columns) {
+      column.width = 1 + below(turn % 2 == 0 ? 8 : 100);
+      bytes += column.width;
+    }
+    const int64_t stride = bytes + (turn % 3 == 0 ? 0 : below(9));
+    std::vector<uint8_t> table(kTableRows * stride + 64, kGuard);
+    std::byte* const start = Bytes(table) + below(64);
+    std::vector<int64_t> rows;
+    for (int64_t run = 0; run < 4; ++run) {
+      const int64_t first = below(kTableRows);
+      const int64_t most = std::min<int64_t>(kTableRows - first, 900);
+      const int64_t count = run % 2 == 0 ? 1 + below(most) : 1;
+      for (int64_t i = 0; i < count; ++i) rows.push_back(first + i);
+    }
+    std::vector<std::vector<uint8_t>> batches;
+    int64_t at = 0;
+    for (RowColumn& column : columns) {
+      batches.emplace_back(rows.size() * column.width);
+      for (uint8_t& byte : batches.back()) byte = below(256);
+      column.table = start + at;
+      column.table_stride = stride;
+      column.batch = Bytes(batches.back());
+      column.batch_stride = column.width;
+      column.past_caches = column.whole_rows = true;
+      at += column.width;
+    }
+    for (size_t i = columns.size(); i > 1; --i) {
+      std::swap(columns[i - 1], columns[below(i)]);
+    }
+    std::vector<uint8_t> want = table;
+    std::byte* const same = Bytes(want) + (start - Bytes(table));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      for (const RowColumn& column : columns) {
+        std::memcpy(same + rows[i] * stride + (column.table - start),
+                    column.batch + i * column.width, column.width);
+      }
+      // Between whole rows there may be anything.
+      std::memset(same + rows[i] * stride + bytes, kGuard + 1, stride - bytes);
+    }
+    ScatterRowsOnHost(columns, rows);
+    for (const int64_t row : rows) {
+      std::memset(start + row * stride + bytes, kGuard + 1, stride - bytes);
     }
     ASSERT_EQ(table, want) << "turn " << turn;
   }

@@ -35,8 +35,9 @@ void Generations::OnAttach(const Lanes& lanes,
 }
 
 template <typename Next>
-void Generations::Advance(absl::Span<const SlotRange> ranges, Next next) {
-  places_.ForEachRun(ranges, [&](const SlotPlaces::Run& run) {
+void Generations::Advance(absl::Span<const SlotRange> ranges,
+                          absl::Span<const LaneBlock> blocks, Next next) {
+  places_.ForEachRun(ranges, blocks, [&](const SlotPlaces::Run& run) {
     next_.Change({.first = run.place, .count = run.count}, next);
     if (!places_.go_by_step()) return;
     end_ = std::max(end_, places_.lanes().PositionOf(run.slot) + 1);
@@ -45,12 +46,12 @@ void Generations::Advance(absl::Span<const SlotRange> ranges, Next next) {
 
 void Generations::OnRetire(const WriteEvent& event) {
   if (event.is_patch) return;
-  Advance(event.retired, kRetired);
+  Advance(event.retired, event.retired_blocks, kRetired);
 }
 
 void Generations::OnWrite(const WriteEvent& event) {
   if (event.is_patch) return;
-  Advance(event.written, kWritten);
+  Advance(event.written, event.written_blocks, kWritten);
 }
 
 void Generations::OnClear() {

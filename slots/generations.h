@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "rill/slots/lane_blocks.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/slot_array.h"
 #include "rill/slots/slot_places.h"
@@ -71,7 +72,8 @@ class Generations : public WriteObserver {
 
  private:
   template <typename Next>
-  void Advance(absl::Span<const SlotRange> ranges, Next next);
+  void Advance(absl::Span<const SlotRange> ranges,
+               absl::Span<const LaneBlock> blocks, Next next);
 
   SlotPlaces places_;
   SlotArray<int64_t> next_;  // Get + 1, by place.

@@ -28,15 +28,25 @@ struct LaneBlock {
 // are one.
 //
 // Thread-safety: thread-compatible.
-// Cost: a comparison a range, and a division a block.
+// Cost: a comparison a range, and a division a block; O(1) a block where they
+//   are known.
 class LaneBlocks {
  public:
-  // `ranges` must outlive it; each lies in one lane.
-  LaneBlocks(const Lanes& lanes, absl::Span<const SlotRange> ranges)
-      : lanes_(lanes), rest_(ranges) {}
+  // `ranges` must outlive it; each lies in one lane. `known`: their blocks, or
+  // none where nobody has read them yet.
+  LaneBlocks(const Lanes& lanes, absl::Span<const SlotRange> ranges,
+             absl::Span<const LaneBlock> known = {})
+      : lanes_(lanes), known_(known) {
+    if (known.empty()) rest_ = ranges;
+  }
 
   // False where there is none left.
   bool Next(LaneBlock* block) {
+    if (!known_.empty()) {
+      *block = known_.front();
+      known_.remove_prefix(1);
+      return true;
+    }
     if (rest_.empty()) return false;
     const SlotRange& first = rest_[0];
     block->lane = lanes_.LaneOf(first.first);
@@ -68,26 +78,28 @@ class LaneBlocks {
       return (now.first - before.first - capacity) | (now.count - before.count);
     };
     constexpr size_t kAtOnce = 16;
-    constexpr size_t kWords = 2 * kAtOnce;
-    static_assert(sizeof(SlotRange) == 2 * sizeof(int64_t));
-    int64_t step[kWords];
-    for (size_t k = 0; k < kWords; ++k) step[k] = k % 2 == 0 ? capacity : 0;
+    // A range as one vector: compilers make none of a loop over its numbers.
+    using Words [[gnu::vector_size(2 * sizeof(int64_t))]] = int64_t;
+    static_assert(sizeof(SlotRange) == sizeof(Words));
+    const Words step = {capacity, 0};
     size_t i = parts;
-    // Without a branch a range, and as plain words: the compiler takes vectors.
     for (; i + kAtOnce <= rest_.size(); i += kAtOnce) {
-      int64_t now[kWords];
-      int64_t before[kWords];
-      std::memcpy(now, ranges + i, sizeof(now));
-      std::memcpy(before, ranges + i - parts, sizeof(before));
-      int64_t any = 0;
-      for (size_t k = 0; k < kWords; ++k) any |= now[k] - before[k] - step[k];
-      if (any != 0) break;
+      Words any = {};
+      for (size_t k = 0; k < kAtOnce; ++k) {
+        Words now;
+        Words before;
+        std::memcpy(&now, ranges + i + k, sizeof(now));
+        std::memcpy(&before, ranges + i + k - parts, sizeof(before));
+        any |= now - before - step;
+      }
+      if ((any[0] | any[1]) != 0) break;
     }
     while (i < rest_.size() && difference(i) == 0) ++i;
     return i - i % parts;
   }
 
   const Lanes lanes_;
+  absl::Span<const LaneBlock> known_;
   absl::Span<const SlotRange> rest_;
 };
 

@@ -35,6 +35,15 @@ TEST(LaneBlocksTest, LanesInStepAreOneBlock) {
               ElementsAre(Block(0, 3, 4, 2)));
 }
 
+TEST(LaneBlocksTest, KnownBlocksAreTakenAsTheyAre) {
+  const std::vector<SlotRange> ranges = {{4, 2}, {14, 2}};
+  const std::vector<LaneBlock> known = {Block(0, 1, 4, 2), Block(1, 1, 4, 2)};
+  LaneBlocks blocks({.count = 2, .capacity = 10}, ranges, known);
+  std::vector<LaneBlock> all;
+  for (LaneBlock block; blocks.Next(&block);) all.push_back(block);
+  EXPECT_EQ(all, known);
+}
+
 TEST(LaneBlocksTest, LaneOutOfStepIsItsOwn) {
   EXPECT_THAT(
       All({.count = 4, .capacity = 10}, {{4, 2}, {14, 2}, {25, 2}, {34, 2}}),

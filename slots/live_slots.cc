@@ -24,8 +24,7 @@ void LiveSlots::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
 }
 
 template <typename Change>
-void LiveSlots::ChangeLanes(absl::Span<const SlotRange> ranges, Change change) {
-  LaneBlocks blocks(lanes_, ranges);
+void LiveSlots::ChangeLanes(LaneBlocks blocks, Change change) {
   LaneBlock block;
   bool is_left = blocks.Next(&block);
   for (; is_left; is_left = blocks.Next(&block)) {
@@ -72,19 +71,21 @@ void LiveSlots::ChangeLanes(absl::Span<const SlotRange> ranges, Change change) {
 void LiveSlots::OnRetire(const WriteEvent& event) {
   // Rows that are written over in place stay live.
   if (!event.is_append) return;
-  ChangeLanes(event.retired, [this](const LaneBlock& block, Group* group) {
-    SetLive(std::max<int64_t>(group->live - block.count, 0), group);
-  });
+  ChangeLanes(LaneBlocks(lanes_, event.retired, event.retired_blocks),
+              [this](const LaneBlock& block, Group* group) {
+                SetLive(std::max<int64_t>(group->live - block.count, 0), group);
+              });
 }
 
 void LiveSlots::OnWrite(const WriteEvent& event) {
   if (!event.is_append) return;
-  ChangeLanes(event.written, [this](const LaneBlock& block, Group* group) {
+  const auto add = [this](const LaneBlock& block, Group* group) {
     // A write longer than the ring names only the rows that it left behind.
     group->next = block.position + block.count;
     if (group->next >= lanes_.capacity) group->next -= lanes_.capacity;
     SetLive(std::min(group->live + block.count, lanes_.capacity), group);
-  });
+  };
+  ChangeLanes(LaneBlocks(lanes_, event.written, event.written_blocks), add);
 }
 
 void LiveSlots::OnClear() {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "rill/slots/lane_blocks.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
@@ -55,9 +56,9 @@ class LiveSlots : public WriteObserver {
   Slot NthOf(const Group& group, int64_t n) const;
   const Group& GroupOfNth(int64_t n) const;
   size_t GroupOf(int64_t lane) const;
-  // Calls change(block, group) for the lanes of each block of `ranges`.
+  // Calls change(block, group) for the lanes of each block.
   template <typename Change>
-  void ChangeLanes(absl::Span<const SlotRange> ranges, Change change);
+  void ChangeLanes(LaneBlocks blocks, Change change);
   void SetLive(int64_t live, Group* group) const;
   void UpdateStarts();
 

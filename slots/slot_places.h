@@ -60,9 +60,10 @@ class SlotPlaces {
   }
 
   // Calls fn(run) for the places of ranges, each in one lane: all of a range or
-  // block before those of the next.
+  // block before those of the next. `known` as LaneBlocks has it.
   template <typename Fn>
-  void ForEachRun(absl::Span<const SlotRange> ranges, Fn fn) const {
+  void ForEachRun(absl::Span<const SlotRange> ranges,
+                  absl::Span<const LaneBlock> known, Fn fn) const {
     Run run;
     if (!go_by_step_) {
       for (const SlotRange& range : ranges) {
@@ -74,7 +75,7 @@ class SlotPlaces {
       return;
     }
     run.slot_step = lanes_.capacity;
-    LaneBlocks blocks(lanes_, ranges);
+    LaneBlocks blocks(lanes_, ranges, known);
     int64_t row = 0;
     for (LaneBlock block; blocks.Next(&block);) {
       run.count = block.num_lanes;

@@ -39,7 +39,7 @@ TEST(SlotPlacesTest, StepOfAllLanesIsOneRun) {
     ranges.push_back({lanes.SlotOf(lane, 2), 1});
   }
   int64_t runs = 0;
-  SlotPlaces(lanes).ForEachRun(ranges, [&](const SlotPlaces::Run& run) {
+  SlotPlaces(lanes).ForEachRun(ranges, {}, [&](const SlotPlaces::Run& run) {
     ++runs;
     EXPECT_EQ(run.place, 2 * lanes.count);
     EXPECT_EQ(run.count, lanes.count);
@@ -75,7 +75,7 @@ TEST(SlotPlacesTest, RunsNameEachRowOnceWithItsPlaceAndNumber) {
         }
       }
       std::vector<bool> seen(rows.size());
-      places.ForEachRun(ranges, [&](const SlotPlaces::Run& run) {
+      places.ForEachRun(ranges, {}, [&](const SlotPlaces::Run& run) {
         for (int64_t k = 0; k < run.count; ++k) {
           const int64_t row = run.row + k * run.row_step;
           const Slot slot = run.slot + k * run.slot_step;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/types/span.h"
+#include "rill/slots/lane_blocks.h"
 #include "rill/slots/slot.h"
 
 namespace rill {
@@ -28,6 +29,10 @@ struct WriteEvent {
   bool is_replacement = false;
   absl::Span<const SlotRange> retired;  // Rows that lose their old content.
   absl::Span<const SlotRange> written;
+  // The same as blocks, or none where the storage does not know them: what
+  // LaneBlocks takes.
+  absl::Span<const LaneBlock> retired_blocks = {};
+  absl::Span<const LaneBlock> written_blocks = {};
   absl::Span<const uint8_t> ends;  // 1: last step of a trajectory.
   absl::Span<const int64_t> trajectory_ids;
   absl::Span<const double> priorities;  // Given by the writer.

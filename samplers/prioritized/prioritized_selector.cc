@@ -39,6 +39,7 @@
 #include "rill/samplers/prioritized/selector_values.h"
 #include "rill/samplers/selectors/used_slots.h"
 #include "rill/samplers/sum_tree/sum_tree.h"
+#include "rill/slots/write_observer.h"
 
 namespace rill {
 namespace {
@@ -108,6 +109,13 @@ class SelectorImpl final : public PrioritizedSelector {
   }
   void Reset(const Lanes& lanes);
   void Take(const PriorityValues& values, const ChangedOptions& changed);
+  void ReadBlocks(absl::Span<const SlotRange> slots,
+                  absl::Span<const LaneBlock> known,
+                  std::vector<LaneBlock>* all) const {
+    all->clear();
+    LaneBlocks blocks(used_.lanes(), slots, known);
+    for (LaneBlock block; blocks.Next(&block);) all->push_back(block);
+  }
   void Turn(absl::Span<const SlotRange> slots, bool on);
   // Takes the rows of the last append that retired some out of the tree.
   void Settle();
@@ -147,7 +155,7 @@ class SelectorImpl final : public PrioritizedSelector {
   };
   std::vector<Overwritten> overwritten_;
   // Rows that are off, and their words of before, which the tree still has.
-  std::vector<SlotRange> retired_;
+  std::vector<LaneBlock> retired_;
   std::vector<uint32_t> retired_words_;
 
   std::vector<Slot> queue_;
@@ -156,6 +164,7 @@ class SelectorImpl final : public PrioritizedSelector {
   std::vector<double> values_, weights_;
   std::vector<Slot> slots_;
   std::vector<Rng::Block> blocks_;
+  std::vector<LaneBlock> turned_;
 };
 
 // --- Weights -----------------------------------------------------------------
@@ -312,12 +321,14 @@ void SelectorImpl::Reset(const Lanes& lanes) {
 void SelectorImpl::OnRetire(const WriteEvent& event) {
   if (!event.is_append) return;  // Drawn until it is written.
   Settle();
-  retired_.assign(event.retired.begin(), event.retired.end());
+  ReadBlocks(event.retired, event.retired_blocks, &retired_);
   int64_t count = 0;
-  for (const SlotRange& range : retired_) count += range.count;
+  for (const LaneBlock& block : retired_) {
+    count += block.num_lanes * block.count;
+  }
   retired_words_.resize(static_cast<size_t>(count));
   uint32_t max = 0;
-  rows_.Update(event.retired, [&](uint32_t word, Slot, int64_t i) {
+  rows_.Update(event.retired, retired_, [&](uint32_t word, Slot, int64_t i) {
     retired_words_[i] = word;
     max = std::max(max, word);
     return 0;
@@ -333,9 +344,16 @@ void SelectorImpl::OnRetire(const WriteEvent& event) {
 
 void SelectorImpl::Settle() {
   size_t i = 0;
-  for (const SlotRange& range : retired_) {
-    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-      if (retired_words_[i++] >= RowPriorities::kOn) QueueWeight(slot, 0);
+  const Lanes& lanes = used_.lanes();
+  for (const LaneBlock& block : retired_) {
+    for (int64_t lane = block.lane; lane < block.end(); ++lane) {
+      int64_t position = block.position;
+      for (int64_t step = 0; step < block.count; ++step) {
+        if (retired_words_[i++] >= RowPriorities::kOn) {
+          QueueWeight(lanes.SlotOf(lane, position), 0);
+        }
+        if (++position == lanes.capacity) position = 0;
+      }
     }
   }
   retired_.clear();
@@ -373,10 +391,11 @@ void SelectorImpl::OnWrite(const WriteEvent& event) {
     });
   }
   const bool takes_given = options_.new_rows == NewRowPriority::kGiven;
-  rows_.Update(event.written, [&](uint32_t word, Slot slot, int64_t i) {
+  const bool has_given = !event.priorities.empty();
+  const auto change = [&](uint32_t word, Slot slot, int64_t i) {
     float priority = unknown;
     const std::optional<float> given =
-        samplers_internal::GivenPriority(event, i);
+        has_given ? samplers_internal::GivenPriority(event, i) : std::nullopt;
     if (given.has_value()) {
       max_ever_ = std::max(max_ever_.value_or(0.0f), *given);
       if (takes_given) priority = *given;
@@ -387,7 +406,8 @@ void SelectorImpl::OnWrite(const WriteEvent& event) {
     const uint32_t state = word & RowPriorities::kOn;
     if (state != 0) QueueWeight(slot, priority + options_.epsilon);
     return state | RowPriorities::WordOf(priority);
-  });
+  };
+  rows_.Update(event.written, event.written_blocks, change);
   FlushWeights();
   PublishMass();
 }
@@ -400,9 +420,11 @@ void SelectorImpl::OnClear() {
 void SelectorImpl::Turn(absl::Span<const SlotRange> slots, bool on) {
   const uint32_t state = on ? RowPriorities::kOn : 0;
   // The rows that are about to be taken out of the tree come back into it.
-  const bool come_back = on && slots == absl::MakeConstSpan(retired_);
+  turned_.clear();
+  if (on && !retired_.empty()) ReadBlocks(slots, {}, &turned_);
+  const bool come_back = !turned_.empty() && turned_ == retired_;
   if (on && !come_back) Settle();
-  rows_.Update(slots, [&](uint32_t word, Slot slot, int64_t i) {
+  rows_.Update(slots, turned_, [&](uint32_t word, Slot slot, int64_t i) {
     const uint32_t turned = (word & ~RowPriorities::kOn) | state;
     // Rows that stay as they are cost no power and no way up the tree.
     if (turned != (come_back ? retired_words_[i] : word)) {

@@ -40,6 +40,10 @@ void RowPriorities::TurnOff(size_t level, int64_t node) {
 
 RowPriorities::Extremes RowPriorities::ExtremesOfGroup(
     const Group& group) const {
+  // New rows mostly have the same priority.
+  uint32_t differences = 0;
+  for (const uint32_t word : group.words) differences |= word ^ group.words[0];
+  if (differences == 0) return ExtremesOf(group.words[0]);
   Extremes all = {};
   for (const uint32_t word : group.words) {
     const Extremes one = ExtremesOf(word);

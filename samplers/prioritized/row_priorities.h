@@ -11,6 +11,7 @@
 #include "absl/base/attributes.h"
 #include "absl/types/span.h"
 #include "rill/samplers/sum_tree/zeroed_array.h"
+#include "rill/slots/lane_blocks.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/slot_places.h"
 
@@ -73,9 +74,11 @@ class RowPriorities {
     if (!stays) Rise(place / kGroup, before, after);
   }
   // The word of each row of `slots` becomes change(word, slot, i): the row is
-  // the i-th of them. In the order of SlotPlaces::ForEachRun.
+  // the i-th of them. In the order of SlotPlaces::ForEachRun, which says what
+  // `known` is.
   template <typename Change>
-  void Update(absl::Span<const SlotRange> slots, Change change);
+  void Update(absl::Span<const SlotRange> slots,
+              absl::Span<const LaneBlock> known, Change change);
   void TurnAllOff();
 
   // None where no row is on (and counts).
@@ -156,8 +159,9 @@ class RowPriorities {
 };
 
 template <typename Change>
-void RowPriorities::Update(absl::Span<const SlotRange> slots, Change change) {
-  places_.ForEachRun(slots, [&](const SlotPlaces::Run& run) {
+void RowPriorities::Update(absl::Span<const SlotRange> slots,
+                           absl::Span<const LaneBlock> known, Change change) {
+  places_.ForEachRun(slots, known, [&](const SlotPlaces::Run& run) {
     if (run.count == 0) return;
     uint32_t changes = 0;
     Slot slot = run.slot;

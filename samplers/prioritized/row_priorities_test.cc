@@ -17,7 +17,7 @@ namespace rill::samplers_internal {
 namespace {
 
 void Turn(SlotRange slots, bool on, RowPriorities* rows) {
-  rows->Update({&slots, 1}, [on](uint32_t word, Slot, int64_t) {
+  rows->Update({&slots, 1}, {}, [on](uint32_t word, Slot, int64_t) {
     return on ? word | RowPriorities::kOn : word & ~RowPriorities::kOn;
   });
 }
@@ -86,7 +86,7 @@ TEST(RowPrioritiesTest, StepsOfManyLanesAgreeWithPlainArrays) {
     }
     const bool on = rng.UniformInt(step, 2, 3) != 0;
     const auto priority = static_cast<float>(rng.UniformInt(step, 3, 50));
-    rows.Update(ranges, [&](uint32_t word, Slot slot, int64_t i) {
+    rows.Update(ranges, {}, [&](uint32_t word, Slot slot, int64_t i) {
       EXPECT_EQ(word, words[slot]);
       EXPECT_EQ(slot, ranges[i].first);
       return words[slot] = RowPriorities::WordOf(priority) |

@@ -19,8 +19,10 @@ void UsedSlots::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
 
 bool UsedSlots::OnWrite(const WriteEvent& event) {
   if (!event.is_append) return false;
+  // None is left to be used for the first time.
+  if (size() == lanes_.num_slots()) return false;
   bool grows = false;
-  LaneBlocks blocks(lanes_, event.written);
+  LaneBlocks blocks(lanes_, event.written, event.written_blocks);
   for (LaneBlock block; blocks.Next(&block);) {
     // Positions are written in order from 0, so the used ones have no gap, and
     // a ring that wraps around is used whole.

@@ -54,7 +54,7 @@ void TrajectoryIndex::ForgetRows() {
 
 void TrajectoryIndex::OnRetire(const WriteEvent& event) {
   if (!event.is_append) return;
-  LaneBlocks blocks(lanes(), event.retired);
+  LaneBlocks blocks(lanes(), event.retired, event.retired_blocks);
   for (LaneBlock block; blocks.Next(&block);) Retire(block);
 }
 

@@ -29,13 +29,13 @@ void SliceAnchors::OnRetire(const WriteEvent& event) {
     return;
   }
   Settle();
-  ReadBlocks(event.retired, &retired_);
+  ReadBlocks(event.retired, event.retired_blocks, &retired_);
 }
 
 void SliceAnchors::OnWrite(const WriteEvent& event) {
   // No other append writes rows that are retired.
   if (event.is_append && !retired_.empty() && event.begins_cut.empty()) {
-    ReadBlocks(event.written, &written_);
+    ReadBlocks(event.written, event.written_blocks, &written_);
     if (written_ == retired_) {
       retired_.clear();
       index_.OnAppend(event, written_);
@@ -54,9 +54,10 @@ void SliceAnchors::OnWrite(const WriteEvent& event) {
 }
 
 void SliceAnchors::ReadBlocks(absl::Span<const SlotRange> ranges,
+                              absl::Span<const LaneBlock> known,
                               std::vector<LaneBlock>* all) const {
   all->clear();
-  LaneBlocks blocks(index_.lanes(), ranges);
+  LaneBlocks blocks(index_.lanes(), ranges, known);
   for (LaneBlock block; blocks.Next(&block);) all->push_back(block);
 }
 

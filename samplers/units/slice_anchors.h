@@ -80,6 +80,7 @@ class SliceAnchors : public WriteObserver {
   }
   void TellRetired() const;
   void ReadBlocks(absl::Span<const SlotRange> ranges,
+                  absl::Span<const LaneBlock> known,
                   std::vector<LaneBlock>* all) const;
 
   StartRule rule_;

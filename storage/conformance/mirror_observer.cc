@@ -42,10 +42,26 @@ void MirrorObserver::CheckRanges(absl::Span<const SlotRange> ranges,
   }
 }
 
+void MirrorObserver::CheckBlocks(absl::Span<const SlotRange> ranges,
+                                 absl::Span<const LaneBlock> known,
+                                 const std::string& name) {
+  if (known.empty()) return;
+  LaneBlocks blocks(lanes_, ranges);
+  for (LaneBlock block; blocks.Next(&block); known.remove_prefix(1)) {
+    if (known.empty() || known.front() != block) {
+      Complain(absl::StrCat(name, ": lanes [", block.lane, ", ", block.end(),
+                            ") are another block"));
+      return;
+    }
+  }
+  if (!known.empty()) Complain(absl::StrCat(name, ": more blocks"));
+}
+
 void MirrorObserver::OnRetire(const WriteEvent& event) {
   ++num_calls_;
   ++open_;
   CheckRanges(event.retired, "retired");
+  CheckBlocks(event.retired, event.retired_blocks, "retired");
   for (const SlotRange& range : event.retired) {
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
       if (!rows_[slot].has_value()) {
@@ -59,6 +75,7 @@ void MirrorObserver::OnRetire(const WriteEvent& event) {
 
 void MirrorObserver::CheckOrder(const WriteEvent& event) {
   CheckRanges(event.written, "written");
+  CheckBlocks(event.written, event.written_blocks, "written");
   int64_t lane = -1;
   for (const SlotRange& range : event.written) {
     if (event.is_append && lanes_.LaneOf(range.first) < lane) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "rill/slots/lane_blocks.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 #include "rill/storage/conformance/storage_oracle.h"
@@ -40,6 +41,9 @@ class MirrorObserver : public WriteObserver {
   };
   void Complain(const std::string& what);
   void CheckRanges(absl::Span<const SlotRange> ranges, const std::string& name);
+  // They are what the ranges are read as.
+  void CheckBlocks(absl::Span<const SlotRange> ranges,
+                   absl::Span<const LaneBlock> known, const std::string& name);
   void CheckOrder(const WriteEvent& event);
   // Row `i` of the event's values, for slot `slot`.
   void Take(const WriteEvent& event, size_t i, Slot slot);

@@ -121,6 +121,9 @@ const WriteEvent& EnsembleObservers::Moved(Slot first,
   moved_ = event;
   moved_.retired = retired_;
   moved_.written = written_;
+  // They count the member's lanes.
+  moved_.retired_blocks = {};
+  moved_.written_blocks = {};
   return moved_;
 }
 

@@ -8,6 +8,23 @@
 #include "rill/base/status_macros.h"
 
 namespace rill::storage_internal {
+namespace {
+
+// As LaneBlocks reads them: neighbours that name the same positions are one.
+void AddBlock(const LaneBlock& block, std::vector<LaneBlock>* blocks) {
+  if (block.count == 0) return;
+  if (!blocks->empty()) {
+    LaneBlock& last = blocks->back();
+    if (last.end() == block.lane && last.position == block.position &&
+        last.count == block.count) {
+      last.num_lanes += block.num_lanes;
+      return;
+    }
+  }
+  blocks->push_back(block);
+}
+
+}  // namespace
 
 bool AllInRange(absl::Span<const Slot> slots, int64_t limit) {
   // slot | (last - slot) has its sign bit set where slot < 0 or slot > last.
@@ -127,12 +144,8 @@ void LaneRings::PutRings(int64_t lane, int64_t end, int64_t first,
 absl::Status LaneRings::CheckAppend(
     absl::string_view caller, const LaneSteps& append,
     absl::Span<const LaneSteps> in_flight) const {
-  if (in_flight.empty()) {
-    int64_t most = 0;
-    for (int64_t lane = append.first; lane < append.end(); ++lane) {
-      most = std::max(most, cursors_[lane].written);
-    }
-    if (append.steps <= kMaxWritten - most) return absl::OkStatus();
+  if (in_flight.empty() && append.steps <= kMaxWritten - most_written_) {
+    return absl::OkStatus();
   }
   for (int64_t lane = append.first; lane < append.end(); ++lane) {
     const int64_t written =
@@ -144,6 +157,22 @@ absl::Status LaneRings::CheckAppend(
                               " in all; Clear first");
   }
   return absl::OkStatus();
+}
+
+int64_t LaneRings::EndOfSame(int64_t lane, int64_t end) const {
+  // Without a branch a lane.
+  constexpr int64_t kAtOnce = 16;
+  const Cursor* const cursors = cursors_.data();
+  const int64_t written = cursors[lane].written;
+  for (++lane; lane + kAtOnce <= end; lane += kAtOnce) {
+    int64_t any = 0;
+    for (int64_t k = 0; k < kAtOnce; ++k) {
+      any |= cursors[lane + k].written ^ written;
+    }
+    if (any != 0) break;
+  }
+  while (lane < end && cursors[lane].written == written) ++lane;
+  return lane;
 }
 
 void LaneRings::PlanAppend(const LaneSteps& append,
@@ -158,11 +187,10 @@ void LaneRings::PlanAppend(const LaneSteps& append,
   size_t num_written = 0;
   // Lanes that are in step are planned together.
   const bool may_join = in_flight.empty() && first_live_.empty();
+  plan->retired_blocks.clear();
+  plan->written_blocks.clear();
   for (int64_t lane = append.first, end; lane < append.end(); lane = end) {
-    end = lane + 1;
-    while (may_join && end < append.end() && cursors_[end] == cursors_[lane]) {
-      ++end;
-    }
+    end = may_join ? EndOfSame(lane, append.end()) : lane + 1;
     // Where the cursor will be once the appends in flight are published. A ring
     // has no other state, so they need no further care.
     const int64_t written =
@@ -170,12 +198,17 @@ void LaneRings::PlanAppend(const LaneSteps& append,
     const int64_t gone = first_live_.empty() ? 0 : first_live_[lane];
     const int64_t live = std::min(written - gone, capacity);
     const int64_t retired = std::max<int64_t>(live + plan->kept - capacity, 0);
-    PutRings(lane, end, (written - live) % capacity, retired, &num_retired,
-             &plan->retired);
+    const int64_t first_retired = (written - live) % capacity;
+    PutRings(lane, end, first_retired, retired, &num_retired, &plan->retired);
     // Dropped steps take no slot, but they move the position of those that
     // stay.
-    PutRings(lane, end, (written + plan->dropped) % capacity, plan->kept,
-             &num_written, &plan->written);
+    const int64_t first_written = (written + plan->dropped) % capacity;
+    PutRings(lane, end, first_written, plan->kept, &num_written,
+             &plan->written);
+    if (!may_join) continue;
+    AddBlock({lane, end - lane, first_retired, retired}, &plan->retired_blocks);
+    AddBlock({lane, end - lane, first_written, plan->kept},
+             &plan->written_blocks);
   }
   plan->retired.resize(num_retired);
   plan->written.resize(num_written);
@@ -183,17 +216,16 @@ void LaneRings::PlanAppend(const LaneSteps& append,
 
 void LaneRings::Append(const LaneSteps& append) {
   const int64_t capacity = lanes_.capacity;
-  const int64_t steps = append.steps;
-  const int64_t* const gone = first_live_.empty() ? nullptr : &first_live_[0];
-  Cursor* const cursors = cursors_.data();
-  int64_t added = 0;
-  for (int64_t lane = append.first; lane < append.end(); ++lane) {
-    const int64_t before = cursors[lane].written;
-    cursors[lane].written = before + steps;
-    const int64_t live = before - (gone == nullptr ? 0 : gone[lane]);
-    added += std::min(live + steps, capacity) - std::min(live, capacity);
+  for (int64_t lane = append.first, end; lane < append.end(); lane = end) {
+    end = first_live_.empty() ? EndOfSame(lane, append.end()) : lane + 1;
+    const int64_t before = cursors_[lane].written;
+    const int64_t after = before + append.steps;
+    std::fill(cursors_.begin() + lane, cursors_.begin() + end, Cursor{after});
+    most_written_ = std::max(most_written_, after);
+    const int64_t gone = first_live_.empty() ? 0 : first_live_[lane];
+    size_ += (end - lane) * (std::min(after - gone, capacity) -
+                             std::min(before - gone, capacity));
   }
-  size_ += added;
   AdvanceLiveBelow();
 }
 
@@ -228,7 +260,11 @@ void LaneRings::Restore(absl::Span<const Cursor> cursors,
 
 void LaneRings::Count() {
   size_ = 0;
-  for (int64_t lane = 0; lane < lanes_.count; ++lane) size_ += live(lane);
+  most_written_ = 0;
+  for (int64_t lane = 0; lane < lanes_.count; ++lane) {
+    size_ += live(lane);
+    most_written_ = std::max(most_written_, cursors_[lane].written);
+  }
   live_below_ = 0;
   AdvanceLiveBelow();
 }
@@ -243,12 +279,20 @@ void LaneRings::LiveRanges(std::vector<SlotRange>* ranges) const {
 void ExpandRanges(absl::Span<const SlotRange> ranges,
                   std::vector<Slot>* slots) {
   int64_t count = 0;
-  for (const SlotRange& range : ranges) count += range.count;
+  int64_t others = 0;  // Not 0: ranges of other than one slot.
+  for (const SlotRange& range : ranges) {
+    count += range.count;
+    others |= range.count - 1;
+  }
   slots->resize(count);
   Slot* next = slots->data();
+  // A step of many lanes.
+  if (others == 0) {
+    for (const SlotRange& range : ranges) *next++ = range.first;
+    return;
+  }
   for (const SlotRange& range : ranges) {
-    *next = range.first;
-    if (range.count > 1) std::iota(next, next + range.count, range.first);
+    std::iota(next, next + range.count, range.first);
     next += range.count;
   }
 }

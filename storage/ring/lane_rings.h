@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/slots/lane_blocks.h"
 #include "rill/slots/slot.h"
 
 namespace rill::storage_internal {
@@ -43,6 +44,9 @@ struct AppendPlan {
   // Lane after lane, oldest first: rows that go, and slots that are written.
   std::vector<SlotRange> retired;
   std::vector<SlotRange> written;
+  // The same as blocks. None where lanes were planned one by one.
+  std::vector<LaneBlock> retired_blocks;
+  std::vector<LaneBlock> written_blocks;
 };
 
 // All slots are in [0, limit). No branch a slot.
@@ -113,6 +117,8 @@ class LaneRings {
   absl::Status NotLive(absl::string_view caller, Slot slot) const;
   void Count();
   void AdvanceLiveBelow();
+  // The first lane behind `lane`, at most `end`, whose cursor is another one.
+  int64_t EndOfSame(int64_t lane, int64_t end) const;
   // The place of a lane's oldest live step.
   int64_t OldestPosition(int64_t lane) const {
     return (cursors_[lane].written - live(lane)) % lanes_.capacity;
@@ -122,7 +128,8 @@ class LaneRings {
   std::vector<Cursor> cursors_;
   std::vector<int64_t> first_live_;
   int64_t size_ = 0;
-  Slot live_below_ = 0;  // All slots below are live.
+  int64_t most_written_ = 0;  // No cursor is above.
+  Slot live_below_ = 0;       // All slots below are live.
 };
 
 // The slots of `ranges`, one after the other. Reuses `slots`.

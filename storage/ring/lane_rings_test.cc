@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/slots/lane_blocks.h"
 #include "rill/slots/slot.h"
 #include "rill/testing/status_matchers.h"
 
@@ -20,6 +21,14 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+
+std::vector<LaneBlock> BlocksOf(const Lanes& lanes,
+                                const std::vector<SlotRange>& ranges) {
+  std::vector<LaneBlock> all;
+  LaneBlocks blocks(lanes, ranges);
+  for (LaneBlock block; blocks.Next(&block);) all.push_back(block);
+  return all;
+}
 
 TEST(LaneRingsTest, WritesGoOnWhereTheLastOneEnded) {
   LaneRings rings({.count = 1, .capacity = 5});
@@ -70,6 +79,8 @@ TEST(LaneRingsTest, LanesInStepArePlannedAsEachByItself) {
     }
     ASSERT_EQ(plan.written, written) << write;
     ASSERT_EQ(plan.retired, retired) << write;
+    ASSERT_EQ(plan.written_blocks, BlocksOf(lanes, written)) << write;
+    ASSERT_EQ(plan.retired_blocks, BlocksOf(lanes, retired)) << write;
     rings.Append(append);
   }
 }

@@ -165,8 +165,7 @@ absl::Status RingStorage::BeginAppend(
   RILL_RETURN_IF_ERROR(rows->StageAppend(append, kept, scratch));
   if (order_ != WriteOrder::kApart) writes_.Begin(&write);
   if (!plan.retired.empty()) {
-    const WriteEvent event = scratch->event.Event(
-        /*is_append=*/true, plan.retired, plan.written);
+    const WriteEvent event = scratch->event.Event(plan);
     Tell([&](WriteObserver* observer) { observer->OnRetire(event); }, scratch);
   }
   leases_.End(plan.written);
@@ -232,8 +231,7 @@ absl::StatusOr<ExtendResult> RingStorage::Append(
   rows->Commit(scratch->write);
   Publish();
   if (order_ == WriteOrder::kApart) state.Release();
-  const WriteEvent event = scratch->event.Event(
-      /*is_append=*/true, plan.retired, plan.written);
+  const WriteEvent event = scratch->event.Event(plan);
   // Rows that are published stay so, whatever an observer makes of them.
   Tell([&](WriteObserver* observer) { observer->OnWrite(event); }, scratch);
   return ExtendResult{.rows_written = extent.num_lanes * plan.kept,

@@ -345,4 +345,11 @@ WriteEvent WriteEventBuilder::Event(bool is_append,
           .begins_cut = begins_cut_};
 }
 
+WriteEvent WriteEventBuilder::Event(const AppendPlan& plan) const {
+  WriteEvent event = Event(/*is_append=*/true, plan.retired, plan.written);
+  event.retired_blocks = plan.retired_blocks;
+  event.written_blocks = plan.written_blocks;
+  return event;
+}
+
 }  // namespace rill::storage_internal

@@ -14,6 +14,7 @@
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 #include "rill/specs/spec.h"
+#include "rill/storage/ring/lane_rings.h"
 #include "rill/storage/rows/batch_leaves.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -75,6 +76,8 @@ class WriteEventBuilder {
   // Valid until the next call of this and as long as the ranges are.
   WriteEvent Event(bool is_append, absl::Span<const SlotRange> retired,
                    absl::Span<const SlotRange> written) const;
+  // Of an append.
+  WriteEvent Event(const AppendPlan& plan) const;
 
  private:
   absl::Status Fill(const EventLeaves& leaves, const ValuesRead& read,

@@ -172,19 +172,31 @@ void RowLayout::RowsOf(absl::Span<const Slot> slots, int64_t* rows) const {
   if (lanes_.num_slots() <= std::numeric_limits<uint32_t>::max()) {
     // Divisions of 32 bits take a third of the time.
     const uint32_t capacity = static_cast<uint32_t>(lanes_.capacity);
+    const auto row_of = [&](Slot of) {
+      const uint32_t slot = static_cast<uint32_t>(of);
+      const uint32_t lane = slot / capacity;
+      return int64_t{slot - lane * capacity} * lanes_.count + lane;
+    };
     // A write of a step names one position of lane after lane.
-    Slot next = -1;
-    int64_t row = 0;
-    for (size_t i = 0; i < slots.size(); ++i) {
-      if (slots[i] == next) {
-        ++row;
-      } else {
-        const uint32_t slot = static_cast<uint32_t>(slots[i]);
-        const uint32_t lane = slot / capacity;
-        row = int64_t{slot - lane * capacity} * lanes_.count + lane;
-      }
-      next = slots[i] + capacity;
+    constexpr size_t kAtOnce = 8;
+    size_t i = 0;
+    while (i < slots.size()) {
+      const Slot first = slots[i];
+      const int64_t row = row_of(first);
       rows[i] = row;
+      int64_t k = 1;
+      for (++i; i + kAtOnce <= slots.size(); i += kAtOnce, k += kAtOnce) {
+        int64_t any = 0;
+        for (size_t j = 0; j < kAtOnce; ++j) {
+          const int64_t lanes = k + static_cast<int64_t>(j);
+          any |= slots[i + j] ^ (first + lanes * capacity);
+          rows[i + j] = row + lanes;
+        }
+        if (any != 0) break;
+      }
+      for (; i < slots.size() && slots[i] == first + k * capacity; ++i, ++k) {
+        rows[i] = row + k;
+      }
     }
     return;
   }

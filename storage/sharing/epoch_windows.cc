@@ -178,11 +178,15 @@ size_t CutWindow(absl::Span<const Slot> slots, int64_t max_rows,
 
 size_t RunCutter::Cut(int64_t max_rows, size_t max_ranges,
                       std::vector<SlotRange>* ranges) {
-  ranges->clear();
-  // Locals: members would be read again behind each range that is stored. A
-  // step of many lanes has a run a row.
+  // Room for as many as there may be, and locals: a step of many lanes has a
+  // run a row.
+  max_ranges =
+      std::min({max_ranges, runs_.size(), static_cast<size_t>(max_rows)});
+  if (ranges->size() < max_ranges) ranges->resize(max_ranges);
   const SlotRange* run = runs_.data();
   const SlotRange* const runs_end = run + runs_.size();
+  SlotRange* next = ranges->data();
+  const SlotRange* const ranges_end = next + max_ranges;
   int64_t done = done_;
   int64_t rows = 0;
   Slot end = -1;  // Of the last range.
@@ -190,10 +194,10 @@ size_t RunCutter::Cut(int64_t max_rows, size_t max_ranges,
     const SlotRange left = {run->first + done, run->count - done};
     const int64_t taken = std::min(left.count, max_rows - rows);
     if (left.first > end) {
-      if (ranges->size() == max_ranges) break;
-      ranges->push_back({left.first, taken});
+      if (next == ranges_end) break;
+      *next++ = {left.first, taken};
     } else if (left.first == end) {
-      ranges->back().count += taken;
+      next[-1].count += taken;
     } else {
       break;
     }
@@ -205,6 +209,7 @@ size_t RunCutter::Cut(int64_t max_rows, size_t max_ranges,
       done = 0;
     }
   }
+  ranges->resize(static_cast<size_t>(next - ranges->data()));
   runs_.remove_prefix(static_cast<size_t>(run - runs_.data()));
   done_ = done;
   return static_cast<size_t>(rows);

@@ -4,7 +4,9 @@
 // sample right behind such a write. benchmarks/lanes runs it.
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -124,6 +126,41 @@ void BM_Write(benchmark::State& state) {
                              benchmark::Counter::kInvert);
 }
 
+// What BM_Write copies, and nothing else: row after row to a table of as many
+// slots, a step behind the one before.
+void BM_Bare(benchmark::State& state) {
+  constexpr std::array<int64_t, 4> kWidths = {68, 24, 4, 1};
+  constexpr int64_t kStride = 100;
+  const int64_t lanes = state.range(1);
+  std::vector<std::array<std::vector<std::byte>, kWidths.size()>> batches(
+      kBatches);
+  for (auto& batch : batches) {
+    for (size_t leaf = 0; leaf < kWidths.size(); ++leaf) {
+      batch[leaf].assign(static_cast<size_t>(lanes * kWidths[leaf]),
+                         std::byte{1});
+    }
+  }
+  std::vector<std::byte> table(static_cast<size_t>(state.range(0) * kStride),
+                               std::byte{1});
+  int64_t step = 0;
+  for (auto _ : state) {
+    const auto& batch = batches[static_cast<size_t>(step) % kBatches];
+    std::byte* row =
+        &table[static_cast<size_t>(step++ * lanes % state.range(0) * kStride)];
+    for (int64_t lane = 0; lane < lanes; ++lane, row += kStride) {
+      std::memcpy(row, batch[0].data() + lane * 68, 68);
+      std::memcpy(row + 68, batch[1].data() + lane * 24, 24);
+      std::memcpy(row + 92, batch[2].data() + lane * 4, 4);
+      std::memcpy(row + 96, batch[3].data() + lane, 1);
+    }
+    benchmark::ClobberMemory();
+  }
+  state.counters["row"] =
+      benchmark::Counter(static_cast<double>(lanes),
+                         benchmark::Counter::kIsIterationInvariantRate |
+                             benchmark::Counter::kInvert);
+}
+
 // Samples of 256 rows, a write before each 16 of them that does not count.
 void BM_Sample(benchmark::State& state) {
   auto lanes = MakeLanes(state);
@@ -156,6 +193,10 @@ void Sweep(benchmark::internal::Benchmark* benchmark) {
   }
 }
 
+BENCHMARK(BM_Bare)
+    ->ArgNames({"slots", "lanes"})
+    ->Args({kSlots, 16'384})
+    ->Args({kSlots, 65'536});
 BENCHMARK(BM_Write)->Apply(Sweep);
 BENCHMARK(BM_Sample)->Apply(Sweep);
 

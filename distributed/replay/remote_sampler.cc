@@ -33,8 +33,8 @@ namespace {
 using namespace replay_protocol;  // NOLINT: its names alone.
 
 constexpr int64_t kMostAhead = 64;
-// Of batches that come in one message. Above it a message costs little beside
-// its bytes.
+// Batches that come in one message have so many at most. Larger ones cost
+// little beside their bytes.
 constexpr int64_t kMessageBytes = 256 << 10;
 
 absl::Status NoGreeting(Connection&, absl::Time) { return absl::OkStatus(); }
@@ -107,6 +107,9 @@ absl::Status RemoteSampler::Ask() {
   const int64_t group = GroupSize();
   auto batches = static_cast<int64_t>(here_.size());
   for (const Asked& asked : asked_) batches += asked.batches;
+  // Several requests at once wake the threads on the way but once.
+  const int64_t room = group > 1 ? group : (options_.ahead + 2) / 2;
+  if (batches + room > options_.ahead + 1) return absl::OkStatus();
   for (; batches + group <= options_.ahead + 1; batches += group) {
     Message request{.values = SavedState(kRequest, kVersion)};
     request.values.Set(kTable, options_.table);

@@ -26,7 +26,7 @@ namespace rill {
 // Batches are asked for ahead, so that the next one is on its way while the
 // learner works. They are drawn when the request arrives, as with a buffer's
 // `prefetch`. A connection that ends loses those that were asked for; others
-// are drawn instead. Of small batches, several come in one message.
+// are drawn instead. Several small batches come in one message.
 //
 // A sample has `index_server` int64 beside `index` and `index_generation`: the
 // start of the server that drew it. Priorities for rows of an earlier start are
@@ -54,7 +54,9 @@ class RemoteSampler {
     RemoteServer server = {};
     std::string table = "replay";
     int64_t batch_size = 0;  // 0: what the table's buffer has set.
-    int64_t ahead = 2;       // Batches on their way between calls; [0, 64].
+    // Batches here or on their way between calls: as many at most, and about
+    // half of them at least. [0, 64].
+    int64_t ahead = 2;
     // Updates without a reply; where there are more, UpdatePriorities waits.
     int64_t max_updates = 16;  // [1, 64].
   };
@@ -86,7 +88,8 @@ class RemoteSampler {
 
   absl::StatusOr<TensorDict> TakeBatch(absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(samples_mu_);
-  // Asks until `ahead` and one more are here or on their way.
+  // Where there is room for about half of `ahead` and one more, asks until that
+  // many are here or on their way.
   absl::Status Ask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(samples_mu_);
   // Waits for the oldest reply, whose batches are here then.
   absl::Status TakeReply(absl::Time deadline)

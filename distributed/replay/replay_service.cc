@@ -40,7 +40,7 @@ using namespace replay_protocol;  // NOLINT: its names alone.
 
 constexpr absl::string_view kClientsState = "clients";
 constexpr absl::string_view kLogLeaf = "log";
-// Of one reply: a batch that has to wait for rows comes with the next one.
+// For one reply. A batch that has to wait for rows comes with the next one.
 constexpr absl::Duration kDrawsTake = absl::Milliseconds(10);
 
 absl::StatusOr<int64_t> NewServerNumber() {

@@ -14,8 +14,8 @@ namespace rill::flight_internal {
 // Thread-safety: thread-compatible.
 class RequestAges {
  public:
-  // Of a request that is read `now`, by this side's steady clock, and was sent
-  // at `sent` by the client's.
+  // The request is read `now`, by this side's steady clock, and was sent at
+  // `sent` by the client's.
   absl::Duration Of(absl::Time now, absl::Duration sent) {
     const absl::Duration way = now - absl::UnixEpoch() - sent;
     shortest_ = std::min(way, shortest_ + kDrift * (now - last_));

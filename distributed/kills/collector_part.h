@@ -11,6 +11,7 @@
 namespace rill {
 
 // Writes batches of 1 to 16 rows, and looks for newer weights.
+// Thread-safety: one call a process. Cost: runs until it is stopped.
 absl::Status RunCollector(std::shared_ptr<Transport> transport,
                           const PartOptions& options);
 

@@ -12,6 +12,7 @@ namespace rill {
 
 // Samples all shards, sends priorities back, publishes weights, and counts its
 // batches over all starts by a checkpoint.
+// Thread-safety: one call a process. Cost: runs until it is stopped.
 absl::Status RunLearner(std::shared_ptr<Transport> transport,
                         const PartOptions& options);
 

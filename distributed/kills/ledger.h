@@ -15,8 +15,9 @@ namespace rill {
 
 // A file that says what a program of a run knows, and stays when it is killed.
 // A line has nanoseconds of the machine's steady clock, a word, and numbers.
-// The file's name says who wrote it: <role>-<number>-<start>. Thread-safety:
-// thread-compatible.
+// The file's name says who wrote it: <role>-<number>-<start>.
+// Thread-safety: thread-compatible.
+// Cost: a write to the file a line.
 class Ledger {
  public:
   // Its first line is `begin` with the process's number.

@@ -11,6 +11,8 @@
 
 namespace rill {
 
+// All here is thread-safe, and O(rows).
+
 // A row's name, without its number.
 struct RowOrigin {
   int64_t producer = 0;

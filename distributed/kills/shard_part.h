@@ -11,6 +11,7 @@
 namespace rill {
 
 // A shard, with a checkpoint each half second or so.
+// Thread-safety: one call a process. Cost: runs until it is stopped.
 absl::Status RunShard(std::shared_ptr<Transport> transport,
                       const PartOptions& options);
 

@@ -30,7 +30,9 @@ struct ShardBatch {
   int64_t awaited = 0;  // Parts that are on their way.
 };
 
-// The stream to one shard. Thread-safety: thread-compatible.
+// The stream to one shard.
+// Thread-safety: thread-compatible.
+// Cost: Asks is a message, TakePart that of its reply; Share and TakePart wait.
 class ShardLink {
  public:
   ShardLink(const RemoteServer& server, std::string table, bool by_mass);

@@ -18,6 +18,8 @@ struct ShardPart {
   PriorityMass mass;
 };
 
+// All here is thread-safe for different parts. MassOf is O(1), Reweigh O(rows).
+
 // The priorities of a table by its reply. FAILED_PRECONDITION where it says
 // nothing of them, DATA_LOSS where that is none.
 absl::StatusOr<PriorityMass> MassOf(const SavedState& values);

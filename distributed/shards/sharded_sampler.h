@@ -58,8 +58,9 @@ enum class ShardShares {
 // Reproducible: a fixed set of shards that are not written to meanwhile gives
 //   the same batches for the same seed.
 // Thread-safety: thread-safe. Samples and updates go side by side, each one at
-// a
-//   time.
+//   a time.
+// Cost: a request and a reply a shard and batch; the parts are copied into one
+//   batch.
 //
 // Example (ShardedSamplerTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(

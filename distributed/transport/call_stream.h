@@ -21,6 +21,7 @@ namespace rill {
 //   version. The stream has ended, and another one would not help.
 // Errors of the service are in the reply, and the stream goes on.
 //
+// Cost: the engine's; Send does not wait for the server.
 // Thread-safety: one thread may send while another one receives.
 // The destructor ends the stream at once. A request that the server is at is
 // carried out, and its reply is lost.

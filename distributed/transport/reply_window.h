@@ -20,9 +20,10 @@ namespace rill {
 // those that came, and the waits of CallStream for both.
 //
 // Send is AwaitRoom, Sent, and what the engine does to send. Receive is
-// Receive. Push and End are what arrives. Thread-safety: thread-safe; no method
-// calls out, so any lock may be held
+// Receive. Push and End are what arrives.
+// Thread-safety: thread-safe; no method calls out, so any lock may be held
 //   around those that do not wait.
+// Cost: O(1).
 class ReplyWindow {
  public:
   // `who` names the stream in messages, and `server` the other side; "": as who

@@ -16,6 +16,7 @@ namespace rill {
 // Several services behind one address: the method "replay/sample" is for the
 // one that is named "replay".
 // Thread-safety: thread-safe.
+// Cost: a look-up by name.
 //
 // Example (ServiceSetTest.Example runs it):
 //   auto services = std::make_shared<ServiceSet>(

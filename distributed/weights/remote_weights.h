@@ -23,8 +23,9 @@ namespace rill {
 // two pulls are skipped.
 //
 // Thread-safety: thread-safe; pulls come one at a time. Readers of the store
-// never
-//   wait for one.
+//   never wait for one.
+// Cost: a pull is a call, and one that is newer carries all weights, which the
+//   store copies.
 //
 // Example (RemoteWeightsTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(

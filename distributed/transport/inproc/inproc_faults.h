@@ -15,6 +15,7 @@ namespace rill {
 //
 // Draws are counter-based (base/rng.h): they depend on the seed, the number of
 // the stream among the engine's, and the number of the request in the stream.
+// Thread-safety: thread-compatible; the functions are thread-safe and O(1).
 struct InprocFaults {
   uint64_t seed = 0;
   // The stream ends, and the service is not called.

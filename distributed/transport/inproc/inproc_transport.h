@@ -24,6 +24,8 @@ namespace rill {
 //
 // The destructor of the last of these ends all streams and waits for calls
 // under way.
+// Thread-safety: thread-safe.
+// Cost: two hand-overs between threads a call, whatever its size.
 //
 // Example (InprocTransportTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto transport, InprocTransport::Create());

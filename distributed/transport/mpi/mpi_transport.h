@@ -20,6 +20,7 @@ namespace rill {
 // (MPI_Finalize). That waits until all ranks are there, without a deadline, as
 // MPI has none. Meanwhile the rank still answers that nobody listens.
 //
+// Thread-safety: as Transport; MPI is used nowhere else in the process.
 // Cost: large columns are sent from where they are, and arrive in memory that
 // is used again, of which up to 256 MiB are kept. A thread that waits for a
 // reply or for a request calls MPI itself for a while, one at a time

@@ -16,6 +16,8 @@ namespace rill::ranks_internal {
 // A message from rank to rank: a frame (flow/frames/frame.h) with the batch.
 // Its header is kind, stream and number, int64 each, the length of the text,
 // the text, and the values (base/state/saved_state.h).
+// Thread-safety: thread-compatible.
+// Cost: that of the frame, and of the values as text.
 struct RankPacket {
   enum Kind : int64_t {
     // From clients. `stream` is the client's number of it.

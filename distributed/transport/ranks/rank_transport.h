@@ -29,6 +29,7 @@ class RankStreams;  // rank_streams.h
 // Servers, connections and streams may outlive the transport; the last of them
 // to go waits for calls under way and finishes the carrier. A service must not
 // be what keeps that last one.
+// Thread-safety: thread-safe.
 // Cost: small columns of a message are copied into one block, and all are read
 // where they arrive. Threads for as many calls as ran at once.
 class RankTransport final : public Transport {

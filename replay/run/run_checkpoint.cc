@@ -374,9 +374,11 @@ absl::StatusOr<RunCheckpoint::Opened> RunCheckpoint::OpenHeld(
         Create(options, std::move(options.buffers[part.name]), &part))
         << kOpen << ": buffer \"" << part.name << "\"";
   }
+  int64_t discarded = 0;
   for (const Part& part : parts) {
     Storage& storage = *part.buffer->state_->parts->storage;
     if (!options.discard_rows || storage.size() == 0) continue;
+    discarded += storage.size();
     RILL_RETURN_IF_ERROR(storage.Clear())
         << kOpen << ": buffer \"" << part.name << "\"";
   }
@@ -386,7 +388,11 @@ absl::StatusOr<RunCheckpoint::Opened> RunCheckpoint::OpenHeld(
     for (const Part& part : parts) {
       part.buffer->state_->parts->storage->Clear().IgnoreError();
     }
-    return status;
+    if (discarded == 0) return status;
+    return absl::Status(
+        status.code(),
+        absl::StrCat(status.message(), "; the ", discarded,
+                     " rows that storages held before are discarded"));
   }
   for (Part& part : parts) {
     if (!part.changes.empty()) {

@@ -79,7 +79,8 @@ class RunCheckpoint {
   // where storages are shared otherwise than they were; and as
   // ReplayBuffer::Open, with the buffer's name. DATA_LOSS where a file is
   // damaged, naming it. With an error all storages are empty, as before; with
-  // `discard_rows` they are as before where rows were not begun with.
+  // `discard_rows` they are as before where rows were not begun with. Else the
+  // error says how many rows were discarded.
   static absl::StatusOr<Opened> Open(const std::string& directory,
                                      OpenOptions options);
 

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
@@ -557,6 +558,46 @@ TEST(RunCheckpointTest, DamageToAnyFileIsDataLossAndStoragesStayEmpty) {
   }
   RILL_EXPECT_OK(RunCheckpoint::Open(
       directory, {.buffers = SharedOptions(), .states = {"learner"}}));
+}
+
+// The rows that a storage had stay, or are told to be discarded.
+TEST(RunCheckpointTest, RowsThatDamageCostsAreCounted) {
+  const std::string directory = Directory("discards");
+  Readers run = WorkedRun();
+  RILL_ASSERT_OK(RunCheckpoint::Save(directory, run.Contents()));
+  std::vector<std::string> files;
+  ListFiles(directory, &files);
+  int64_t kept = 0;
+  int64_t lost = 0;
+  for (const std::string& file : files) {
+    const std::string good = *ReadFile(file);
+    if (good.empty()) continue;
+    std::string bad = good;
+    bad[bad.size() / 2] = static_cast<char>(bad[bad.size() / 2] ^ 1);
+    Overwrite(file, bad);
+    std::shared_ptr<Storage> storage;
+    auto options = SharedOptions(&storage);
+    RILL_ASSERT_OK((*ReplayBuffer::Create(ActorOptions(storage)))
+                       ->Extend(NumberedSteps(kLanes, 5)));
+    ASSERT_EQ(storage->size(), 10);
+    const absl::Status status =
+        RunCheckpoint::Open(directory, {.buffers = std::move(options),
+                                        .states = {"learner"},
+                                        .discard_rows = true})
+            .status();
+    EXPECT_THAT(status, StatusIs(kDataLoss)) << file;
+    const bool is_lost = storage->size() == 0;
+    EXPECT_EQ(storage->size(), is_lost ? 0 : 10) << file;
+    EXPECT_EQ(absl::StrContains(status.message(),
+                                "; the 10 rows that storages held before are "
+                                "discarded"),
+              is_lost)
+        << file << ": " << status;
+    ++(is_lost ? lost : kept);
+    Overwrite(file, good);
+  }
+  EXPECT_GT(kept, 0);
+  EXPECT_GT(lost, 0);
 }
 
 TEST(RunCheckpointTest, AFaultAtAnyStepLeavesTheOldOne) {

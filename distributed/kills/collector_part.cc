@@ -14,10 +14,11 @@
 #include "rill/base/file.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/distributed/client/short_calls.h"
 #include "rill/distributed/kills/ledger.h"
 #include "rill/distributed/kills/part_options.h"
-#include "rill/distributed/kills/part_remote.h"
 #include "rill/distributed/kills/part_rows.h"
+#include "rill/distributed/kills/part_weights.h"
 #include "rill/distributed/replay/remote_sink.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/distributed/weights/remote_weights.h"
@@ -60,14 +61,15 @@ absl::Status RunCollector(std::shared_ptr<Transport> transport,
   const auto shards = static_cast<int64_t>(options.shards.size());
   const std::string& shard =
       options.shards[static_cast<size_t>(options.number % shards)];
-  RILL_ASSIGN_OR_RETURN(const auto weights, MakeWhenThere([&] {
-                          return RemoteWeights::Create(
-                              {.server = At(transport, options.learner)});
-                        }));
+  RILL_ASSIGN_OR_RETURN(
+      const auto weights, MakeWhenThere([&] {
+        return RemoteWeights::Create(
+            {.server = ShortCallsTo(transport, options.learner)});
+      }));
   RILL_ASSIGN_OR_RETURN(const auto reader, weights->store().OpenReader());
   RILL_ASSIGN_OR_RETURN(
       const auto sink, MakeWhenThere([&] {
-        return RemoteSink::Create({.server = At(transport, shard)});
+        return RemoteSink::Create({.server = ShortCallsTo(transport, shard)});
       }));
   const RowOrigin origin = {.producer = options.number, .start = options.start};
   const Rng rng(static_cast<uint64_t>(options.number));

@@ -16,10 +16,11 @@
 #include "rill/base/clock.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
+#include "rill/distributed/client/short_calls.h"
 #include "rill/distributed/kills/ledger.h"
 #include "rill/distributed/kills/part_options.h"
-#include "rill/distributed/kills/part_remote.h"
 #include "rill/distributed/kills/part_rows.h"
+#include "rill/distributed/kills/part_weights.h"
 #include "rill/distributed/shards/sharded_sampler.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/distributed/weights/weight_service.h"
@@ -102,7 +103,7 @@ absl::Status RunLearner(std::shared_ptr<Transport> transport,
   ledger->Line("serving");
   ShardedSampler::Options sampled = {.batch_size = kBatchSize};
   for (const std::string& shard : options.shards) {
-    sampled.shards.push_back(At(transport, shard));
+    sampled.shards.push_back(ShortCallsTo(transport, shard));
   }
   RILL_ASSIGN_OR_RETURN(const auto sampler, ShardedSampler::Create(sampled));
 

@@ -11,11 +11,11 @@
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/workers/worker.h"
+#include "rill/distributed/client/short_calls.h"
 #include "rill/distributed/replay/remote_sink.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/distributed/weights/remote_weights.h"
 #include "rill/examples/async_dqn/worker.h"
-#include "rill/examples/distributed_dqn/remote.h"
 
 namespace rill::distributed_dqn {
 namespace {
@@ -26,18 +26,25 @@ constexpr int64_t kStepsABatch = 32;
 
 absl::StatusOr<RemoteSink::Stats> Collect(std::shared_ptr<Transport> transport,
                                           const CollectorOptions& options) {
-  RILL_ASSIGN_OR_RETURN(const auto weights, MakeWhenThere(*options.stop, [&] {
-                          return RemoteWeights::Create(
-                              {.server = At(transport, options.learner)});
-                        }));
+  RILL_ASSIGN_OR_RETURN(
+      const auto weights,
+      MakeWhenThere(
+          [&] {
+            return RemoteWeights::Create(
+                {.server = ShortCallsTo(transport, options.learner)});
+          },
+          options.stop));
   RILL_ASSIGN_OR_RETURN(const auto reader, weights->store().OpenReader());
   const auto shards = static_cast<int64_t>(options.shards.size());
   const int64_t of_shard = options.collector / shards;
   const std::string& shard = options.shards[options.collector % shards];
-  RILL_ASSIGN_OR_RETURN(
-      const auto sink, MakeWhenThere(*options.stop, [&] {
-        return RemoteSink::Create({.server = At(transport, shard)});
-      }));
+  RILL_ASSIGN_OR_RETURN(const auto sink,
+                        MakeWhenThere(
+                            [&] {
+                              return RemoteSink::Create(
+                                  {.server = ShortCallsTo(transport, shard)});
+                            },
+                            options.stop));
   const auto seed = static_cast<uint64_t>(options.collector);
   WorkerContext context;
   context.seed = seed;

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/distributed/client/short_calls.h"
 #include "rill/distributed/shards/sharded_sampler.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/distributed/weights/weight_service.h"
@@ -24,7 +25,6 @@
 #include "rill/envs/evaluator.h"
 #include "rill/examples/async_dqn/worker.h"
 #include "rill/examples/distributed_dqn/learner_checkpoint.h"
-#include "rill/examples/distributed_dqn/remote.h"
 #include "rill/examples/dqn_cartpole/epsilon_greedy_policy.h"
 #include "rill/examples/dqn_cartpole/learner/double_dqn.h"
 #include "rill/examples/dqn_cartpole/pipeline.h"
@@ -116,7 +116,7 @@ absl::StatusOr<LearnerReport> RunLearner(std::shared_ptr<Transport> transport,
   ShardedSampler::Options shards = {.batch_size = kBatchSize,
                                     .seed = options.seed};
   for (const std::string& shard : options.shards) {
-    shards.shards.push_back(At(transport, shard));
+    shards.shards.push_back(ShortCallsTo(transport, shard));
   }
   RILL_ASSIGN_OR_RETURN(const auto sampler, ShardedSampler::Create(shards));
   LearnerReport report = {.updates = position.updates};

@@ -13,7 +13,12 @@
 
 namespace rill::distributed_dqn {
 
-// The whole run on threads of this process.
+// The whole run on threads of this process: its three kinds of programs know
+// one another by an engine and addresses alone.
+//
+//   collector --RemoteSink--> shard <--ShardedSampler-- learner
+//       ^                                                  |
+//       +----------------RemoteWeights---------------------+
 struct OneProcessOptions {
   int64_t shards = 2;
   int64_t collectors = 4;  // A multiple of the shards.

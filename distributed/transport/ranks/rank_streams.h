@@ -110,7 +110,7 @@ class RankStreams {
   void PostEnded(int rank, int64_t stream, absl::string_view why,
                  const Place& place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Of the carrier's events.
+  // The carrier's events.
   void Arrive(int rank, std::shared_ptr<Buffer> bytes);
   void OpenServed(int rank, const RankPacket& packet)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

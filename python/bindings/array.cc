@@ -116,10 +116,13 @@ bool IsPlain(PyObject* object) {
          PyList_Check(object) || PyTuple_Check(object);
 }
 
-// A Python exception of a conversion is no status: its text is the reason.
+// The text of the exception that a conversion has set. An interrupt goes on as
+// it is.
 std::string TakeErrorText() {
   nb::python_error error;
-  return error.what();
+  if (!error.matches(PyExc_Exception)) throw error;
+  return absl::StrCat(TypeName(error.value().ptr()), ": ",
+                      nb::str(error.value()).c_str());
 }
 
 nb::object Call(PyObject* function, PyObject* object, PyObject* dtype) {

@@ -226,6 +226,11 @@ std::unique_ptr<InputBatch> InputReader::ReadViews(PyObject* dict,
     if (i == 0) {
       batch->rows = TensorDict(tensor.shape().Prefix(batch_rank_));
     }
+    if (batch->rows.Contains(key)) {
+      throw StatusError{InvalidArgument(
+          "\"", key,
+          "\": got it twice, want each key once, in one of its forms")};
+    }
     Check(batch->rows.Set(key, std::move(tensor)));
   }
   return batch;

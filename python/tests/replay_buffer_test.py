@@ -209,6 +209,7 @@ class ErrorsTest(unittest.TestCase):
                 ({"action": "text"}, '"action": got a str'),
                 ({"action": [[1], [2, 3], []]}, '"action": got a list that is no array'),
                 ({"action": np.int64(3)}, '"action"'),
+                ({"next/reward": np.zeros((3, 1), np.float32)}, '"next/reward": got it twice'),
                 ({3: np.zeros(3)}, "key: got 3, want a text"),
                 ({"a//b": np.zeros(3)}, "a//b")):
             with self.subTest(pattern):

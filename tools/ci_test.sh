@@ -27,6 +27,7 @@ put test "5 0 1"
 put sanitize "3 0 0"
 put wheel "7 0 0"
 put peer_exchange "0 0 0"
+put dropins "0 0 0"
 printf '#!/bin/sh\n[ "$1" != --mpi ] || [ ! -e "$HOME/no_pip" ]\n' >tools/setup
 printf '#!/bin/sh\n[ "$1" != --version ] || echo "bazel no_version"\n[ "$1" != query ] || echo "//device/cuda:a_test"\n[ "$1" != fetch ] || [ ! -e "$HOME/no_pip" ]\n' \
   >path/bazel
@@ -72,7 +73,7 @@ want() {
 run 0
 want home/out "^58 passed, 0 failed, 9 skipped$"
 [ "$(tail -n 1 home/out)" = "58 passed, 0 failed, 9 skipped" ]
-for name in suite cuda mujoco gymnasium torch onnx flight mpi python asan_ubsan tsan exchange; do
+for name in suite cuda mujoco gymnasium torch onnx flight mpi python asan_ubsan tsan exchange dropins; do
   want home/out "^$name +[0-9]+ s +[0-9]+ passed +0 failed"
 done
 want "$CALLS" "^test --config=cuda //device/cuda:a_test testing/consumer//:named_cuda_labels_test$"
@@ -126,8 +127,8 @@ want home/out "tsan: the change reaches no test"
 
 # Behind the suite nothing begins when the time is used up.
 RILL_CI_SECONDS=0 run 0
-for name in cuda mujoco gymnasium torch onnx flight mpi python asan_ubsan tsan exchange; do
+for name in cuda mujoco gymnasium torch onnx flight mpi python asan_ubsan tsan exchange dropins; do
   want home/out "$name: SKIPPED, the run has taken [0-9]+ s of 0"
 done
-want home/out "^5 passed, 0 failed, 12 skipped$"
+want home/out "^5 passed, 0 failed, 13 skipped$"
 ! grep -q "^sanitize" "$CALLS"

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Short runs of the programs here, with Rill's buffer and with the original.
+
+tools/dropins runs it, with rill and the real packages. A program whose package is
+missing is skipped by name.
+"""
+
+import importlib.util
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+
+
+def run(program, *flags):
+    """What a program says of its run, its last line."""
+    done = subprocess.run(
+        [sys.executable, "-B", os.path.join(HERE, program), *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=dict(os.environ, OMP_NUM_THREADS="1"),
+    )
+    if done.returncode:
+        raise AssertionError(f"{program} {' '.join(flags)} ended with {done.returncode}:\n{done.stdout[-3000:]}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+class DropinsTest(unittest.TestCase):
+    def needs(self, *names):
+        missing = [name for name in names if importlib.util.find_spec(name) is None]
+        if missing:
+            self.skipTest(f"there is no {', '.join(missing)}")
+
+    def check_learns(self, program, steps, first, last):
+        """With both buffers the last episodes are better than the first ones."""
+        for buffer in ("rill", "original"):
+            with self.subTest(program=program, buffer=buffer):
+                returns = run(program, "--buffer", buffer, "--total_steps", str(steps))["returns"]
+                self.assertTrue(all(map(math.isfinite, returns)))
+                self.assertGreater(
+                    statistics.fmean(returns[-last:]), statistics.fmean(returns[:first]), returns
+                )
+
+    def check_fits(self, program, *flags):
+        """With both buffers the loss falls to the same."""
+        losses = {
+            buffer: run(program, "--buffer", buffer, *flags)["losses"] for buffer in ("rill", "original")
+        }
+        for buffer, values in losses.items():
+            self.assertLess(values[-1], values[0] / 2, buffer)
+        self.assertLess(abs(math.log(losses["rill"][-1] / losses["original"][-1])), math.log(2), losses)
+
+    def test_torchrl_dqn(self):
+        self.needs("torchrl", "gymnasium")
+        self.check_learns("torchrl_dqn/dqn.py", steps=3000, first=30, last=5)
+
+    def test_torchrl_sac(self):
+        self.needs("torchrl", "gymnasium")
+        # To learn takes minutes: see its README.
+        for buffer in ("rill", "original"):
+            with self.subTest(buffer=buffer):
+                returns = run("torchrl_sac/sac.py", "--buffer", buffer, "--total_steps", "1000")["returns"]
+                self.assertEqual(len(returns), 5)
+                self.assertTrue(all(-2000 < value < 0 for value in returns), returns)
+
+    def test_stable_baselines3(self):
+        self.needs("stable_baselines3", "torch")
+        self.check_learns("stable_baselines3/dqn.py", steps=10_000, first=30, last=10)
+
+    def test_plain_dqn(self):
+        self.needs("stable_baselines3", "torch")
+        self.check_learns("plain_dqn/dqn.py", steps=6000, first=30, last=5)
+
+    def test_dataloader(self):
+        self.needs("torch", "gymnasium")
+        self.check_fits("dataloader/train.py", "--total_steps", "5000", "--epochs", "5")
+
+    def test_jax(self):
+        self.needs("jax", "gymnasium")
+        self.check_fits("jax/train.py", "--total_steps", "2000", "--updates", "500")
+
+    def test_workers(self):
+        self.needs("gymnasium")
+        report = run("workers/collect.py", "--total_steps", "2000")
+        self.assertEqual(report["rows"], 2000)
+        self.assertGreater(report["samples"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replay buffers for Stable-Baselines3: replay_buffer_class=rill.sb3.ReplayBuffer.
+
+Rows lie in a Rill buffer; samples are what Stable-Baselines3's own buffers
+give. Rows are drawn from a seed that NumPy's global generator gives once, so
+that set_random_seed() makes runs repeatable, with other draws than the original.
+"""
+
+import os
+import pathlib
+import tempfile
+
+import numpy as np
+import torch
+from stable_baselines3.common import buffers, type_aliases
+
+import rill
+
+
+class ReplayBuffer(buffers.ReplayBuffer):
+    """Stable-Baselines3's ReplayBuffer, and its DictReplayBuffer, on Rill's.
+
+    The arrays of the original (observations, dones, ...) are not there. A pickle,
+    as of save_replay_buffer(), holds the rows and the random state.
+    """
+
+    def __init__(
+        self,
+        buffer_size,
+        observation_space,
+        action_space,
+        device="auto",
+        n_envs=1,
+        optimize_memory_usage=False,
+        handle_timeout_termination=True,
+    ):
+        buffers.BaseBuffer.__init__(
+            self, buffer_size, observation_space, action_space, device, n_envs=n_envs
+        )
+        if optimize_memory_usage:
+            raise ValueError(
+                "rill.sb3.ReplayBuffer: got optimize_memory_usage=True, want False; "
+                "next observations are stored as they are"
+            )
+        self.buffer_size = max(buffer_size // n_envs, 1)
+        self.optimize_memory_usage = False
+        self.handle_timeout_termination = handle_timeout_termination
+        self._action_dtype = self._maybe_cast_dtype(action_space.dtype)
+        self._is_dict = isinstance(self.obs_shape, dict)
+        self._seed = int(np.random.randint(2**31))
+        self._rows = self._make_rows()
+
+    def _make_rows(self):
+        return rill.ReplayBuffer(
+            storage=rill.LazyTensorStorage(self.buffer_size * self.n_envs), seed=self._seed
+        )
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        with tempfile.TemporaryDirectory() as folder:
+            self._rows.dumps(os.path.join(folder, "rows"))
+            state["_rows"] = {
+                os.path.relpath(path, folder): path.read_bytes()
+                for path in pathlib.Path(folder).rglob("*")
+                if path.is_file()
+            }
+        return state
+
+    def __setstate__(self, state):
+        files = state.pop("_rows")
+        self.__dict__.update(state)
+        self._rows = self._make_rows()
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in files.items():
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            self._rows.loads(os.path.join(folder, "rows"))
+
+    def _observations(self, values):
+        if self._is_dict:
+            spaces = self.observation_space.spaces
+            return {
+                key: np.asarray(values[key], dtype=spaces[key].dtype).reshape(self.n_envs, *shape)
+                for key, shape in self.obs_shape.items()
+            }
+        return np.asarray(values, dtype=self.observation_space.dtype).reshape(
+            self.n_envs, *self.obs_shape
+        )
+
+    def add(self, obs, next_obs, action, reward, done, infos):
+        ends = np.asarray(done, dtype=np.float32)
+        if self.handle_timeout_termination:
+            cut = [info.get("TimeLimit.truncated", False) for info in infos]
+            ends = ends * (1 - np.asarray(cut, dtype=np.float32))
+        self._rows.extend(
+            {
+                "observation": self._observations(obs),
+                "action": np.asarray(action, dtype=self._action_dtype).reshape(
+                    self.n_envs, self.action_dim
+                ),
+                "next": {
+                    "observation": self._observations(next_obs),
+                    "reward": np.asarray(reward, dtype=np.float32).reshape(self.n_envs, 1),
+                    "end": ends.reshape(self.n_envs, 1),
+                },
+            }
+        )
+        self.pos += 1
+        if self.pos == self.buffer_size:
+            self.full = True
+            self.pos = 0
+
+    def reset(self):
+        super().reset()
+        self._rows.empty()
+
+    def sample(self, batch_size, env=None):
+        return self._samples(self._rows.sample(batch_size), env)
+
+    def _get_samples(self, batch_inds, env=None):
+        return self._samples(self._rows[batch_inds], env)
+
+    def _samples(self, batch, env):
+        after = batch["next"]
+        make = type_aliases.DictReplayBufferSamples if self._is_dict else type_aliases.ReplayBufferSamples
+        return make(
+            observations=self._to_torch(self._normalize_obs(batch["observation"], env)),
+            actions=self._to_torch(batch["action"]),
+            next_observations=self._to_torch(self._normalize_obs(after["observation"], env)),
+            dones=self._to_torch(after["end"]),
+            rewards=self._to_torch(self._normalize_reward(after["reward"], env)),
+        )
+
+    def _to_torch(self, values):
+        if isinstance(values, dict):
+            return {key: self._to_torch(value) for key, value in values.items()}
+        return torch.from_numpy(values).to(self.device)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of worker processes into one buffer, through shared memory."""
 
-from multiprocessing import reduction
-
 import numpy as np
 
 from rill import _rill
@@ -91,6 +89,8 @@ class ChannelWriter:
         return self._writer
 
     def __reduce__(self):
+        from multiprocessing import reduction  # Takes a while.
+
         # Only while a process is started: it inherits the file.
         file = reduction.DupFd(self._channel.fd)
         return _rebuild, (file, self._producer, self._step, self._options)

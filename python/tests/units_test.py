@@ -96,6 +96,14 @@ class UnitsTest(unittest.TestCase):
         self.assertIn("sequence_id", batch)
         self.assertIn("step_in_sequence", batch)
 
+    def test_sequences_without_their_burn_in_are_drawn_unless_it_is_needed(self):
+        options = {"burn_in": 2, "episode_boundary": "strict"}
+        mask = make_buffer([6], 8, sample_unit=rill.Sequence(6, **options)).sample()["collector"]["mask"]
+        self.assertEqual([int(flag) for flag in mask], [0, 0, 1, 1, 1, 1, 1, 1])
+        buffer = make_buffer([6], 8, sample_unit=rill.Sequence(6, needs_burn_in=True, **options))
+        with self.assertRaises(rill.FailedPreconditionError):
+            buffer.sample()
+
     def test_sequences_at_the_end_of_an_episode_begin_earlier(self):
         buffer = make_buffer([6, 6], 32, sample_unit=rill.Sequence(4, episode_boundary="stop"))
         rows = buffer.sample()["observation"].reshape(8, 4)

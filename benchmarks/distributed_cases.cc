@@ -43,7 +43,7 @@ constexpr DistributedCase kCases[] = {
     {"insert, 256 rows of 56 KB", DistributedCase::kInsert, k56Kb, 256, 16},
     {"sample, 256 rows of 3 KB", DistributedCase::kSample, k3Kb, 256, 3},
     {"sample, 256 rows of 56 KB", DistributedCase::kSample, k56Kb, 256, 3},
-    {"sample, 256 rows of 47 B", DistributedCase::kSample, kSmall, 256, 3},
+    {"sample, 256 rows of 47 B", DistributedCase::kSample, kSmall, 256, 9},
     {"call with a row of 47 B", DistributedCase::kCall, kSmall, 1, 1},
 };
 

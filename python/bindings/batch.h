@@ -63,7 +63,7 @@ class InputReader {
   std::unique_ptr<InputBatch> ReadStaged(PyObject* dict, bool is_step);
   std::unique_ptr<InputBatch> ReadViews(PyObject* dict, bool is_step);
   // The leaves of a dictionary that has just the known keys; false otherwise.
-  bool Find(PyObject* dict, size_t level, PyObject** leaves) const;
+  bool Find(PyObject* dict, size_t level, nanobind::object* leaves) const;
   // A copy: a conversion may let another thread learn.
   std::optional<Leaf> Known(absl::string_view key) const;
   std::unique_ptr<InputBatch> Staged(const Shape& batch_shape);

@@ -103,7 +103,8 @@ std::unique_ptr<InputBatch> InputReader::Read(PyObject* dict, bool is_step) {
   return ReadViews(dict, is_step);
 }
 
-bool InputReader::Find(PyObject* dict, size_t level, PyObject** leaves) const {
+bool InputReader::Find(PyObject* dict, size_t level,
+                       nb::object* leaves) const {
   if (!PyDict_Check(dict)) return false;
   const std::vector<Entry>& entries = levels_[level];
   if (PyDict_Size(dict) != static_cast<Py_ssize_t>(entries.size())) {
@@ -116,7 +117,7 @@ bool InputReader::Find(PyObject* dict, size_t level, PyObject** leaves) const {
       return false;
     }
     if (entry.level < 0) {
-      leaves[entry.leaf] = value;
+      leaves[entry.leaf] = nb::borrow(value);
     } else if (!Find(value, static_cast<size_t>(entry.level), leaves)) {
       return false;
     }
@@ -148,17 +149,17 @@ std::unique_ptr<InputBatch> InputReader::Staged(const Shape& batch_shape) {
 
 std::unique_ptr<InputBatch> InputReader::ReadStaged(PyObject* dict,
                                                     bool is_step) {
-  absl::InlinedVector<PyObject*, 32> objects(leaves_.size());
+  // A conversion may run Python code, which may change the dictionary.
+  absl::InlinedVector<nb::object, 32> objects(leaves_.size());
   if (!Find(dict, 0, objects.data())) return nullptr;
   const int lead = batch_rank_ - (is_step ? 1 : 0);
   std::unique_ptr<InputBatch> batch;
   int64_t rows = 0;
   for (size_t i = 0; i < leaves_.size(); ++i) {
     const Leaf& leaf = leaves_[i];
-    // A conversion may run Python code, which may change the dictionary.
-    const nb::object object = nb::borrow(objects[i]);
+    PyObject* const object = objects[i].ptr();
     ArrayBytes bytes;
-    bytes.Take(object.ptr(), leaf.key, leaf.dtype);
+    bytes.Take(object, leaf.key, leaf.dtype);
     if (bytes.dtype() != leaf.dtype) return nullptr;
     if (batch == nullptr) {
       if (bytes.rank() < lead) return nullptr;
@@ -177,7 +178,7 @@ std::unique_ptr<InputBatch> InputReader::ReadStaged(PyObject* dict,
     }
     const size_t size = leaf.row_bytes * static_cast<size_t>(rows);
     // A number is the row of one element, whatever its shape.
-    if (!fits && !(IsNumber(object.ptr()) && bytes.size_bytes() == size)) {
+    if (!fits && !(IsNumber(object) && bytes.size_bytes() == size)) {
       return nullptr;
     }
     std::memcpy(batch->leaves[i].raw_data(), bytes.data(), size);

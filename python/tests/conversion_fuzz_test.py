@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random batches: each is stored as NumPy has it, or refused as a whole by a rill.Error or TypeError."""
 import random
+import subprocess
+import sys
 import unittest
 
 import numpy as np
@@ -70,6 +72,12 @@ def random_batch(draw, count):
     return batch
 
 
+def output_of(script):
+    """What a process of its own prints, as a fault would end this one."""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    return run.stdout.strip() if run.returncode == 0 else "%d %s" % (run.returncode, run.stderr)
+
+
 def leaf(batch, key):
     for part in (key if isinstance(key, tuple) else key.split("/")):
         batch = batch[part]
@@ -119,6 +127,24 @@ class ConversionFuzzTest(unittest.TestCase):
                 raise KeyboardInterrupt
         with self.assertRaises(KeyboardInterrupt):
             rill.ReplayBuffer().extend({"x": Interrupted()})
+
+    def test_what_a_conversion_drops_from_the_batch_is_stored(self):
+        script = """
+import numpy as np, rill
+buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(3))
+buffer.extend({"a": np.zeros(3), "b": np.zeros((3, 4))})
+class Dropping:
+    def __array__(self, dtype=None, copy=None):
+        batch["b"] = None
+        self.others = [bytes(96) for _ in range(1000)]
+        return np.zeros(3)
+for _ in range(500):
+    batch = {"a": Dropping()}
+    batch["b"] = np.ones((3, 4))
+    buffer.extend(batch)
+print(buffer[0:3]["b"].sum())
+"""
+        self.assertEqual(output_of(script), "12.0")
 
 
 if __name__ == "__main__":

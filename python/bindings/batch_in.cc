@@ -28,6 +28,8 @@ namespace nb = nanobind;
 
 // Up to here a copy is cheaper than the views.
 constexpr size_t kMaxStagedBytes = 128 << 10;
+// A dictionary that holds itself has no end.
+constexpr int kMaxDepth = 64;
 // Batches that a buffer keeps, for threads that write at once.
 constexpr size_t kMaxSpare = 4;
 
@@ -62,15 +64,20 @@ struct Found {
   nb::object object;
 };
 
-void Collect(PyObject* dict, const std::string& prefix,
+void Collect(PyObject* dict, const std::string& prefix, int depth,
              std::vector<Found>* found) {
+  if (depth > kMaxDepth) {
+    throw StatusError{InvalidArgument(
+        "batch: dictionaries inside one another: got ", depth,
+        ", want at most ", kMaxDepth)};
+  }
   PyObject* key = nullptr;
   PyObject* value = nullptr;
   Py_ssize_t place = 0;
   while (PyDict_Next(dict, &place, &key, &value) != 0) {
     std::string text = KeyText(key, prefix);
     if (PyDict_Check(value)) {
-      Collect(value, absl::StrCat(text, "/"), found);
+      Collect(value, absl::StrCat(text, "/"), depth + 1, found);
     } else {
       found->push_back({std::move(text), nb::borrow(value)});
     }
@@ -197,7 +204,7 @@ std::optional<InputReader::Leaf> InputReader::Known(
 std::unique_ptr<InputBatch> InputReader::ReadViews(PyObject* dict,
                                                    bool is_step) {
   std::vector<Found> found;
-  Collect(dict, "", &found);
+  Collect(dict, "", /*depth=*/1, &found);
   if (found.empty()) {
     throw StatusError{
         InvalidArgument("batch: got a dict without arrays, want one or more")};
@@ -248,6 +255,8 @@ int InputReader::LearnLevel(PyObject* dict, const std::string& prefix,
     const std::string text = KeyText(key, prefix);
     Entry entry = {.key = nb::borrow(key)};
     if (PyDict_Check(value)) {
+      // The dictionary has changed, and may hold itself by now.
+      if (batch.rows.FindDict(text) == nullptr) continue;
       entry.level = LearnLevel(value, absl::StrCat(text, "/"), batch);
     } else {
       const Tensor* tensor = batch.rows.Find(text);

@@ -146,6 +146,22 @@ print(buffer[0:3]["b"].sum())
 """
         self.assertEqual(output_of(script), "12.0")
 
+    def test_a_batch_that_holds_itself_is_refused(self):
+        script = """
+import numpy as np, rill
+batch = {"x": np.zeros(3)}
+buffer = rill.ReplayBuffer(batch_size=3)
+buffer.extend(batch)
+batch["self"] = batch
+for call in (lambda: buffer.extend(batch), lambda: buffer.sample(out=batch)):
+    try:
+        call()
+    except rill.InvalidArgumentError as error:
+        print(error)
+"""
+        refusal = "batch: dictionaries inside one another: got 65, want at most 64"
+        self.assertEqual(output_of(script), "%s\n%s" % (refusal, refusal))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -132,7 +132,7 @@ nb::object Call(PyObject* function, PyObject* object, PyObject* dtype) {
 }
 
 // An array of something that has no buffer; null with an exception set.
-nb::object AsArray(PyObject* object, std::optional<DType> wanted) {
+nb::object TryAsArray(PyObject* object, std::optional<DType> wanted) {
   if (!IsPlain(object)) {
     nb::object array;
     if (PyObject_HasAttrString(object, "__array__") == 0 &&
@@ -151,6 +151,14 @@ nb::object AsArray(PyObject* object, std::optional<DType> wanted) {
     return Call(g_numpy.as_array, array.ptr(), dtype);
   }
   return array;
+}
+
+nb::object AsArray(PyObject* object, absl::string_view key,
+                   std::optional<DType> wanted) {
+  nb::object array = TryAsArray(object, wanted);
+  if (array.is_valid()) return array;
+  throw StatusError{InvalidArgument("\"", key, "\": got a ", TypeName(object),
+                                    " that is no array: ", TakeErrorText())};
 }
 
 // --- Out ---------------------------------------------------------------------
@@ -216,11 +224,7 @@ void ArrayBytes::Take(PyObject* object, absl::string_view key,
   if (PyBytes_Check(object) || PyUnicode_Check(object) || object == Py_None) {
     ThrowNoArray(object, key);
   }
-  nb::object array = AsArray(object, wanted);
-  if (!array.is_valid()) {
-    throw StatusError{InvalidArgument("\"", key, "\": got a ", TypeName(object),
-                                      " that is no array: ", TakeErrorText())};
-  }
+  nb::object array = AsArray(object, key, wanted);
   if (TryTake(array.ptr())) return;
   // Gaps, or bytes that are not aligned: a copy has neither.
   array = Call(g_numpy.contiguous, array.ptr(), nullptr);
@@ -228,6 +232,19 @@ void ArrayBytes::Take(PyObject* object, absl::string_view key,
   if (TryTake(array.ptr())) return;
   const nb::object copy = array.attr("copy")();
   if (!TryTake(copy.ptr())) ThrowNoArray(array.ptr(), key);
+}
+
+void ArrayBytes::TakePlace(PyObject* object, absl::string_view key) {
+  Release();
+  if (!IsPlain(object) &&
+      (TryTake(object) ||
+       TryTake(AsArray(object, key, std::nullopt).ptr())) &&
+      view_.readonly == 0) {
+    return;
+  }
+  throw StatusError{InvalidArgument(
+      "\"", key, "\": got a ", TypeName(object),
+      ", want a writable, C-contiguous array of numbers or bools")};
 }
 
 void ArrayBytes::Release() {

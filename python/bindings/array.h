@@ -33,6 +33,9 @@ class ArrayBytes {
   // in torch. Throws INVALID_ARGUMENT, which names `key`.
   void Take(PyObject* object, absl::string_view key,
             std::optional<DType> wanted);
+  // The bytes of `object` itself, to be written: a writable array that lies as
+  // above, or a tensor. Throws INVALID_ARGUMENT, which names `key`, of others.
+  void TakePlace(PyObject* object, absl::string_view key);
   void Release();
 
   DType dtype() const { return dtype_; }

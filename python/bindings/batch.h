@@ -43,6 +43,9 @@ class InputReader {
   // is_step: arrays lack the dimension of time, which is 1 then. Throws
   // INVALID_ARGUMENT with the key.
   std::unique_ptr<InputBatch> Read(PyObject* dict, bool is_step);
+  // The arrays of a batch themselves, to be written: none is copied or made.
+  // Throws INVALID_ARGUMENT with the key of one that cannot.
+  TensorDict ReadPlaces(PyObject* dict);
   // A batch that the buffer has taken: its schema is known from now on, and its
   // memory may be used again.
   void Accept(PyObject* dict, std::unique_ptr<InputBatch> batch);
@@ -61,7 +64,8 @@ class InputReader {
   };
 
   std::unique_ptr<InputBatch> ReadStaged(PyObject* dict, bool is_step);
-  std::unique_ptr<InputBatch> ReadViews(PyObject* dict, bool is_step);
+  std::unique_ptr<InputBatch> ReadViews(PyObject* dict, bool is_step,
+                                        bool as_places);
   // The leaves of a dictionary that has just the known keys; false otherwise.
   bool Find(PyObject* dict, size_t level, nanobind::object* leaves) const;
   // A copy: a conversion may let another thread learn.

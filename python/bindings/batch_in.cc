@@ -98,16 +98,15 @@ Shape BatchShape(const Shape& array, int batch_rank, bool is_step) {
 }  // namespace
 
 std::unique_ptr<InputBatch> InputReader::Read(PyObject* dict, bool is_step) {
-  if (!PyDict_Check(dict)) {
-    throw StatusError{InvalidArgument(
-        "batch: got ",
-        nb::repr(reinterpret_cast<PyObject*>(Py_TYPE(dict))).c_str(),
-        ", want a dict of arrays")};
-  }
   if (!levels_.empty()) {
     if (auto batch = ReadStaged(dict, is_step)) return batch;
   }
-  return ReadViews(dict, is_step);
+  return ReadViews(dict, is_step, /*as_places=*/false);
+}
+
+TensorDict InputReader::ReadPlaces(PyObject* dict) {
+  return std::move(
+      ReadViews(dict, /*is_step=*/false, /*as_places=*/true)->rows);
 }
 
 bool InputReader::Find(PyObject* dict, size_t level,
@@ -201,8 +200,14 @@ std::optional<InputReader::Leaf> InputReader::Known(
   return std::nullopt;
 }
 
-std::unique_ptr<InputBatch> InputReader::ReadViews(PyObject* dict,
-                                                   bool is_step) {
+std::unique_ptr<InputBatch> InputReader::ReadViews(PyObject* dict, bool is_step,
+                                                   bool as_places) {
+  if (!PyDict_Check(dict)) {
+    throw StatusError{InvalidArgument(
+        "batch: got ",
+        nb::repr(reinterpret_cast<PyObject*>(Py_TYPE(dict))).c_str(),
+        ", want a dict of arrays")};
+  }
   std::vector<Found> found;
   Collect(dict, "", /*depth=*/1, &found);
   if (found.empty()) {
@@ -215,8 +220,13 @@ std::unique_ptr<InputBatch> InputReader::ReadViews(PyObject* dict,
     const std::string& key = found[i].key;
     const std::optional<Leaf> known = Known(key);
     ArrayBytes bytes;
-    bytes.Take(found[i].object.ptr(), key,
-               known.has_value() ? std::optional(known->dtype) : std::nullopt);
+    if (as_places) {
+      bytes.TakePlace(found[i].object.ptr(), key);
+    } else {
+      bytes.Take(
+          found[i].object.ptr(), key,
+          known.has_value() ? std::optional(known->dtype) : std::nullopt);
+    }
     Tensor tensor = bytes.MoveToTensor(key);
     if (tensor.rank() < lead) {
       throw StatusError{InvalidArgument(

@@ -114,21 +114,21 @@ class Buffer {
   // of the caller's own.
   void SampleInto(int64_t batch_size, const nb::object& out) {
     const std::shared_ptr<ReplayBuffer> buffer = Get("sample");
-    InputReader reader(/*batch_rank=*/1);
-    TensorDict rows = std::move(reader.Read(out.ptr(), false)->rows);
+    TensorDict rows = InputReader(/*batch_rank=*/1).ReadPlaces(out.ptr());
+    const TensorDict places = rows;
     if (has_prefetch_) {
       // Batches that were made ahead lie elsewhere.
       const std::shared_ptr<OutputBatch> batch = output_.Take();
       Run([&]() -> absl::Status {
         RILL_RETURN_IF_ERROR(buffer->SampleInto(batch_size, &batch->rows));
+        RILL_RETURN_IF_ERROR(CheckKeys(places, batch->rows));
         return rows.CopyFrom(batch->rows);
       });
       return;
     }
-    const TensorDict places = rows;
     Run([&] { return buffer->SampleInto(batch_size, &rows); });
+    absl::Status status = CheckKeys(places, rows);
     // A leaf that did not do has a new tensor.
-    absl::Status status;
     rows.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
       const Tensor* place = places.Find(key);
       if (!status.ok() ||
@@ -299,6 +299,18 @@ class Buffer {
     Run([&] { return buffer->Extend(batch->rows, {}, &written).status(); });
     input_.Accept(rows.ptr(), std::move(batch));
     written_ = std::move(written);
+  }
+
+  // What is no leaf of the batch would keep its old values.
+  static absl::Status CheckKeys(const TensorDict& places,
+                                const TensorDict& batch) {
+    absl::Status status;
+    places.ForEachLeaf([&](absl::string_view key, const Tensor& /*place*/) {
+      if (!status.ok() || batch.Find(key) != nullptr) return;
+      status = InvalidArgument("ReplayBuffer::sample: out: got \"", key,
+                               "\", want leaves of the batch alone");
+    });
+    return status;
   }
 
   static const int64_t* Numbers(absl::string_view caller,

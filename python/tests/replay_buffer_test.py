@@ -151,6 +151,26 @@ class SampleTest(unittest.TestCase):
         with self.assertRaisesRegex(rill.InvalidArgumentError, 'out: got none of "next/reward"'):
             buffer.sample(out=own)
 
+    def test_out_that_cannot_be_written_in_place_is_refused(self):
+        for prefetch in (0, 2):
+            with buffer_of(capacity=50, batch_size=4, prefetch=prefetch) as buffer:
+                buffer.extend(steps(50))
+                batch = buffer.sample()
+                read_only = np.zeros(4, np.int64)
+                read_only.flags.writeable = False
+                for key, place, pattern in (
+                        ("action", np.zeros((4, 2), np.int64)[:, 0], '"action": got a ndarray, want a writable, C-contig'),
+                        ("action", np.zeros(33, np.uint8)[1:].view(np.int64), '"action": got a ndarray, want a writable'),
+                        ("action", read_only, '"action": got a ndarray, want a writable'),
+                        ("action", [0, 0, 0, 0], '"action": got a list, want a writable'),
+                        ("action", bytes(32), '"action": got a bytes, want a writable'),
+                        ("action", np.zeros(4, np.int32), 'action'),
+                        ("action", np.zeros(5, np.int64), 'action'),
+                        ("extra", np.zeros(4), 'out: got "extra", want leaves of the batch alone')):
+                    with self.subTest(pattern, prefetch=prefetch):
+                        with self.assertRaisesRegex(rill.InvalidArgumentError, pattern):
+                            buffer.sample(out={**batch, key: place})
+
     def test_info_tells_the_rows(self):
         buffer = buffer_of(capacity=50)
         buffer.extend(steps(50))

@@ -131,31 +131,72 @@ nb::object Call(PyObject* function, PyObject* object, PyObject* dtype) {
       PyObject_Vectorcall(function, args, dtype == nullptr ? 1 : 2, nullptr));
 }
 
-// An array of something that has no buffer; null with an exception set.
-nb::object TryAsArray(PyObject* object, std::optional<DType> wanted) {
-  if (!IsPlain(object)) {
-    nb::object array;
-    if (PyObject_HasAttrString(object, "__array__") == 0 &&
-        PyObject_HasAttrString(object, "__dlpack__") != 0) {
-      return Call(g_numpy.from_dlpack, object, nullptr);
-    }
-    return Call(g_numpy.as_array, object, nullptr);
-  }
-  PyObject* dtype = nullptr;
-  if (wanted.has_value()) dtype = g_numpy.dtypes[static_cast<int>(*wanted)];
-  nb::object array = Call(g_numpy.as_array, object, dtype);
-  if (!array.is_valid() || dtype != nullptr) return array;
-  const nb::object kind = array.attr("dtype");
-  if (kind.is(nb::handle(g_numpy.dtypes[static_cast<int>(DType::kFloat64)]))) {
-    dtype = g_numpy.dtypes[static_cast<int>(DType::kFloat32)];
-    return Call(g_numpy.as_array, array.ptr(), dtype);
-  }
-  return array;
+// As NumPy's dtype.kind, with 'i' for unsigned ones too.
+char KindOf(DType dtype) {
+  if (dtype == DType::kBool) return 'b';
+  if (IsInteger(dtype)) return 'i';
+  return IsFloatingPoint(dtype) ? 'f' : 'c';
 }
 
+// Nothing of a number is cut off, and a list of bools, which is a mask, gives
+// no places.
+bool MayBecome(char from, char to) {
+  if (from == 'b') return to != 'i';
+  if (from == 'i') return to != 'b';
+  if (from == 'f') return to == 'f' || to == 'c';
+  return from == to;  // Neither texts nor objects.
+}
+
+// A plain number, or a list of them, as `wanted`. Null with an exception set.
+nb::object PlainAsArray(PyObject* object, absl::string_view key,
+                        std::optional<DType> wanted) {
+  PyObject* const dtype =
+      wanted.has_value() ? g_numpy.dtypes[static_cast<int>(*wanted)] : nullptr;
+  nb::object array;
+  char kind = PyFloat_Check(object)  ? 'f'
+              : PyBool_Check(object) ? 'b'
+              : PyLong_Check(object) ? 'i'
+                                     : '\0';
+  if (dtype == nullptr || kind == '\0') {
+    array = Call(g_numpy.as_array, object, nullptr);
+    if (!array.is_valid()) return array;
+  }
+  if (dtype == nullptr) {
+    const nb::object own = array.attr("dtype");
+    const int i = static_cast<int>(DType::kFloat64);
+    if (!own.is(nb::handle(g_numpy.dtypes[i]))) return array;
+    return Call(g_numpy.as_array, array.ptr(),
+                g_numpy.dtypes[static_cast<int>(DType::kFloat32)]);
+  }
+  std::string of;
+  if (kind == '\0') {
+    const nb::object own = array.attr("dtype");
+    kind = *nb::str(own.attr("kind")).c_str();
+    if (kind == 'u') kind = 'i';
+    // An empty list is of any kind.
+    if (nb::cast<int64_t>(array.attr("size")) == 0) kind = KindOf(*wanted);
+    of = absl::StrCat(" of dtype ", nb::str(own).c_str());
+  }
+  if (!MayBecome(kind, KindOf(*wanted))) {
+    throw StatusError{InvalidArgument("\"", key, "\": got a ",
+                                      TypeName(object), of, ", want ",
+                                      DTypeName(*wanted))};
+  }
+  return Call(g_numpy.as_array, object, dtype);
+}
+
+// An array of something that has no buffer.
 nb::object AsArray(PyObject* object, absl::string_view key,
                    std::optional<DType> wanted) {
-  nb::object array = TryAsArray(object, wanted);
+  nb::object array;
+  if (IsPlain(object)) {
+    array = PlainAsArray(object, key, wanted);
+  } else if (PyObject_HasAttrString(object, "__array__") == 0 &&
+             PyObject_HasAttrString(object, "__dlpack__") != 0) {
+    array = Call(g_numpy.from_dlpack, object, nullptr);
+  } else {
+    array = Call(g_numpy.as_array, object, nullptr);
+  }
   if (array.is_valid()) return array;
   throw StatusError{InvalidArgument("\"", key, "\": got a ", TypeName(object),
                                     " that is no array: ", TakeErrorText())};
@@ -219,8 +260,7 @@ void ArrayBytes::Take(PyObject* object, absl::string_view key,
                       std::optional<DType> wanted) {
   Release();
   // A float of NumPy's is one of Python's too, and takes the wanted dtype.
-  const bool is_plain = IsPlain(object);
-  if (!is_plain && TryTake(object)) return;
+  if (!IsPlain(object) && !PyBytes_Check(object) && TryTake(object)) return;
   if (PyBytes_Check(object) || PyUnicode_Check(object) || object == Py_None) {
     ThrowNoArray(object, key);
   }

@@ -30,7 +30,8 @@ class ArrayBytes {
   // `object` has the buffer protocol, DLPack or __array__, or it is a number or
   // a list of them. Elements with gaps, or not aligned, are copied. Plain
   // numbers and lists become `wanted`, without it bool, int64 and float32, as
-  // in torch. Throws INVALID_ARGUMENT, which names `key`.
+  // in torch. A float becomes no integer, a bool none either, a number no bool.
+  // Throws INVALID_ARGUMENT, which names `key`.
   void Take(PyObject* object, absl::string_view key,
             std::optional<DType> wanted);
   // The bytes of `object` itself, to be written: a writable array that lies as

@@ -117,6 +117,42 @@ class ConversionFuzzTest(unittest.TestCase):
         self.assertGreater(stored, 200)
         self.assertGreater(refused, 200)
 
+    def test_plain_numbers_lose_nothing_of_themselves(self):
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(8))
+        row = {"i": np.array([1, 2]), "u": np.array([1, 2], np.uint8), "f": np.array([1, 2], np.float32),
+               "b": np.array([True, False])}
+        buffer.add(row)
+        for key, value, pattern in (("i", [1.7, 2], '"i": got a list of dtype float64, want int64'),
+                                    ("i", 1.7, '"i": got a float, want int64'),
+                                    ("i", np.float64(1), '"i": got a float64, want int64'),
+                                    ("i", [True, False], '"i": got a list of dtype bool, want int64'),
+                                    ("i", ["1", "2"], '"i": got a list of dtype <U1, want int64'),
+                                    ("u", [1, 300], '"u": got a list that is no array: OverflowError'),
+                                    ("f", [None, 1], '"f": got a list of dtype object, want float32'),
+                                    ("f", ("1", "2"), '"f": got a tuple of dtype <U1, want float32'),
+                                    ("f", [1j, 2], '"f": got a list of dtype complex128, want float32'),
+                                    ("f", b"abc", '"f": got a bytes, want numbers'),
+                                    ("b", [1, 0], '"b": got a list of dtype int64, want bool'),
+                                    ("b", 1, '"b": got a int, want bool')):
+            with self.subTest(pattern), self.assertRaisesRegex(rill.InvalidArgumentError, pattern):
+                buffer.add({**row, key: value})
+        with self.assertRaisesRegex(rill.InvalidArgumentError, '"x": got a bytes, want numbers'):
+            rill.ReplayBuffer().extend({"x": b"abc"})
+        slot = buffer.add({"i": [3, 4], "u": (3, 255), "f": [3, True], "b": [False, True]})
+        got = buffer[slot]
+        self.assertEqual({key: got[key][0].tolist() for key in got},
+                         {"i": [3, 4], "u": [3, 255], "f": [3.0, 1.0], "b": [False, True]})
+
+    def test_only_integers_are_slots(self):
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(8))
+        buffer.extend({"x": np.arange(6)})
+        for index in ([1.9, 2.9], 1.0, [True, False, True], True, ["4"], [None], np.array([True]), np.array([1.0])):
+            with self.subTest(index), self.assertRaisesRegex(rill.InvalidArgumentError, "index"):
+                buffer[index]
+        self.assertEqual(buffer[[]]["x"].tolist(), [])
+        self.assertEqual(buffer[[4, np.int32(2)]]["x"].tolist(), [4, 2])
+        self.assertEqual(buffer[3]["x"].tolist(), [3])
+
     def test_an_exception_of_an_array_is_the_reason(self):
         with self.assertRaisesRegex(rill.InvalidArgumentError, '"x": got a Angry that is no array: ZeroDivisionError: no array today'):
             rill.ReplayBuffer().extend({"x": Angry()})

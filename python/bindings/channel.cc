@@ -6,10 +6,13 @@
 #include <memory>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "nanobind/nanobind.h"
+#include "nanobind/stl/unique_ptr.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/channel/record_channel.h"
@@ -58,51 +61,62 @@ RecordChannel::Options OptionsOf(const nb::object& step, int64_t producers,
           .timeout = kWaitAtOnce};
 }
 
-// A producer's end.
+// A producer's end. Thread-safe: calls wait for each other without the
+// interpreter's lock, and Close ends one that waits for space.
 class Writer {
  public:
   explicit Writer(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
 
   void Extend(const nb::object& rows, bool is_step) {
-    if (sink_ == nullptr) {
-      throw StatusError{FailedPrecondition(
-          "ChannelWriter::extend: got a closed writer, want an open one")};
-    }
     auto batch = input_.Read(rows.ptr(), is_step);
-    Check(CallUntil(absl::InfiniteDuration(), [&] {
-      return sink_->Write(batch->rows, {.sequence = sequence_ + 1});
+    Check(CallUntil(absl::InfiniteDuration(), [&]() -> absl::Status {
+      const absl::MutexLock lock(&mutex_);
+      if (sink_ == nullptr) {
+        return FailedPrecondition(
+            "ChannelWriter::extend: got a closed writer, want an open one");
+      }
+      RILL_RETURN_IF_ERROR(
+          sink_->Write(batch->rows, {.sequence = sequence_ + 1}));
+      ++sequence_;
+      return absl::OkStatus();
     }));
-    ++sequence_;
     input_.Accept(rows.ptr(), std::move(batch));
   }
 
   // Trajectories end here without a last step.
   void Cut(int64_t producer) {
-    if (sink_ == nullptr) return;
-    const nb::gil_scoped_release unlocked;
-    Check(sink_->Cut(producer, {.first = 0, .count = 1}));
+    Check(CallUntil(absl::InfiniteDuration(), [&]() -> absl::Status {
+      const absl::MutexLock lock(&mutex_);
+      if (sink_ == nullptr) return absl::OkStatus();
+      return sink_->Cut(producer, {.first = 0, .count = 1});
+    }));
   }
 
-  void Close() { sink_ = nullptr; }
+  void Close() {
+    const nb::gil_scoped_release unlocked;
+    const absl::MutexLock lock(&mutex_);
+    sink_ = nullptr;
+  }
 
  private:
-  std::unique_ptr<Sink> sink_;
   InputReader input_{/*batch_rank=*/1};
-  int64_t sequence_ = 0;
+  absl::Mutex mutex_;
+  std::unique_ptr<Sink> sink_ ABSL_GUARDED_BY(mutex_);  // Null: closed.
+  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 ChannelPart Create(const nb::object& step, int64_t producers, int64_t bytes) {
   return {Value(RecordChannel::Create(OptionsOf(step, producers, bytes)))};
 }
 
-Writer Attach(int fd, int64_t producer, const nb::object& step,
-              int64_t producers, int64_t bytes) {
-  return Writer(Value(RecordChannel::AttachProducer(
+std::unique_ptr<Writer> Attach(int fd, int64_t producer, const nb::object& step,
+                               int64_t producers, int64_t bytes) {
+  return std::make_unique<Writer>(Value(RecordChannel::AttachProducer(
       fd, producer, OptionsOf(step, producers, bytes))));
 }
 
-Writer Open(const ChannelPart& part, int64_t producer) {
-  return Writer(Value(part.channel->OpenProducer(producer)));
+std::unique_ptr<Writer> Open(const ChannelPart& part, int64_t producer) {
+  return std::make_unique<Writer>(Value(part.channel->OpenProducer(producer)));
 }
 
 bool Wait(const ChannelPart& part, double seconds) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of worker processes into one buffer, through shared memory."""
+import threading
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class Channel:
 
 
 class ChannelWriter:
-    """The end of one worker, to pass to a process as it is started."""
+    """The end of one worker, to pass to a process as it is started. Thread-safe."""
 
     def __init__(self, channel, producer, step, options):
         self._channel = channel  # A rill._rill.Channel, or the number of its file.
@@ -55,6 +56,7 @@ class ChannelWriter:
         self._step = step
         self._options = options
         self._writer = None
+        self._opening = threading.Lock()
 
     def extend(self, data):
         """Sends rows, a dict of arrays [time, ...]; waits where there is no space."""
@@ -69,6 +71,7 @@ class ChannelWriter:
         self._open().cut(self._producer)
 
     def close(self):
+        """Ends a call that waits, by FailedPreconditionError."""
         if self._writer is not None:
             self._writer.close()
 
@@ -79,7 +82,9 @@ class ChannelWriter:
         self.close()
 
     def _open(self):
-        if self._writer is None:
+        with self._opening:
+            if self._writer is not None:
+                return self._writer
             if isinstance(self._channel, int):
                 self._writer = _rill.attach_channel(
                     self._channel, self._producer, self._step, *self._options

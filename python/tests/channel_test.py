@@ -2,6 +2,9 @@
 """rill.Channel: rows of other processes into one buffer."""
 import multiprocessing
 import multiprocessing.reduction
+import subprocess
+import sys
+import threading
 import unittest
 
 import numpy as np
@@ -84,6 +87,54 @@ class ChannelTest(unittest.TestCase):
         buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(10))
         self.assertEqual(channel.drain(buffer), 1)
         self.assertEqual(len(buffer), 1)
+
+    def test_closing_ends_a_wait_for_space(self):
+        script = """
+import threading, numpy as np, rill
+channel = rill.Channel({"x": np.zeros(1000, np.float32)}, bytes=1 << 16)
+writer, is_full, raised = channel.writer(0), threading.Event(), []
+def fill():
+    try:
+        for i in range(17):  # 16 have space.
+            if i == 16:
+                is_full.set()
+            writer.add({"x": np.zeros(1000, np.float32)})
+    except rill.FailedPreconditionError as error:
+        raised.append(error)
+thread = threading.Thread(target=fill)
+thread.start()
+is_full.wait()
+writer.close()
+thread.join()
+print(*raised)
+"""
+        for _ in range(3):
+            run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertEqual(run.stdout, "ChannelWriter::extend: got a closed writer, want an open one\n")
+
+    def test_threads_share_a_writer(self):
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(1000))
+        channel = rill.Channel(STEP, bytes=1 << 14)
+        writer = channel.writer(0)
+        raised = []
+
+        def write_all(worker):
+            try:
+                for i in range(100):
+                    writer.extend(rows_of(worker, i, 1))
+            except rill.Error as error:
+                raised.append(error)
+        threads = [threading.Thread(target=write_all, args=(i,)) for i in range(3)]
+        for thread in threads:
+            thread.start()
+        while len(buffer) < 300 and not raised and channel.wait(timeout=60):
+            channel.drain(buffer)
+        for thread in threads:
+            thread.join()
+        self.assertEqual(raised, [])
+        rows = {tuple(row) for row in buffer[:]["observation"].tolist()}
+        self.assertEqual(rows, {(worker, i) for worker in range(3) for i in range(100)})
 
     def test_the_owners_end_does_not_cross(self):
         with self.assertRaisesRegex(TypeError, "pass a writer"):

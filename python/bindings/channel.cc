@@ -65,7 +65,11 @@ RecordChannel::Options OptionsOf(const nb::object& step, int64_t producers,
 // interpreter's lock, and Close ends one that waits for space.
 class Writer {
  public:
-  explicit Writer(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
+  // `step` is as the channel's.
+  Writer(std::unique_ptr<Sink> sink, const nb::object& step)
+      : sink_(std::move(sink)) {
+    input_.Accept(step.ptr(), input_.Read(step.ptr(), /*is_step=*/true));
+  }
 
   void Extend(const nb::object& rows, bool is_step) {
     auto batch = input_.Read(rows.ptr(), is_step);
@@ -111,12 +115,16 @@ ChannelPart Create(const nb::object& step, int64_t producers, int64_t bytes) {
 
 std::unique_ptr<Writer> Attach(int fd, int64_t producer, const nb::object& step,
                                int64_t producers, int64_t bytes) {
-  return std::make_unique<Writer>(Value(RecordChannel::AttachProducer(
-      fd, producer, OptionsOf(step, producers, bytes))));
+  return std::make_unique<Writer>(
+      Value(RecordChannel::AttachProducer(fd, producer,
+                                          OptionsOf(step, producers, bytes))),
+      step);
 }
 
-std::unique_ptr<Writer> Open(const ChannelPart& part, int64_t producer) {
-  return std::make_unique<Writer>(Value(part.channel->OpenProducer(producer)));
+std::unique_ptr<Writer> Open(const ChannelPart& part, int64_t producer,
+                             const nb::object& step) {
+  return std::make_unique<Writer>(Value(part.channel->OpenProducer(producer)),
+                                  step);
 }
 
 bool Wait(const ChannelPart& part, double seconds) {
@@ -134,7 +142,7 @@ bool Wait(const ChannelPart& part, double seconds) {
 void BindChannel(nb::module_& module) {
   nb::class_<ChannelPart>(module, "Channel")
       .def(nb::new_(&Create), "step"_a, "producers"_a, "bytes"_a)
-      .def("open", &Open, "producer"_a)
+      .def("open", &Open, "producer"_a, "step"_a)
       .def("wait", &Wait, "seconds"_a)
       .def_prop_ro("fd",
                    [](const ChannelPart& part) { return part.channel->fd(); });

@@ -90,7 +90,7 @@ class ChannelWriter:
                     self._channel, self._producer, self._step, *self._options
                 )
             else:
-                self._writer = self._channel.open(self._producer)
+                self._writer = self._channel.open(self._producer, self._step)
         return self._writer
 
     def __reduce__(self):
@@ -105,8 +105,10 @@ def _rebuild(file, producer, step, options):
     return ChannelWriter(file.detach(), producer, step, options)
 
 
-def _numpy(step):
-    return {
-        key: _numpy(value) if type(value) is dict else np.asarray(value)
-        for key, value in step.items()
-    }
+def _numpy(value):
+    if type(value) is dict:
+        return {key: _numpy(each) for key, each in value.items()}
+    array = np.asarray(value)
+    # Plain numbers, as a buffer takes them.
+    is_plain = isinstance(value, (float, int, list, tuple))
+    return array.astype(np.float32) if is_plain and array.dtype == np.float64 else array

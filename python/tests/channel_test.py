@@ -113,6 +113,30 @@ print(*raised)
             self.assertEqual(run.returncode, 0, run.stderr)
             self.assertEqual(run.stdout, "ChannelWriter::extend: got a closed writer, want an open one\n")
 
+    def test_a_cut_waits_for_space(self):
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(100))
+        channel = rill.Channel({"x": np.zeros(1000, np.float32)}, bytes=1 << 16)
+        writer = channel.writer(0)
+        for _ in range(16):
+            writer.add({"x": np.zeros(1000, np.float32)})
+        drain = threading.Timer(0.2, channel.drain, args=(buffer,))
+        drain.start()
+        writer.cut()
+        drain.join()
+        self.assertEqual(len(buffer), 16)
+
+    def test_plain_numbers_take_the_steps_dtypes(self):
+        for step, more in (({"r": 0.0, "a": 1, "o": [0.0, 1.0]}, {"r": 0.5, "a": 2, "o": [1, 2]}),
+                           ({"r": np.zeros(1, np.float32), "a": np.int32(1)}, {"r": 0.5, "a": 2})):
+            with self.subTest(step):
+                channel = rill.Channel(step)
+                with channel.writer(0) as writer:
+                    writer.add(more)
+                buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(10))
+                channel.drain(buffer)
+                self.assertEqual(buffer[0]["r"].dtype, np.float32)
+                self.assertEqual((buffer[0]["r"].item(), buffer[0]["a"].item()), (0.5, 2))
+
     def test_threads_share_a_writer(self):
         buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(1000))
         channel = rill.Channel(STEP, bytes=1 << 14)

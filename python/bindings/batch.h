@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "nanobind/nanobind.h"
 #include "rill/python/bindings/array.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -39,6 +40,11 @@ class InputReader {
  public:
   // `batch_rank`: 1 for [time], 2 for [lanes, time].
   explicit InputReader(int batch_rank) : batch_rank_(batch_rank) {}
+
+  // What stored rows are, before the first batch of this reader's: plain numbers
+  // take it too. Without effect where a schema is known.
+  void Expect(const TensorDictSpec& spec);
+  bool has_schema() const { return !levels_.empty(); }
 
   // is_step: arrays lack the dimension of time, which is 1 then. Throws
   // INVALID_ARGUMENT with the key.
@@ -76,7 +82,7 @@ class InputReader {
 
   const int batch_rank_;
   std::vector<std::vector<Entry>> levels_;  // Empty: no schema yet.
-  std::vector<Leaf> leaves_;
+  std::vector<Leaf> leaves_;  // Those of levels_, or what is expected.
   std::vector<std::unique_ptr<InputBatch>> spare_;
 };
 

@@ -97,8 +97,16 @@ Shape BatchShape(const Shape& array, int batch_rank, bool is_step) {
 
 }  // namespace
 
+void InputReader::Expect(const TensorDictSpec& spec) {
+  if (has_schema()) return;
+  leaves_.clear();
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    leaves_.push_back({leaf.key, leaf.spec.dtype, leaf.spec.shape, 0});
+  }
+}
+
 std::unique_ptr<InputBatch> InputReader::Read(PyObject* dict, bool is_step) {
-  if (!levels_.empty()) {
+  if (has_schema()) {
     if (auto batch = ReadStaged(dict, is_step)) return batch;
   }
   return ReadViews(dict, is_step, /*as_places=*/false);
@@ -283,7 +291,10 @@ int InputReader::LearnLevel(PyObject* dict, const std::string& prefix,
 }
 
 void InputReader::Accept(PyObject* dict, std::unique_ptr<InputBatch> batch) {
-  if (levels_.empty()) LearnLevel(dict, "", *batch);
+  if (!has_schema()) {
+    leaves_.clear();
+    LearnLevel(dict, "", *batch);
+  }
   if (!batch->leaves.empty() && spare_.size() < kMaxSpare) {
     spare_.push_back(std::move(batch));
   }

@@ -288,6 +288,7 @@ class Buffer {
   void Write(const nb::object& rows, bool is_step) {
     const std::shared_ptr<ReplayBuffer> buffer =
         Get(is_step ? "add" : "extend");
+    if (!input_.has_schema()) input_.Expect(buffer->storage().spec());
     std::unique_ptr<InputBatch> batch = input_.Read(rows.ptr(), is_step);
     const int64_t lanes = buffer->storage().lanes().count;
     if (lanes > 1 && batch->rows.batch_shape()[0] != lanes) {

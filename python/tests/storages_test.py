@@ -105,6 +105,40 @@ class SaveTest(unittest.TestCase):
                 uniform.loads(os.path.join(folder, "none"))
 
 
+class StoredDtypesTest(unittest.TestCase):
+    """Plain numbers take the dtype and the shape that are stored, whoever wrote the rows."""
+    ROWS = {"a": np.arange(5, dtype=np.int32), "next": {"r": np.zeros((5, 1), np.float32)}}
+    PLAIN = {"a": 3, "next": {"r": 1.0}}
+
+    def check(self, buffer):
+        row = buffer[buffer.add(self.PLAIN)]
+        self.assertEqual((row["a"].dtype, row["next"]["r"].tolist()), (np.int32, [[1.0]]))
+        buffer.add(self.PLAIN)
+
+    def test_after_loads(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "save")
+            buffer = rill.ReplayBuffer()
+            buffer.extend(self.ROWS)
+            buffer.dumps(path)
+            other = rill.ReplayBuffer()
+            other.loads(path)
+            self.check(other)
+
+    def test_of_another_buffer_of_the_storage(self):
+        storage = rill.LazyTensorStorage(10)
+        rill.ReplayBuffer(storage=storage).extend(self.ROWS)
+        self.check(rill.ReplayBuffer(storage=storage))
+
+    def test_after_drain(self):
+        channel = rill.Channel({"a": np.int32(0), "next": {"r": np.zeros(1, np.float32)}})
+        with channel.writer(0) as writer:
+            writer.extend(self.ROWS)
+        buffer = rill.ReplayBuffer()
+        channel.drain(buffer)
+        self.check(buffer)
+
+
 class LanesTest(unittest.TestCase):
 
     def test_lanes_are_rings_of_their_own(self):

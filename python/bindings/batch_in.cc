@@ -177,13 +177,15 @@ std::unique_ptr<InputBatch> InputReader::ReadStaged(PyObject* dict,
     if (bytes.dtype() != leaf.dtype) return nullptr;
     if (batch == nullptr) {
       if (bytes.rank() < lead) return nullptr;
-      batch = Staged(BatchShape(bytes.shape(leaf.key), batch_rank_, is_step));
-      rows = batch->rows.batch_shape().num_elements();
+      const Shape shape =
+          BatchShape(bytes.shape(leaf.key), batch_rank_, is_step);
+      rows = shape.num_elements();
       size_t row_bytes = 0;
       for (const Leaf& each : leaves_) row_bytes += each.row_bytes;
       if (row_bytes * static_cast<size_t>(rows) > kMaxStagedBytes) {
         return nullptr;
       }
+      batch = Staged(shape);
     }
     bool fits = bytes.rank() == lead + leaf.row.rank();
     for (int d = 0; fits && d < bytes.rank(); ++d) {

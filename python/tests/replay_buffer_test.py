@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows go in and come out, by the classes that every program begins with."""
 import gc
+import subprocess
+import sys
 import unittest
 
 import numpy as np
@@ -86,6 +88,20 @@ class ExtendTest(unittest.TestCase):
         large[:] = 2
         del large
         self.assertEqual(set(buffer.sample(64)["x"].ravel().tolist()), {1.0})
+
+
+    def test_a_large_batch_is_not_copied_on_its_way(self):
+        script = """
+import resource, numpy as np, rill
+buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(10))
+buffer.extend({"x": np.zeros((5, 1000), np.float32)})
+large = np.zeros((100_000, 1000), np.float32)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + large.nbytes // 2, resource.RLIM_INFINITY))
+print(len(buffer.extend({"x": large})))
+"""
+        run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        self.assertEqual((run.returncode, run.stdout), (0, "10\n"), run.stderr)
 
 
 class SampleTest(unittest.TestCase):

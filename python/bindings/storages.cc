@@ -35,6 +35,8 @@ std::shared_ptr<Storage> Memmap(const std::string& directory, int64_t capacity,
 void BindStorages(nb::module_& module) {
   nb::class_<Storage>(module, "Storage")
       .def_prop_ro("capacity", &Storage::capacity)
+      .def_prop_ro("lanes",
+                   [](const Storage& storage) { return storage.lanes().count; })
       .def("__len__", &Storage::size);
   module.def("dense_storage", &Dense, "capacity"_a, "lanes"_a = 1);
   module.def("memmap_storage", &Memmap, "directory"_a, "capacity"_a,

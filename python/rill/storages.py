@@ -6,6 +6,7 @@ import tempfile
 import weakref
 
 from rill import _rill
+from rill.errors import InvalidArgumentError, UnimplementedError
 
 
 class Storage:
@@ -55,22 +56,28 @@ class LazyMemmapStorage(Storage):
         super().__init__(_rill.memmap_storage(self.scratch_dir, max_size, lanes, opens))
         if is_temporary:
             self._cleanup = weakref.finalize(
-                self, shutil.rmtree, os.path.dirname(self.scratch_dir), ignore_errors=True)
+                self, _remove_own, os.path.dirname(self.scratch_dir), os.getpid())
 
     def __reduce__(self):
         if hasattr(self, "_cleanup"):
             raise TypeError("LazyMemmapStorage: got one in a temporary folder, which ends with it; "
                             "name a scratch_dir to open it in another process")
-        return _open_memmap, (self.max_size, self.scratch_dir)
+        return _open_memmap, (self.max_size, self.scratch_dir, self._handle.lanes)
 
 
-def _open_memmap(max_size, scratch_dir):
-    return LazyMemmapStorage(max_size, scratch_dir, existsok=True)
+def _open_memmap(max_size, scratch_dir, lanes):
+    return LazyMemmapStorage(max_size, scratch_dir, existsok=True, lanes=lanes)
+
+
+def _remove_own(folder, process):
+    # A forked child has the storage too, and not the folder.
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_place(kind, device, ndim, lanes):
     if str(device) != "cpu":
-        raise NotImplementedError("%s: device: got %r, want \"cpu\"" % (kind.__name__, device))
+        raise UnimplementedError("%s: device: got %r, want \"cpu\"" % (kind.__name__, device))
     if ndim != (1 if lanes == 1 else 2) and ndim != 1:
-        raise ValueError("%s: ndim: got %d for %d lanes; a storage of several lanes takes "
-                         "batches of [lanes, time]: say lanes=N" % (kind.__name__, ndim, lanes))
+        raise InvalidArgumentError("%s: ndim: got %d for %d lanes; a storage of several lanes takes "
+                                   "batches of [lanes, time]: say lanes=N" % (kind.__name__, ndim, lanes))

@@ -76,6 +76,24 @@ class MemmapTest(unittest.TestCase):
         self.assertFalse(os.path.exists(folder))
 
 
+    def test_a_temporary_folder_outlives_a_child(self):
+        script = "import os, rill; storage = rill.LazyMemmapStorage(10); child = os.fork(); " \
+                 "child and (os.waitpid(child, 0), print(os.path.isdir(storage.scratch_dir)))"
+        output = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+        self.assertEqual(output.stdout, "True\n")
+
+    def test_a_pickled_storage_has_its_lanes(self):
+        storage = rill.LazyMemmapStorage(12, self.folder, lanes=3)
+        rill.ReplayBuffer(storage=storage).extend({"x": np.arange(6).reshape(3, 2)})
+        text = pickle.dumps(storage)
+        del storage
+        gc.collect()
+        other = pickle.loads(text)
+        self.assertEqual((other.max_size, len(other)), (12, 6))
+        rill.ReplayBuffer(storage=other).extend({"x": np.arange(6).reshape(3, 2)})
+        self.assertEqual(len(other), 12)
+
+
 class SaveTest(unittest.TestCase):
 
     def test_a_buffer_goes_on_batch_for_batch(self):

@@ -47,7 +47,10 @@ class ReplayBuffer:
                             *self._options, [each.make() for each in self._transforms], directory)
 
     def extend(self, data):
-        """Appends rows: a dict of arrays [time, ...]. Returns their slots, as an array."""
+        """Appends rows: a dict of arrays [time, ...]. Returns their slots, as an array.
+
+        Of more rows than there is space for only the last are kept, whose slots these are.
+        """
         return self._buffer.extend(data if type(data) is dict else as_arrays(data))
 
     def add(self, data):
@@ -73,13 +76,20 @@ class ReplayBuffer:
         return (batch, _info(batch)) if return_info else batch
 
     def __getitem__(self, index):
-        """The stored rows of these slots, an array or a number; not through the transforms."""
+        """The stored rows of these slots, an array or a number; not through the transforms.
+
+        A slice is one of all rows that are there, lane by lane.
+        """
         if isinstance(index, slice):
-            index = range(*index.indices(len(self)))
+            index = self._storage._handle.live_slots()[index]
         return self._buffer.read(list(index) if isinstance(index, range) else index)
 
     def __getitems__(self, index):
-        return self[index]  # What torch's DataLoader calls.
+        # What torch's DataLoader calls, with numbers below len(): slots, but where lanes have space left.
+        storage = self._storage._handle
+        if storage.lanes > 1 and len(storage) < storage.capacity:
+            index = storage.live_slots()[index]
+        return self[index]
 
     def update_priority(self, index, priority):
         """New priorities of rows: of a batch that was sampled, or of its "index"."""

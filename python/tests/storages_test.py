@@ -174,5 +174,17 @@ class LanesTest(unittest.TestCase):
             buffer.extend({"x": np.zeros((2, 2), np.int64), "next": {"reward": np.ones((2, 2, 1), np.float32)}})
 
 
+    def test_a_slice_is_of_the_rows_that_are_there(self):
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(12, lanes=3))
+        buffer.extend({"x": np.arange(6).reshape(3, 2)})
+        self.assertEqual(buffer[:]["x"].tolist(), [0, 1, 2, 3, 4, 5])
+        self.assertEqual(buffer[-2::-2]["x"].tolist(), [4, 2, 0])
+        self.assertEqual(buffer.__getitems__([5, 2])["x"].tolist(), [5, 2])
+        self.assertEqual(buffer[[9, 4]]["x"].tolist(), [5, 2])  # Slots.
+        for _ in range(2):
+            buffer.extend({"x": np.arange(6).reshape(3, 2) + 10})
+        self.assertEqual(len(buffer[:]["x"]), 12)
+
+
 if __name__ == "__main__":
     unittest.main()

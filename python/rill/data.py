@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of other libraries as dicts of arrays, and back. Nothing is imported before it is asked for."""
 
+from rill.errors import InvalidArgumentError
+
 
 def as_arrays(data):
     """A dict of what has keys: a TensorDict, a tensorclass, any mapping."""
     if hasattr(data, "to_tensordict") and not hasattr(data, "items"):
         data = data.to_tensordict()
     if not hasattr(data, "items"):
-        raise TypeError("batch: got a %s, want a dict of arrays or a TensorDict" % type(data).__name__)
+        raise InvalidArgumentError("batch: got a %s, want a dict of arrays or a TensorDict" % type(data).__name__)
     return {key: as_arrays(value) if hasattr(value, "items") else value
             for key, value in data.items()}
 

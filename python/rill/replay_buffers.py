@@ -35,6 +35,8 @@ class ReplayBuffer:
         self._transforms = [as_transform(each) for each in
                             (transform if isinstance(transform, (list, tuple)) else [transform])
                             if each is not None]
+        if output not in _CONVERT:
+            raise InvalidArgumentError("ReplayBuffer: output: got %r, want one of %s" % (output, ", ".join(_CONVERT)))
         self._convert = _CONVERT[output]
         self.batch_size = batch_size
         self._options = (batch_size or 0, int.from_bytes(os.urandom(8), "little") if seed is None else seed,

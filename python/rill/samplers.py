@@ -5,6 +5,7 @@ A sampler says what it is; the buffer that takes it makes it. One that two
 buffers get is two.
 """
 from rill import _rill
+from rill.errors import InvalidArgumentError
 from rill.units import Slice
 
 
@@ -59,8 +60,8 @@ class _OverSlices:
 
     def make(self, unit=None, batch_size=0):
         if unit is not None:
-            raise ValueError("%s: sample_unit: got one, want none: a sampler of slices has its own; "
-                             "give it n_step or frames" % type(self).__name__)
+            raise InvalidArgumentError("%s: sample_unit: got one, want none: a sampler of slices has its own; "
+                                       "give it n_step or frames" % type(self).__name__)
         return super().make(self.unit, batch_size)
 
 

@@ -38,7 +38,7 @@ class ReplayBuffer(buffers.ReplayBuffer):
             self, buffer_size, observation_space, action_space, device, n_envs=n_envs
         )
         if optimize_memory_usage:
-            raise ValueError(
+            raise rill.InvalidArgumentError(
                 "rill.sb3.ReplayBuffer: got optimize_memory_usage=True, want False; "
                 "next observations are stored as they are"
             )

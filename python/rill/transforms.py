@@ -8,6 +8,7 @@ A function of batches is one too: see FunctionTransform.
 """
 
 from rill import _rill
+from rill.errors import InvalidArgumentError
 from rill.keys import key_text, key_texts
 
 _KEYS = frozenset(
@@ -64,7 +65,7 @@ def as_transform(transform):
     if hasattr(transform, "make"):
         return transform
     if not callable(transform):
-        raise TypeError(
+        raise InvalidArgumentError(
             f"transform: got a {type(transform).__name__}, want one of rill.transforms or a function"
         )
     return FunctionTransform(transform)

@@ -256,10 +256,22 @@ class ErrorsTest(unittest.TestCase):
         del missing["action"]
         with self.assertRaisesRegex(rill.InvalidArgumentError, 'no {action}'):
             buffer.extend(missing)
-        with self.assertRaisesRegex(TypeError, "got a list, want a dict"):
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "got a list, want a dict"):
             buffer.extend([1])
         with self.assertRaisesRegex(rill.InvalidArgumentError, "without arrays"):
             buffer.extend({})
+
+    def test_options_that_are_refused_raise_the_same_family(self):
+        for call, error, pattern in (
+                (lambda: rill.ReplayBuffer(output="jax"), rill.InvalidArgumentError, "output: got 'jax'"),
+                (lambda: rill.ReplayBuffer(transform=[3]), rill.InvalidArgumentError, "want one of rill.transforms"),
+                (lambda: rill.ReplayBuffer(sampler=rill.SliceSampler(slice_len=2), sample_unit=rill.NStep(2)),
+                 rill.InvalidArgumentError, "sample_unit: got one"),
+                (lambda: rill.LazyTensorStorage(3, device="cuda"), rill.UnimplementedError, "device: got 'cuda'"),
+                (lambda: rill.LazyTensorStorage(3, ndim=2), rill.InvalidArgumentError, "ndim: got 2"),
+                (lambda: rill.ReplayBuffer().add(3), rill.InvalidArgumentError, "batch: got a int")):
+            with self.subTest(pattern), self.assertRaisesRegex(error, pattern):
+                call()
 
     def test_a_sample_of_nothing_is_refused(self):
         with self.assertRaises(rill.FailedPreconditionError):

@@ -167,7 +167,7 @@ class TransformsTest(unittest.TestCase):
             sample_of(rows, T.DTypeCastTransform("f31", "float32"))
         with self.assertRaisesRegex(ValueError, "GAE: got an option \"keys\""):
             sample_of(rows, T.GAE(keys=3))
-        with self.assertRaisesRegex(TypeError, "want one of rill.transforms or a function"):
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "want one of rill.transforms or a function"):
             sample_of(rows, 3)
 
 

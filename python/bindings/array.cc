@@ -324,12 +324,13 @@ Tensor ArrayBytes::MoveToTensor(absl::string_view key) {
       dtype_, shape, /*offset_bytes=*/0));
 }
 
-PyObject* ShapeTuple::Get(const Shape& shape) {
-  if (!tuple_.is_valid() || shape != shape_) {
-    tuple_ = TupleOf(shape.sizes());
-    shape_ = shape;
-  }
-  return tuple_.ptr();
+nb::object ShapeTuple::Get(const Shape& shape) {
+  if (tuple_.is_valid() && shape == shape_) return tuple_;
+  // Another thread may get one meanwhile.
+  nb::object tuple = TupleOf(shape.sizes());
+  tuple_ = tuple;
+  shape_ = shape;
+  return tuple;
 }
 
 ArrayMaker::ArrayMaker(std::shared_ptr<const void> owner)
@@ -352,10 +353,10 @@ nb::object ArrayMaker::Make(const Tensor& tensor, absl::string_view key,
   Exporter* exporter = nb::inst_ptr<Exporter>(exporter_);
   exporter->data = tensor.raw_data();
   exporter->is_read_only = !tensor.is_writable();
-  PyObject* const sizes = shape->Get(tensor.shape());
+  const nb::object sizes = shape->Get(tensor.shape());
   if (tensor.is_contiguous()) {
     exporter->bytes = tensor.size_bytes();
-    PyObject* args[] = {sizes, kind, exporter_.ptr()};
+    PyObject* args[] = {sizes.ptr(), kind, exporter_.ptr()};
     return Own(PyObject_Vectorcall(g_numpy.array_type, args, 3, nullptr));
   }
   int64_t bytes = DTypeSize(dtype);
@@ -368,7 +369,7 @@ nb::object ArrayMaker::Make(const Tensor& tensor, absl::string_view key,
   }
   exporter->bytes = bytes;
   const nb::object strides = TupleOf(tensor.strides_bytes());
-  PyObject* args[] = {sizes, kind, exporter_.ptr(), g_numpy.zero,
+  PyObject* args[] = {sizes.ptr(), kind, exporter_.ptr(), g_numpy.zero,
                       strides.ptr()};
   return Own(PyObject_Vectorcall(g_numpy.array_type, args, 5, nullptr));
 }

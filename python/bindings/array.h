@@ -59,7 +59,7 @@ class ArrayBytes {
 // The sizes of a leaf as Python's tuple, made when they change.
 class ShapeTuple {
  public:
-  PyObject* Get(const Shape& shape);
+  nanobind::object Get(const Shape& shape);
 
  private:
   Shape shape_;

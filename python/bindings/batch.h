@@ -92,7 +92,7 @@ struct OutputBatch {
 };
 
 // The batches of one buffer. The memory of a batch serves again once no array
-// shows it.
+// shows it, not one that a function transform was given either.
 class OutputMaker {
  public:
   // A batch that no array shows, for one call.
@@ -114,13 +114,19 @@ class OutputMaker {
     size_t parent;
     nanobind::object name;
   };
+  struct Layout {
+    std::vector<Level> levels;  // The first is the batch itself.
+    std::vector<Leaf> leaves;
+  };
 
-  void Learn(const TensorDict& rows);
-  // Null where the batch has other leaves than those that are known.
-  nanobind::object TryMake(const std::shared_ptr<OutputBatch>& batch);
+  static std::shared_ptr<Layout> LayoutOf(const TensorDict& rows);
+  // Null where the batch has other leaves than those of the layout.
+  static nanobind::object TryMake(const std::shared_ptr<OutputBatch>& batch,
+                                  Layout* layout);
 
-  std::vector<Level> levels_;  // The first is the batch itself.
-  std::vector<Leaf> leaves_;
+  // That of the last batch. A call holds the one that it uses: where it makes
+  // objects, Python may let another thread in, which replaces it.
+  std::shared_ptr<Layout> layout_;
   std::vector<std::shared_ptr<OutputBatch>> made_;  // Newest last.
 };
 

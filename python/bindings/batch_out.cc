@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // OutputMaker: batches as dictionaries of arrays.
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -15,6 +17,8 @@
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/status.h"
 #include "rill/tensordict/key.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::python {
 namespace {
@@ -41,11 +45,27 @@ void CheckEntries(const TensorDict& dict, const std::string& parent) {
   Check(status);
 }
 
+// Whether anything but the batch holds memory of its leaves.
+bool IsShown(const TensorDict& rows) {
+  absl::InlinedVector<const Tensor*, 16> leaves;
+  rows.ForEachLeaf([&](absl::string_view /*key*/, const Tensor& leaf) {
+    leaves.push_back(&leaf);
+  });
+  for (const Tensor* leaf : leaves) {
+    if (leaf->buffer().use_count() == 1) continue;
+    const auto own = std::count_if(
+        leaves.begin(), leaves.end(),
+        [&](const Tensor* other) { return other->buffer() == leaf->buffer(); });
+    if (leaf->buffer().use_count() > own) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::shared_ptr<OutputBatch> OutputMaker::Take() {
   for (size_t i = 0; i < made_.size(); ++i) {
-    if (made_[i].use_count() != 1) continue;
+    if (made_[i].use_count() != 1 || IsShown(made_[i]->rows)) continue;
     std::shared_ptr<OutputBatch> batch = std::move(made_[i]);
     made_.erase(made_.begin() + static_cast<std::ptrdiff_t>(i));
     return batch;
@@ -53,11 +73,11 @@ std::shared_ptr<OutputBatch> OutputMaker::Take() {
   return std::make_shared<OutputBatch>();
 }
 
-void OutputMaker::Learn(const TensorDict& rows) {
+std::shared_ptr<OutputMaker::Layout> OutputMaker::LayoutOf(
+    const TensorDict& rows) {
   CheckEntries(rows, "");
-  levels_.clear();
-  leaves_.clear();
-  levels_.push_back({0, nb::object()});
+  auto layout = std::make_shared<Layout>();
+  layout->levels.push_back({0, nb::object()});
   std::vector<std::string> prefixes = {""};
   rows.ForEachLeaf([&](absl::string_view key, const Tensor& /*leaf*/) {
     const std::vector<std::string> parts = Value(SplitKey(key));
@@ -69,30 +89,33 @@ void OutputMaker::Learn(const TensorDict& rows) {
       while (next < prefixes.size() && prefixes[next] != prefix) ++next;
       if (next == prefixes.size()) {
         prefixes.push_back(prefix);
-        levels_.push_back({level, nb::str(parts[i].c_str(), parts[i].size())});
+        layout->levels.push_back(
+            {level, nb::str(parts[i].c_str(), parts[i].size())});
       }
       level = next;
     }
-    leaves_.push_back({std::string(key), level,
-                       nb::str(parts.back().c_str(), parts.back().size()),
-                       ShapeTuple()});
+    layout->leaves.push_back(
+        {std::string(key), level,
+         nb::str(parts.back().c_str(), parts.back().size()), ShapeTuple()});
   });
+  return layout;
 }
 
-nb::object OutputMaker::TryMake(const std::shared_ptr<OutputBatch>& batch) {
-  if (leaves_.empty() ||
-      batch->rows.num_leaves() != static_cast<int64_t>(leaves_.size())) {
+nb::object OutputMaker::TryMake(const std::shared_ptr<OutputBatch>& batch,
+                                Layout* layout) {
+  const std::vector<Level>& levels = layout->levels;
+  if (batch->rows.num_leaves() != static_cast<int64_t>(layout->leaves.size())) {
     return {};
   }
   ArrayMaker arrays(batch);
-  absl::InlinedVector<nb::object, 8> dicts(levels_.size());
-  for (size_t i = 0; i < levels_.size(); ++i) {
+  absl::InlinedVector<nb::object, 8> dicts(levels.size());
+  for (size_t i = 0; i < levels.size(); ++i) {
     dicts[i] = Own(PyDict_New());
     if (i == 0) continue;
-    CheckPython(PyDict_SetItem(dicts[levels_[i].parent].ptr(),
-                               levels_[i].name.ptr(), dicts[i].ptr()) == 0);
+    CheckPython(PyDict_SetItem(dicts[levels[i].parent].ptr(),
+                               levels[i].name.ptr(), dicts[i].ptr()) == 0);
   }
-  for (Leaf& leaf : leaves_) {
+  for (Leaf& leaf : layout->leaves) {
     const Tensor* tensor = batch->rows.Find(leaf.key);
     if (tensor == nullptr) return {};
     const nb::object array = arrays.Make(*tensor, leaf.key, &leaf.shape);
@@ -103,10 +126,13 @@ nb::object OutputMaker::TryMake(const std::shared_ptr<OutputBatch>& batch) {
 }
 
 nb::object OutputMaker::Make(const std::shared_ptr<OutputBatch>& batch) {
-  nb::object dict = TryMake(batch);
+  std::shared_ptr<Layout> layout = layout_;
+  nb::object dict;
+  if (layout != nullptr) dict = TryMake(batch, layout.get());
   if (!dict.is_valid()) {
-    Learn(batch->rows);
-    dict = leaves_.empty() ? Own(PyDict_New()) : TryMake(batch);
+    layout = LayoutOf(batch->rows);
+    dict = TryMake(batch, layout.get());
+    layout_ = std::move(layout);
   }
   if (made_.size() == kMaxMade) made_.erase(made_.begin());
   made_.push_back(batch);

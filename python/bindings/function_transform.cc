@@ -10,7 +10,6 @@
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/string.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/buffer.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/exception.h"
@@ -24,16 +23,6 @@ namespace rill::python {
 namespace {
 
 namespace nb = nanobind;
-
-// The same bytes, not to be written: a batch may share them with the storage.
-absl::StatusOr<Tensor> ReadOnly(const Tensor& tensor) {
-  const std::shared_ptr<Buffer>& buffer = tensor.buffer();
-  return Tensor::View(
-      Buffer::Wrap(buffer->data(), buffer->size_bytes(), buffer->device(),
-                   buffer->memory_kind(), buffer, /*is_writable=*/false),
-      tensor.dtype(), tensor.shape(), tensor.raw_data() - buffer->data(),
-      tensor.strides_bytes());
-}
 
 // What `made` is: the tensors of `batch` where they are in their places still,
 // else copies of the arrays. So nothing is kept that Python code may write to.

@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "nanobind/nanobind.h"
+#include "rill/device/buffer.h"
 #include "rill/python/bindings/array.h"
 #include "rill/python/bindings/release.h"
 #include "rill/tensors/tensor.h"
@@ -24,6 +26,16 @@ inline Tensor TensorOf(nanobind::handle array, absl::string_view key) {
 inline nanobind::object ArrayOf(const Tensor& tensor, absl::string_view key) {
   ShapeTuple shape;
   return ArrayMaker(tensor.buffer()).Make(tensor, key, &shape);
+}
+
+// The same bytes, not to be written: what holds them uses them too.
+inline absl::StatusOr<Tensor> ReadOnly(const Tensor& tensor) {
+  const std::shared_ptr<Buffer>& buffer = tensor.buffer();
+  return Tensor::View(
+      Buffer::Wrap(buffer->data(), buffer->size_bytes(), buffer->device(),
+                   buffer->memory_kind(), buffer, /*is_writable=*/false),
+      tensor.dtype(), tensor.shape(), tensor.raw_data() - buffer->data(),
+      tensor.strides_bytes());
 }
 
 // A Python object that C++ code copies and drops on any thread, such as a

@@ -131,8 +131,9 @@ HindsightRelabel::Function GoalFunction(const std::string& who,
              const Tensor& desired) -> absl::StatusOr<Tensor> {
     Tensor made;
     RILL_RETURN_IF_ERROR(CallPython(who, [&] {
-      const nb::object array = function.get()(ArrayOf(achieved, "achieved"),
-                                              ArrayOf(desired, "desired"));
+      const nb::object array =
+          function.get()(ArrayOf(Value(ReadOnly(achieved)), "achieved"),
+                         ArrayOf(Value(ReadOnly(desired)), "desired"));
       made = Value(TensorOf(array, who).Clone());
     }));
     return made;

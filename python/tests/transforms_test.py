@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """transform= of rill.ReplayBuffer."""
+import concurrent.futures
+import gc
 import pickle
+import threading
 import unittest
 
 import numpy as np
@@ -102,6 +105,58 @@ class TransformsTest(unittest.TestCase):
         batch = buffer.sample()
         kept[0][:] = 7
         np.testing.assert_array_equal(batch["y"], [[1], [1]])
+
+    def test_what_a_function_was_given_stays_as_it_is(self):
+        for prefetch in (0, 2):
+            for replaces in (False, True):
+                with self.subTest(prefetch=prefetch, replaces=replaces):
+                    given = []
+
+                    def keep(batch, given=given, replaces=replaces):
+                        given.append((batch["x"], batch["x"].copy()))
+                        if replaces:
+                            batch["x"] = batch["x"] * 2
+
+                    buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(50), batch_size=4, seed=0,
+                                               prefetch=prefetch, transform=keep)
+                    buffer.extend({"x": np.arange(50, dtype=np.float32)})
+                    for _ in range(8):
+                        buffer.sample()
+                    buffer.close()
+                    for array, copy in given:
+                        np.testing.assert_array_equal(array, copy)
+
+    def test_samples_of_other_keys_may_come_between(self):
+        runs = []
+        kept = []
+
+        def vary(batch):
+            kept.append(batch)  # So that dictionaries are made anew, which may run the collector.
+            runs.append(len(runs))
+            batch["count"] = np.full(4, len(runs) % 23)
+            for i in range(len(runs) % 23):
+                batch["k%d" % i] = {"x": np.array(batch["x"])}
+
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(50), batch_size=4, transform=vary)
+        buffer.extend({"x": np.arange(50)})
+        other = concurrent.futures.ThreadPoolExecutor(1)
+
+        def sample_meanwhile(phase, info):
+            if phase == "start" and threading.current_thread() is threading.main_thread():
+                kept.extend(other.submit(buffer.sample).result() for _ in range(2))
+
+        thresholds = gc.get_threshold()
+        gc.callbacks.append(sample_meanwhile)
+        gc.set_threshold(1, 1, 1)
+        try:
+            for _ in range(30):
+                batch = buffer.sample()
+                kept.append(batch)
+                self.assertEqual(len([key for key in batch if key.startswith("k")]), batch["count"][0])
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.callbacks.remove(sample_meanwhile)
+            other.shutdown()
 
     def test_arrays_of_a_function_are_not_to_be_written_to(self):
         def write(batch):

@@ -139,6 +139,18 @@ class UnitsTest(unittest.TestCase):
             batch["next"]["reward"][other], np.where(achieved == desired, 0, -1))
         self.assertEqual(len(seen), 1)
 
+    def test_goals_are_not_to_be_written_to(self):
+        def spoil(achieved, desired):
+            desired[:] = 0
+
+        rows = make_rows([6])
+        rows["desired_goal"] = rows["next"]["achieved_goal"] = rows["observation"]
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(10), batch_size=8,
+                                   sample_unit=rill.Hindsight(spoil, her_ratio=1.0))
+        buffer.extend(rows)
+        with self.assertRaisesRegex(ValueError, "read-only"):
+            buffer.sample()
+
     def test_an_exception_of_a_reward_is_that_of_sample(self):
         def fail(achieved, desired):
             raise ZeroDivisionError("no reward today")

@@ -20,7 +20,7 @@ class ForkGuard {
   explicit ForkGuard(bool has_threads)
       : has_threads_(has_threads), forks_(Forks()) {}
 
-  // A call that does not hold the interpreter's lock.
+  // A call that lets go of the interpreter's lock.
   class Call {
    public:
     explicit Call(ForkGuard* guard) : guard_(guard) { ++guard_->calls_; }

@@ -84,12 +84,11 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
 
   nb::object Extend(const nb::object& rows) {
-    Write(rows, /*is_step=*/false);
-    const auto count = static_cast<int64_t>(written_.size());
-    const auto batch = std::make_shared<std::vector<Draw>>(std::move(written_));
+    const std::vector<Draw> written = Write(rows, /*is_step=*/false);
+    const auto count = static_cast<int64_t>(written.size());
     Tensor slots = Value(Tensor::Empty(DType::kInt64, {count}));
     for (int64_t i = 0; i < count; ++i) {
-      slots.data<int64_t>()[i] = (*batch)[static_cast<size_t>(i)].slot;
+      slots.data<int64_t>()[i] = written[static_cast<size_t>(i)].slot;
     }
     ArrayMaker arrays(slots.buffer());
     ShapeTuple shape;
@@ -99,12 +98,12 @@ class Buffer {
   // The slot of the step; that of the first lane where there are several; -1
   // where nothing was kept.
   int64_t Add(const nb::object& step) {
-    Write(step, /*is_step=*/true);
+    written_ = Write(step, /*is_step=*/true);
     return written_.empty() ? -1 : written_.front().slot;
   }
 
   nb::object Sample(int64_t batch_size) {
-    const std::shared_ptr<ReplayBuffer> buffer = Get("sample");
+    const Held buffer = Get("sample");
     const std::shared_ptr<OutputBatch> batch = output_.Take();
     Run([&] { return buffer->SampleInto(batch_size, &batch->rows); });
     return output_.Make(batch);
@@ -113,7 +112,7 @@ class Buffer {
   // The next batch in the memory of `out`, which is arrays of this buffer's or
   // of the caller's own.
   void SampleInto(int64_t batch_size, const nb::object& out) {
-    const std::shared_ptr<ReplayBuffer> buffer = Get("sample");
+    const Held buffer = Get("sample");
     TensorDict rows = InputReader(/*batch_rank=*/1).ReadPlaces(out.ptr());
     const TensorDict places = rows;
     if (has_prefetch_) {
@@ -148,7 +147,7 @@ class Buffer {
 
   void UpdatePriority(const nb::object& index, const nb::object& generation,
                       const nb::object& priority) {
-    const std::shared_ptr<ReplayBuffer> buffer = Get("update_priority");
+    const Held buffer = Get("update_priority");
     ArrayBytes slots;
     slots.Take(index.ptr(), "index", DType::kInt64);
     ArrayBytes generations;
@@ -188,7 +187,7 @@ class Buffer {
 
   // The rows of these slots, in order.
   nb::object Read(const nb::object& index) {
-    const std::shared_ptr<ReplayBuffer> buffer = Get("__getitem__");
+    const Held buffer = Get("__getitem__");
     ArrayBytes numbers;
     numbers.Take(index.ptr(), "index", DType::kInt64);
     const int64_t* slots =
@@ -203,7 +202,7 @@ class Buffer {
 
   // What the workers of a channel have sent; the number of batches.
   int64_t Drain(ChannelPart* channel) {
-    const std::shared_ptr<ReplayBuffer> buffer = Get("drain");
+    const Held buffer = Get("drain");
     int64_t batches = 0;
     Run([&]() -> absl::Status {
       LaneSink lanes(buffer.get());
@@ -217,24 +216,28 @@ class Buffer {
   }
 
   void Clear() {
-    const std::shared_ptr<ReplayBuffer> buffer = Get("empty");
+    const Held buffer = Get("empty");
     Run([&] { return buffer->Clear(); });
   }
 
   void Save(const std::string& directory) {
-    const std::shared_ptr<ReplayBuffer> buffer = Get("dumps");
+    const Held buffer = Get("dumps");
     Run([&] { return buffer->Save(directory); });
   }
 
+  // Calls in flight hold the buffer until they end. Those that wait for the
+  // rate limiter see it at their next look; others may share the limiter.
   void Close() {
     if (buffer_ == nullptr || fork_guard_.is_stranded()) return;
     std::shared_ptr<ReplayBuffer> buffer = std::move(buffer_);
     const nb::gil_scoped_release unlocked;
-    buffer->Close();
     buffer.reset();
   }
   bool is_closed() const { return buffer_ == nullptr; }
-  int64_t calls_in_flight() const { return fork_guard_.calls(); }
+  // None that this process waits for where it was forked meanwhile.
+  int64_t calls_in_flight() const {
+    return fork_guard_.is_stranded() ? 0 : fork_guard_.calls();
+  }
 
   int64_t size() const { return Get("__len__")->size(); }
   int64_t capacity() const { return Get("capacity")->capacity(); }
@@ -245,13 +248,39 @@ class Buffer {
   void SetBeta(double beta) { Check(Exponents()->SetBeta(beta)); }
 
  private:
-  std::shared_ptr<ReplayBuffer> Get(const char* caller) const {
+  // The buffer for a call.
+  class Held {
+   public:
+    explicit Held(const Buffer* owner)
+        : owner_(owner),
+          buffer_(owner->buffer_),
+          in_flight_(&owner->fork_guard_) {}
+    // It may be the last one after Close: the threads that end then may wait
+    // for the interpreter's lock.
+    ~Held() {
+      if (!owner_->is_closed()) return;
+      const nb::gil_scoped_release unlocked;
+      buffer_.reset();
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+    ReplayBuffer* get() const { return buffer_.get(); }
+    ReplayBuffer* operator->() const { return buffer_.get(); }
+
+   private:
+    const Buffer* const owner_;
+    std::shared_ptr<ReplayBuffer> buffer_;
+    const ForkGuard::Call in_flight_;
+  };
+
+  Held Get(const char* caller) const {
     if (buffer_ == nullptr) {
       throw StatusError{FailedPrecondition(
           "ReplayBuffer::", caller, ": got a closed buffer, want an open one")};
     }
     fork_guard_.Check();
-    return buffer_;
+    return Held(this);
   }
 
   PrioritizedSelector* Exponents() const {
@@ -272,22 +301,25 @@ class Buffer {
       const absl::Time deadline = Clock::Steady().Now() + timeout_;
       do {
         CheckPython(PyErr_CheckSignals() == 0);
+        if (is_closed()) {
+          throw StatusError{absl::CancelledError(
+              "ReplayBuffer: got a buffer that was closed while a call waited "
+              "for its rate limiter, want an open one")};
+        }
         status = CallOnce(call);
       } while (absl::IsDeadlineExceeded(status) &&
                Clock::Steady().Now() < deadline);
     }
     Check(std::move(status));
   }
-  absl::Status CallOnce(absl::FunctionRef<absl::Status()> call) {
-    const ForkGuard::Call in_flight(&fork_guard_);
+  static absl::Status CallOnce(absl::FunctionRef<absl::Status()> call) {
     const nb::gil_scoped_release unlocked;
     return call();
   }
 
-  // Leaves the rows in written_.
-  void Write(const nb::object& rows, bool is_step) {
-    const std::shared_ptr<ReplayBuffer> buffer =
-        Get(is_step ? "add" : "extend");
+  // The rows that were written.
+  std::vector<Draw> Write(const nb::object& rows, bool is_step) {
+    const Held buffer = Get(is_step ? "add" : "extend");
     if (!input_.has_schema()) input_.Expect(buffer->storage().spec());
     std::unique_ptr<InputBatch> batch = input_.Read(rows.ptr(), is_step);
     const int64_t lanes = buffer->storage().lanes().count;
@@ -299,7 +331,7 @@ class Buffer {
     std::vector<Draw> written = std::move(written_);
     Run([&] { return buffer->Extend(batch->rows, {}, &written).status(); });
     input_.Accept(rows.ptr(), std::move(batch));
-    written_ = std::move(written);
+    return written;
   }
 
   // What is no leaf of the batch would keep its old values.
@@ -351,7 +383,7 @@ class Buffer {
   const absl::Duration timeout_;
   InputReader input_;
   OutputMaker output_;
-  std::vector<Draw> written_;  // Of the last write; its memory serves again.
+  std::vector<Draw> written_;  // Of the last step; its memory serves again.
   std::shared_ptr<ReplayBuffer> buffer_;  // Null: closed.
 };
 

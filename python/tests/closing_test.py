@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A buffer's end: beside calls and beside other buffers."""
+import gc
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+import rill
+
+# Batches are made ahead by threads that run Python code.
+BUFFER = """
+import threading
+import numpy as np
+import rill
+
+def work(batch):
+    for _ in range(100_000):
+        pass
+
+def buffer_of(**options):
+    buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(100), batch_size=4, prefetch=8, prefetch_threads=4,
+                               transform=work, **options)
+    buffer.extend({"x": np.arange(50)})
+    return buffer
+
+def learn(buffer):
+    try:
+        while True:
+            buffer.sample()
+            sampled.set()
+    except rill.Error:
+        pass
+
+sampled = threading.Event()
+"""
+
+
+class ClosingTest(unittest.TestCase):
+
+    def check_script(self, text):
+        done = subprocess.run([sys.executable, "-c", BUFFER + text], timeout=120, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_learner_may_be_in_a_call(self):
+        self.check_script("""
+for _ in range(3):
+    sampled.clear()
+    buffer = buffer_of()
+    learner = threading.Thread(target=learn, args=[buffer])
+    learner.start()
+    sampled.wait()
+    buffer.close()
+    learner.join()
+""")
+
+    def test_a_wait_for_the_rate_limiter_ends(self):
+        buffer = buffer_of(rill.RateLimiter.min_size(60))
+        raised = []
+
+        def learn():
+            try:
+                buffer.sample()
+            except rill.Error as error:
+                raised.append(error)
+
+        learner = threading.Thread(target=learn)
+        learner.start()
+        while buffer._buffer.calls_in_flight == 0:
+            pass
+        buffer.close()
+        learner.join()
+        self.assertIsInstance(raised[0], rill.CancelledError)
+
+
+def buffer_of(limiter, **options):
+    return rill.ReplayBuffer(storage=rill.LazyTensorStorage(100), batch_size=4, rate_limiter=limiter, **options)
+
+
+class SharedLimiterTest(unittest.TestCase):
+
+    def test_it_outlives_a_buffer(self):
+        limiter = rill.RateLimiter.min_size(60)
+        buffer = buffer_of(limiter, rate_limit_timeout=0.0)
+        buffer.extend({"x": np.arange(50)})
+        other = buffer_of(limiter)
+        other.close()
+        other = buffer_of(limiter)
+        del other
+        gc.collect()
+        with self.assertRaises(rill.DeadlineExceededError):
+            buffer.sample()
+        buffer.extend({"x": np.arange(10)})
+        self.assertEqual(len(buffer.sample()["x"]), 4)
+
+    def test_it_goes_on_after_loads(self):
+        with tempfile.TemporaryDirectory() as folder:
+            saved = buffer_of(rill.RateLimiter.min_size(60))
+            saved.extend({"x": np.arange(50)})
+            saved.dumps(folder + "/saved")
+            buffer = buffer_of(rill.RateLimiter.min_size(60))
+            buffer.loads(folder + "/saved")
+            buffer.extend({"x": np.arange(10)})
+            self.assertEqual(len(buffer.sample()["x"]), 4)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -48,6 +48,10 @@ absl::Status StatusOf(absl::string_view who, const nb::python_error& error) {
 }  // namespace
 
 absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call) {
+  if (Py_IsInitialized() == 0) {
+    return absl::CancelledError(
+        absl::StrCat(who, ": the interpreter has ended"));
+  }
   const nb::gil_scoped_acquire lock;
   try {
     call();

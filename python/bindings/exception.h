@@ -11,7 +11,8 @@ namespace rill::python {
 // Calls Python code from code that knows statuses, on any thread. An exception
 // becomes a status that carries it: INTERNAL, "<who>: <type>: <text>".
 // RaiseCarried raises it again, with its traceback, where the status comes back
-// to Python. `call` has the interpreter's lock.
+// to Python. `call` has the interpreter's lock. CANCELLED once the interpreter
+// has ended.
 absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call);
 
 // Sets the exception that a status carries; false where it carries none. The

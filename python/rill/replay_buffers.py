@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replay buffers, by TorchRL's names."""
+import atexit
 import math
 import os
+import time
+import weakref
 
 from rill import _rill
 from rill.data import as_arrays, as_tensordict, as_torch
@@ -43,6 +46,7 @@ class ReplayBuffer:
                          prefetch or 0, prefetch_threads, rate_limiter and rate_limiter._handle, rate_limit_timeout)
         self._rate_limiter = rate_limiter
         self._buffer = self._make(_directory)
+        _open.add(self)
 
     def _make(self, directory=None):
         return _rill.Buffer(self._storage._handle, self._sampler.make(self._unit, self._options[0]),
@@ -189,6 +193,21 @@ class TensorDictReplayBuffer(ReplayBuffer):
     def update_tensordict_priority(self, data):
         """New priorities, of the leaf `priority_key` of a batch that was sampled."""
         self.update_priority(data, data[self.priority_key])
+
+
+_open = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all():
+    """Ends the threads of all buffers: one in a transform would not survive the interpreter's end."""
+    buffers = list(_open)
+    for buffer in buffers:
+        buffer.close()
+    # Calls of daemon threads have what is left of a buffer.
+    deadline = time.monotonic() + 5
+    while any(buffer._buffer.calls_in_flight for buffer in buffers) and time.monotonic() < deadline:
+        time.sleep(0.001)
 
 
 _CONVERT = {"numpy": None, "torch": as_torch, "tensordict": as_tensordict}

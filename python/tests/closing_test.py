@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A buffer's end: beside calls and beside other buffers."""
+"""A buffer's end: beside calls, beside other buffers, and with the interpreter."""
 import gc
 import subprocess
 import sys
@@ -54,6 +54,17 @@ for _ in range(3):
     sampled.wait()
     buffer.close()
     learner.join()
+""")
+
+    def test_an_open_buffer_does_not_outlive_the_interpreter(self):
+        for _ in range(3):
+            self.check_script("buffer = buffer_of()\nbuffer.sample()\n")
+
+    def test_nor_does_one_in_a_call_of_a_daemon_thread(self):
+        self.check_script("""
+buffer = buffer_of()
+threading.Thread(target=learn, args=[buffer], daemon=True).start()
+sampled.wait()
 """)
 
     def test_a_wait_for_the_rate_limiter_ends(self):

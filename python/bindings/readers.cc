@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/string.h"
 #include "rill/base/status_macros.h"
@@ -38,9 +38,10 @@ class Reader {
                                         DTypeName(numbers.dtype()),
                                         ", want int64")};
     }
-    const absl::Span<const Slot> slots(
-        reinterpret_cast<const Slot*>(numbers.data()),
-        numbers.size_bytes() / sizeof(Slot));
+    // A copy: another thread may change the array meanwhile.
+    const auto* from = reinterpret_cast<const Slot*>(numbers.data());
+    const std::vector<Slot> slots(from,
+                                  from + numbers.size_bytes() / sizeof(Slot));
     const auto batch = std::make_shared<OutputBatch>();
     absl::Status status;
     {

@@ -12,13 +12,13 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/optional.h"
 #include "nanobind/stl/shared_ptr.h"
 #include "nanobind/stl/string.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
+#include "rill/flow/sink.h"
 #include "rill/python/bindings/array.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
@@ -173,6 +173,13 @@ class Buffer {
             "batches, want that of a batch; or pass the batch itself, which "
             "tells rows from those that have overwritten them")};
       }
+      if (tensor->dtype() != DType::kInt64 || !tensor->is_contiguous() ||
+          static_cast<size_t>(tensor->size_bytes()) != slots.size_bytes()) {
+        throw StatusError{InvalidArgument(
+            "ReplayBuffer::update_priority: index_generation: got ",
+            DTypeName(tensor->dtype()), tensor->shape().ToString(),
+            " from the transforms, want int64[", slots.size_bytes() / 8, "]")};
+      }
       numbers = tensor->data<int64_t>();
     }
     const int64_t* slot =
@@ -192,8 +199,9 @@ class Buffer {
     numbers.Take(index.ptr(), "index", DType::kInt64);
     const int64_t* slots =
         Numbers("ReplayBuffer::__getitem__", numbers, "index");
-    const absl::Span<const Slot> rows(slots,
-                                      numbers.size_bytes() / sizeof(int64_t));
+    // A copy: another thread may change the array meanwhile.
+    const std::vector<Slot> rows(
+        slots, slots + numbers.size_bytes() / sizeof(int64_t));
     const auto batch = std::make_shared<OutputBatch>();
     Run([&] { return buffer->storage().Read(rows, &batch->rows); });
     OutputMaker maker;
@@ -203,15 +211,22 @@ class Buffer {
   // What the workers of a channel have sent; the number of batches.
   int64_t Drain(ChannelPart* channel) {
     const Held buffer = Get("drain");
+    LaneSink lanes(buffer.get());
+    Sink* const sink = buffer->storage().lanes().count > 1
+                           ? static_cast<Sink*>(&lanes)
+                           : buffer.get();
+    // Of all tries that the rate limiter makes of it.
     int64_t batches = 0;
-    Run([&]() -> absl::Status {
-      LaneSink lanes(buffer.get());
-      const bool has_lanes = buffer->storage().lanes().count > 1;
-      RILL_ASSIGN_OR_RETURN(
-          batches, channel->channel->Drain(
-                       has_lanes ? static_cast<Sink*>(&lanes) : buffer.get()));
-      return absl::OkStatus();
-    });
+    FunctionSink counting(
+        [&](const TensorDict& batch, const WriteInfo& info) {
+          const absl::Status written = sink->Write(batch, info);
+          if (written.ok()) ++batches;
+          return written;
+        },
+        [&](int64_t producer, LaneRange range) {
+          return sink->Cut(producer, range);
+        });
+    Run([&] { return channel->channel->Drain(&counting).status(); });
     return batches;
   }
 

@@ -2,6 +2,8 @@
 """rill.Channel: rows of other processes into one buffer."""
 import multiprocessing
 import multiprocessing.reduction
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -74,6 +76,30 @@ class ChannelTest(unittest.TestCase):
         for rows in buffer.sample()["observation"].reshape(2, 20, 2):
             np.testing.assert_array_equal(np.diff(rows[:, 1]), np.ones(19))
             self.assertEqual(len(set(rows[:, 0])), 1)
+
+    def test_batches_are_counted_across_a_wait_for_the_rate_limiter(self):
+        limiter = rill.RateLimiter(max_diff=25.0)
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(200), rate_limiter=limiter)
+        channel = rill.Channel(STEP)
+        writer = channel.writer(0)
+        for i in range(10):
+            writer.extend(rows_of(0, 10 * i, 10))
+
+        def interrupt_the_wait():
+            while len(buffer) < 20:
+                pass
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        # A handler runs in the main thread, so between two looks at the limiter.
+        before = signal.signal(signal.SIGUSR1, lambda *_: buffer.sample(80))
+        thread = threading.Thread(target=interrupt_the_wait)
+        thread.start()
+        try:
+            self.assertEqual(channel.drain(buffer), 10)
+        finally:
+            thread.join()
+            signal.signal(signal.SIGUSR1, before)
+        self.assertEqual(len(buffer), 100)
 
     def test_wait_ends_in_time(self):
         self.assertFalse(rill.Channel(STEP).wait(timeout=0))

@@ -47,6 +47,17 @@ class PrioritiesTest(unittest.TestCase):
         buffer.update_priority(old, np.zeros(20, np.float32))
         self.assertEqual(set(buffer.sample(200)["x"].tolist()), {10, 11, 12, 13})
 
+    def test_generations_that_a_transform_has_changed_are_refused(self):
+        def halve(batch):
+            return {key: batch[key][:500].astype(np.int8 if key == "index_generation" else np.int64) for key in batch}
+
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(1000), sampler=rill.PrioritizedSampler(),
+                                   batch_size=1000, transform=halve)
+        buffer.extend({"x": np.arange(1000)})
+        batch = buffer.sample()
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "index_generation: got int8"):
+            buffer.update_priority(batch["index"], 2.0)
+
     def test_exponents_may_change(self):
         buffer = buffer_of()
         self.assertEqual((buffer.alpha, buffer.beta), (1.0, 1.0))

@@ -65,6 +65,29 @@ class ThreadsTest(unittest.TestCase):
         self.assertEqual(len(buffer), 400)
         self.assertLessEqual(set(buffer.sample(256)["x"].tolist()), set(range(400)))
 
+    def test_slots_may_change_while_their_rows_are_read(self):
+        buffer = buffer_of()
+        buffer.extend(rows(1000))
+        slots = np.zeros(200_000, np.int64)
+        ended = threading.Event()
+
+        def change():
+            while not ended.is_set():
+                slots[:] = 1 << 40
+                slots[:] = 0
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        try:
+            for _ in range(100):
+                try:
+                    self.assertFalse(buffer[slots]["x"].any())
+                except rill.OutOfRangeError:
+                    pass
+        finally:
+            ended.set()
+            thread.join()
+
     def test_one_thread_waits_for_another(self):
         limiter = rill.RateLimiter.min_size(10)
         buffer = buffer_of(rate_limiter=limiter)

@@ -41,8 +41,8 @@ class InputReader {
   // `batch_rank`: 1 for [time], 2 for [lanes, time].
   explicit InputReader(int batch_rank) : batch_rank_(batch_rank) {}
 
-  // What stored rows are, before the first batch of this reader's: plain numbers
-  // take it too. Without effect where a schema is known.
+  // Before the first batch of this reader's, plain numbers take the dtypes of
+  // the rows that are stored. Without effect where a schema is known.
   void Expect(const TensorDictSpec& spec);
   bool has_schema() const { return !levels_.empty(); }
 

@@ -26,7 +26,7 @@ void Run(const Estimate& estimate) {
   Check(std::move(status));
 }
 
-// What returns are made of.
+// The steps that returns are made of.
 EstimatorSteps StepsOf(nb::handle next_value, nb::handle reward,
                        nb::handle done, nb::handle terminated) {
   return {.reward = TensorOf(reward, "reward"),

@@ -24,8 +24,8 @@ namespace {
 
 namespace nb = nanobind;
 
-// What `made` is: the tensors of `batch` where they are in their places still,
-// else copies of the arrays. So nothing is kept that Python code may write to.
+// The tensors of `batch` where `made` has them in their places still, else
+// copies of its arrays. So nothing is kept that Python code may write to.
 TensorDict ResultOf(const nb::object& made, const TensorDict& batch) {
   InputReader reader(batch.batch_shape().rank());
   const TensorDict given = reader.Read(made.ptr(), /*is_step=*/false)->rows;

@@ -208,14 +208,14 @@ class Buffer {
     return maker.Make(batch);
   }
 
-  // What the workers of a channel have sent; the number of batches.
+  // Writes all that the workers of a channel have sent; the number of batches.
   int64_t Drain(ChannelPart* channel) {
     const Held buffer = Get("drain");
     LaneSink lanes(buffer.get());
     Sink* const sink = buffer->storage().lanes().count > 1
                            ? static_cast<Sink*>(&lanes)
                            : buffer.get();
-    // Of all tries that the rate limiter makes of it.
+    // It counts those of all tries that the rate limiter makes.
     int64_t batches = 0;
     FunctionSink counting(
         [&](const TensorDict& batch, const WriteInfo& info) {
@@ -349,7 +349,7 @@ class Buffer {
     return written;
   }
 
-  // What is no leaf of the batch would keep its old values.
+  // A place that is no leaf of the batch would keep its old values.
   static absl::Status CheckKeys(const TensorDict& places,
                                 const TensorDict& batch) {
     absl::Status status;

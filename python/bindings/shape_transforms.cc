@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of structure and of images.
+// Transforms of structure and of images.
 #include "rill/python/bindings/options.h"
 #include "rill/python/bindings/transform_maker.h"
 #include "rill/transforms/images/cat_frames.h"

@@ -36,7 +36,7 @@ std::shared_ptr<Storage> Memmap(const std::string& directory, int64_t capacity,
                      : MemmapStorage::Create(options));
 }
 
-// Of the rows that are there, lane by lane.
+// The slots of the rows that are there, lane by lane.
 nb::object LiveSlots(const Storage& storage) {
   const Lanes& lanes = storage.lanes();
   std::vector<Slot> live;

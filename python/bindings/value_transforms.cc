@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of values, episodes and estimates.
+// Transforms of values, episodes and estimates.
 #include "rill/estimators/reward_to_go.h"
 #include "rill/estimators/value_estimators.h"
 #include "rill/python/bindings/options.h"

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,9 @@ constexpr absl::string_view kPayload = "rill/python_exception";
 struct Carried {
   PyObject* exception;
 };
+
+// How many calls of CallPython this thread is in.
+thread_local int g_calls = 0;
 
 void Drop(Carried* carried) {
   ReleaseLater(carried->exception);
@@ -53,6 +57,8 @@ absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call) {
         absl::StrCat(who, ": the interpreter has ended"));
   }
   const nb::gil_scoped_acquire lock;
+  ++g_calls;
+  const absl::Cleanup end = [] { --g_calls; };
   try {
     call();
   } catch (const nb::python_error& error) {
@@ -62,6 +68,8 @@ absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call) {
   }
   return absl::OkStatus();
 }
+
+bool IsInCallPython() { return g_calls != 0; }
 
 bool RaiseCarried(const absl::Status& status) {
   const std::optional<absl::Cord> payload = status.GetPayload(kPayload);

@@ -15,6 +15,10 @@ namespace rill::python {
 // has ended.
 absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call);
 
+// Whether this thread is in such a call. It may be a thread of a buffer's then,
+// which cannot end that buffer.
+bool IsInCallPython();
+
 // Sets the exception that a status carries; false where it carries none. The
 // lock is held.
 bool RaiseCarried(const absl::Status& status);

@@ -23,6 +23,7 @@
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/channel.h"
+#include "rill/python/bindings/exception.h"
 #include "rill/python/bindings/fork.h"
 #include "rill/python/bindings/lane_sink.h"
 #include "rill/python/bindings/parts.h"
@@ -244,9 +245,7 @@ class Buffer {
   // rate limiter see it at their next look; others may share the limiter.
   void Close() {
     if (buffer_ == nullptr || fork_guard_.is_stranded()) return;
-    std::shared_ptr<ReplayBuffer> buffer = std::move(buffer_);
-    const nb::gil_scoped_release unlocked;
-    buffer.reset();
+    Drop(std::move(buffer_));
   }
   bool is_closed() const { return buffer_ == nullptr; }
   // None that this process waits for where it was forked meanwhile.
@@ -263,6 +262,24 @@ class Buffer {
   void SetBeta(double beta) { Check(Exponents()->SetBeta(beta)); }
 
  private:
+  // Where it is the last reference the buffer's threads end, which may wait for
+  // the interpreter's lock. In a function that may be one of them, as where the
+  // collector of cycles runs, the main thread does it, soon.
+  static void Drop(std::shared_ptr<ReplayBuffer> buffer) {
+    const auto drop = [](void* held) {
+      const nb::gil_scoped_release unlocked;
+      delete static_cast<std::shared_ptr<ReplayBuffer>*>(held);
+      return 0;
+    };
+    auto* held = new std::shared_ptr<ReplayBuffer>(std::move(buffer));
+    // Where so many wait already it stays.
+    if (IsInCallPython()) {
+      Py_AddPendingCall(drop, held);
+    } else {
+      drop(held);
+    }
+  }
+
   // The buffer for a call.
   class Held {
    public:
@@ -270,12 +287,9 @@ class Buffer {
         : owner_(owner),
           buffer_(owner->buffer_),
           in_flight_(&owner->fork_guard_) {}
-    // It may be the last one after Close: the threads that end then may wait
-    // for the interpreter's lock.
+    // It may be the last one after Close.
     ~Held() {
-      if (!owner_->is_closed()) return;
-      const nb::gil_scoped_release unlocked;
-      buffer_.reset();
+      if (owner_->is_closed()) Drop(std::move(buffer_));
     }
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;

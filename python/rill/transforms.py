@@ -7,6 +7,8 @@ from the back. A transform says what it is; the buffer that takes it makes it.
 A function of batches is one too: see FunctionTransform.
 """
 
+import weakref
+
 from rill import _rill
 from rill.errors import InvalidArgumentError
 from rill.keys import key_text, key_texts
@@ -57,7 +59,14 @@ class FunctionTransform(Transform):
         self._name = name or getattr(forward or inverse, "__name__", "FunctionTransform")
 
     def make(self):
-        return _rill.function_transform(self._name, *self._functions)
+        # The collector of cycles does not see what C++ holds. So that is no function: the buffer has this object.
+        weak = weakref.proxy(self)
+        forward, inverse = self._functions
+        return _rill.function_transform(
+            self._name,
+            None if forward is None else lambda batch: weak._functions[0](batch),
+            None if inverse is None else lambda batch: weak._functions[1](batch),
+        )
 
 
 def as_transform(transform):

@@ -7,6 +7,8 @@ stored once. Trajectories end where "next/done" is true, or where
 "collector/traj_ids" or "episode" changes.
 """
 
+import weakref
+
 from rill import _rill
 from rill.keys import key_text, key_texts
 
@@ -208,3 +210,11 @@ class Hindsight(SampleUnit):
             desired_goal_key=key_text(desired_goal_key),
             reward_key=key_text(reward_key),
         )
+
+    def _given(self, batch_size):
+        # As of FunctionTransform: C++ holds no function itself.
+        weak = weakref.proxy(self)
+        return {
+            name: (lambda *goals, name=name: weak._options[name](*goals)) if name.endswith("_fn") else value
+            for name, value in self._options.items()
+        }

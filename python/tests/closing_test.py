@@ -6,6 +6,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import weakref
 
 import numpy as np
 import rill
@@ -20,9 +21,9 @@ def work(batch):
     for _ in range(100_000):
         pass
 
-def buffer_of(**options):
+def buffer_of():
     buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(100), batch_size=4, prefetch=8, prefetch_threads=4,
-                               transform=work, **options)
+                               transform=work)
     buffer.extend({"x": np.arange(50)})
     return buffer
 
@@ -67,6 +68,27 @@ threading.Thread(target=learn, args=[buffer], daemon=True).start()
 sampled.wait()
 """)
 
+    def test_a_function_may_close_its_own_buffer(self):
+        self.check_script("""
+returned = threading.Event()
+
+def work(batch):
+    for _ in range(100_000):
+        pass
+    if returned.is_set():
+        buffer.close()
+
+for _ in range(3):
+    returned.clear()
+    buffer = buffer_of()
+    buffer.sample()
+    returned.set()
+    for _ in range(1_000_000):  # Most often a thread of the buffer's comes first.
+        if buffer._buffer.is_closed:
+            break
+    learn(buffer)
+""")
+
     def test_a_wait_for_the_rate_limiter_ends(self):
         buffer = buffer_of(rill.RateLimiter.min_size(60))
         raised = []
@@ -84,6 +106,46 @@ sampled.wait()
         buffer.close()
         learner.join()
         self.assertIsInstance(raised[0], rill.CancelledError)
+
+
+class Agent:
+    """Its buffer calls it: a cycle."""
+
+    def __init__(self, **options):
+        self.buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(50), batch_size=4, transform=self.scale,
+                                        sample_unit=rill.Hindsight(self.reward), **options)
+        self.buffer.extend({"x": np.arange(50), "desired_goal": np.zeros((50, 1)),
+                            "next": {"achieved_goal": np.zeros((50, 1)), "reward": np.zeros((50, 1), np.float32),
+                                     "done": np.zeros((50, 1), bool)}})
+
+    def scale(self, batch):
+        batch["x"] = batch["x"] * 2
+
+    def reward(self, achieved, desired):
+        return (achieved == desired).astype(np.float32)
+
+
+class CollectionTest(unittest.TestCase):
+
+    def test_a_buffer_goes_with_what_its_functions_hold(self):
+        for prefetch in (0, 2):
+            with self.subTest(prefetch):
+                agent = Agent(prefetch=prefetch)
+                self.assertTrue((agent.buffer.sample()["x"] % 2 == 0).all())
+                storage = weakref.ref(agent.buffer.storage)
+                del agent
+                for _ in range(100):
+                    gc.collect()  # A call of a function holds it for a moment.
+                    if storage() is None:
+                        break
+                self.assertIsNone(storage())
+
+    def test_a_function_is_held_by_its_buffer(self):
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(50), batch_size=4,
+                                   transform=rill.transforms.FunctionTransform(lambda batch: {"y": batch["x"]}))
+        buffer.extend({"x": np.arange(50)})
+        gc.collect()
+        self.assertIn("y", buffer.sample())
 
 
 def buffer_of(limiter, **options):

@@ -178,9 +178,8 @@ nb::object PlainAsArray(PyObject* object, absl::string_view key,
     of = absl::StrCat(" of dtype ", nb::str(own).c_str());
   }
   if (!MayBecome(kind, KindOf(*wanted))) {
-    throw StatusError{InvalidArgument("\"", key, "\": got a ",
-                                      TypeName(object), of, ", want ",
-                                      DTypeName(*wanted))};
+    throw StatusError{InvalidArgument("\"", key, "\": got a ", TypeName(object),
+                                      of, ", want ", DTypeName(*wanted))};
   }
   return Call(g_numpy.as_array, object, dtype);
 }
@@ -277,8 +276,7 @@ void ArrayBytes::Take(PyObject* object, absl::string_view key,
 void ArrayBytes::TakePlace(PyObject* object, absl::string_view key) {
   Release();
   if (!IsPlain(object) &&
-      (TryTake(object) ||
-       TryTake(AsArray(object, key, std::nullopt).ptr())) &&
+      (TryTake(object) || TryTake(AsArray(object, key, std::nullopt).ptr())) &&
       view_.readonly == 0) {
     return;
   }

@@ -67,9 +67,9 @@ struct Found {
 void Collect(PyObject* dict, const std::string& prefix, int depth,
              std::vector<Found>* found) {
   if (depth > kMaxDepth) {
-    throw StatusError{InvalidArgument(
-        "batch: dictionaries inside one another: got ", depth,
-        ", want at most ", kMaxDepth)};
+    throw StatusError{
+        InvalidArgument("batch: dictionaries inside one another: got ", depth,
+                        ", want at most ", kMaxDepth)};
   }
   PyObject* key = nullptr;
   PyObject* value = nullptr;
@@ -117,8 +117,7 @@ TensorDict InputReader::ReadPlaces(PyObject* dict) {
       ReadViews(dict, /*is_step=*/false, /*as_places=*/true)->rows);
 }
 
-bool InputReader::Find(PyObject* dict, size_t level,
-                       nb::object* leaves) const {
+bool InputReader::Find(PyObject* dict, size_t level, nb::object* leaves) const {
   if (!PyDict_Check(dict)) return false;
   const std::vector<Entry>& entries = levels_[level];
   if (PyDict_Size(dict) != static_cast<Py_ssize_t>(entries.size())) {

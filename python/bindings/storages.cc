@@ -47,8 +47,8 @@ nb::object LiveSlots(const Storage& storage) {
       live.push_back(lanes.SlotOf(static_cast<int64_t>(lane), i));
     }
   }
-  const Tensor slots = Value(
-      Tensor::Empty(DType::kInt64, {static_cast<int64_t>(live.size())}));
+  const Tensor slots =
+      Value(Tensor::Empty(DType::kInt64, {static_cast<int64_t>(live.size())}));
   std::copy(live.begin(), live.end(), slots.data<int64_t>());
   return ArrayOf(slots, "index");
 }

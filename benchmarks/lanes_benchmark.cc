@@ -126,8 +126,8 @@ void BM_Write(benchmark::State& state) {
                              benchmark::Counter::kInvert);
 }
 
-// What BM_Write copies, and nothing else: row after row to a table of as many
-// slots, a step behind the one before.
+// Copies what BM_Write copies, and does nothing else: row after row to a table
+// of as many slots, a step behind the one before.
 void BM_Bare(benchmark::State& state) {
   constexpr std::array<int64_t, 4> kWidths = {68, 24, 4, 1};
   constexpr int64_t kStride = 100;

@@ -42,10 +42,10 @@ class UnitTransform {
     // transforms/timeline/timeline.h reads it. The batch's dimension is named
     // "time" then, else "rows" (tensordict/dim_names.h).
     bool marks_pieces = false;
-    // Enqueue launches nothing by itself. It leaves all kernels to the next
-    // Send of the uploads (StreamUploads::Behind), and those differ from plan
-    // to plan in the values that are sent alone, where plans have as many rows
-    // in each list. So a batch's work can be a graph.
+    // Enqueue launches nothing by itself, but leaves all kernels to the next
+    // Send of the uploads (StreamUploads::Behind). For plans with as many rows
+    // in each list only the values that are sent differ. So a batch's work can
+    // be a graph.
     bool leaves_launches = false;
   };
 

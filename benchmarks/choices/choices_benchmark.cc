@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sample of 256 rows takes by the samplers, units and storages that
-// docs/choosing.md compares: 1M rows of CartPole's width, episodes of 200
-// steps.
+// The time of a sample of 256 rows by the samplers, units and storages that
+// docs/choosing.md compares. There are 1M rows of CartPole's width, in episodes
+// of 200 steps.
 //   bazel run --config=opt //benchmarks/choices:choices_benchmark
 #include <cstdint>
 #include <filesystem>

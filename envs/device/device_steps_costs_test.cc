@@ -317,9 +317,8 @@ TEST_F(DeviceStepsCostsTest, WorkIsOnTheStreamOfTheDriver) {
   }
 }
 
-// Leaves for those around it are copied to the host by the default stream,
-// which waits for what the transforms on the stream make of them: in steps, and
-// in resets.
+// The default stream copies leaves for those around it to the host. It waits
+// for what the transforms on the stream make of them, in steps and in resets.
 TEST_F(DeviceStepsCostsTest, TransformsOfTheHostStandAroundThoseOnAStream) {
   RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
                             Stream::Create(Device::Fake()));

@@ -50,7 +50,7 @@ class Plan {
 
   explicit Plan(absl::string_view caller) : caller_(caller) {}
 
-  // What is before the columns, without padding.
+  // The part before the columns, without padding.
   std::string Front() const;
   // All but the columns that are pieces of their own, of which there are none
   // without `pieces`.

@@ -221,8 +221,8 @@ TEST_F(CapturedSamplesTest, OtherSamplesGoBesideIt) {
   }
 }
 
-// Else work of theirs would become part of the graph. What is given to the
-// stream behind the capture's begin is the graph's.
+// Else work of theirs would become part of the graph: all that a stream is
+// given behind the begin of a capture does.
 TEST_F(CapturedSamplesTest, TheCaptureHasAStreamThatNoOtherSampleUses) {
   ReplayBuffer::Options options;
   options.transforms.push_back(TwiceTheReward());

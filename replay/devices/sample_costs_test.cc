@@ -113,7 +113,7 @@ class SampleCostsTest : public ::testing::Test {
     return both;
   }
 
-  // Of a batch on the device.
+  // The waits of one write of a batch on the device.
   static int64_t WaitsOfAWrite(std::unique_ptr<Sampler> sampler) {
     FakeBackend* const fake = FakeBackend::Install({});
     auto buffer = *ReplayBuffer::Create(

@@ -560,7 +560,7 @@ TEST(RunCheckpointTest, DamageToAnyFileIsDataLossAndStoragesStayEmpty) {
       directory, {.buffers = SharedOptions(), .states = {"learner"}}));
 }
 
-// The rows that a storage had stay, or are told to be discarded.
+// The rows of a storage stay, or the error says how many were discarded.
 TEST(RunCheckpointTest, RowsThatDamageCostsAreCounted) {
   const std::string directory = Directory("discards");
   Readers run = WorkedRun();

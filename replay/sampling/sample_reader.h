@@ -74,9 +74,9 @@ class SampleReader {
     if (uploads_ != nullptr) uploads_->End(std::move(end));
   }
 
-  // From here on each list beside the batch's rows has so many for each of
-  // those: the rows of its plan, which are no more, and then others, which
-  // nobody reads. For rows on a device.
+  // From here on each list beside the batch's rows has most_rows for each of
+  // those. The rows of its plan, which are at most as many, are first; nobody
+  // reads the others. For rows on a device.
   void FixLists(std::vector<int64_t> most_rows);
   // From here on what a Read enqueues behind its uploads is one graph, which
   // the next Read captures and all launch. They are reads of as many rows, into
@@ -181,11 +181,11 @@ class SampleReader {
   // `leaves_launches`: the unit's are still to come.
   absl::Status ReadNoted(const RowReader& storage, const TensorDict& batch,
                          bool leaves_launches = false);
-  // Of FixLists, for a batch of rows `batch`.
+  // A list that FixLists has fixed, for a batch of rows `batch`.
   absl::Span<const Slot> FixedList(size_t list, absl::Span<const Slot> slots,
                                    absl::Span<const Slot> batch);
   absl::Status RunUnit(const SamplePlan& plan, TensorDict* out);
-  // What the unit has sent is there.
+  // Behind what the unit has sent.
   absl::Status EnqueueMade(Device device, const TensorDict& batch);
   // The rows of the plan with what the unit makes of them, without origins.
   absl::Status ReadRows(const RowReader& storage, absl::Span<const Slot> slots,
@@ -243,7 +243,7 @@ class SampleReader {
   std::vector<Tensor> before_;  // Leaves of the batch that is bound.
   Tensor mask_;                 // Of the batch before, to be written again.
   std::unique_ptr<ReadGraph> graph_;  // Of MakeGraph.
-  // Of FixLists: the most rows of each list, for a row of the batch.
+  // Set by FixLists: the most rows of each list, for a row of the batch.
   std::optional<std::vector<int64_t>> most_rows_;
   std::vector<std::vector<Slot>> fixed_lists_;
   // Of rows on a device; behind all that enqueued work uses, so that it is

@@ -76,7 +76,7 @@ class WriteEventBuilder {
   // Valid until the next call of this and as long as the ranges are.
   WriteEvent Event(bool is_append, absl::Span<const SlotRange> retired,
                    absl::Span<const SlotRange> written) const;
-  // Of an append.
+  // The event of an append.
   WriteEvent Event(const AppendPlan& plan) const;
 
  private:

@@ -21,7 +21,7 @@
 
 namespace rill::transforms_internal {
 
-// What the parts of a unit do to the leaves of a batch on a device
+// The work of a unit's parts on the leaves of a batch on a device
 // (UnitTransform::Enqueue). Each adds values of the host and kernels; Run sends
 // all values at once, and then launches the kernels in order. Leave leaves both
 // to the next Send of the uploads.

@@ -83,12 +83,12 @@ class MpiCarrier final : public RankCarrier {
   absl::Mutex mpi_mu_;
   MpiFrames frames_ ABSL_GUARDED_BY(mpi_mu_);
   absl::Status broken_ ABSL_GUARDED_BY(mpi_mu_);
-  // Of Start.
+  // Set by Start.
   int rank_ = 0;
   int num_ranks_ = 0;
   MPI_Comm comm_ = MPI_COMM_NULL;
-  // Whether something is on its way, and whether others call MPI, for who looks
-  // without the mutex.
+  // Whether something is on its way, and whether others call MPI: read without
+  // the mutex.
   std::atomic<bool> has_transfers_ = false;
   std::atomic<bool> is_helped_ = false;
 
@@ -286,7 +286,7 @@ void MpiCarrier::Run() {
     } else {
       frames_.Abandon();
     }
-    // Who helps from now on calls MPI no more.
+    // Threads that still help call MPI no more.
     broken_.Update(Unavailable("MpiTransport: it has ended"));
   }
   if (!status.ok()) events_.fail(status);

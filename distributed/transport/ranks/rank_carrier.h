@@ -41,9 +41,9 @@ class RankCarrier {
   virtual void Send(int rank, FramePieces frame) = 0;
 
   // Lends the caller's thread to the engine while it has nothing else to do:
-  // until `is_done`, or until nothing has come for a while. What comes
-  // meanwhile is then not handed from thread to thread. The caller holds no
-  // mutex that `events` or is_done take.
+  // until `is_done`, or until nothing has come for a while. Blocks that come
+  // meanwhile pass no other thread. The caller holds no mutex that `events` or
+  // is_done take.
   virtual void Help(absl::FunctionRef<bool()> /*is_done*/) {}
 
   // Once, behind the last Send of others than `events`. The engine says for

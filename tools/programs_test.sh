@@ -26,10 +26,10 @@ BAZEL
 chmod +x "$root/tools/setup" "$root/program" "$root/path/bazel"
 PATH=$root/path:$PATH
 
-# put_program FOLDER NAME: as a build leaves it.
+# put_program FOLDER PACKAGE: as a build leaves it.
 put_program() {
-  mkdir -p "$1/examples/$2"
-  cp "$root/program" "$1/examples/$2/$2"
+  mkdir -p "$1/$2"
+  cp "$root/program" "$1/$2/$(basename "$2")"
 }
 
 # flags_of COMMAND: those of its build that choose what is compiled, and whether
@@ -46,9 +46,9 @@ want() {
   [ "$got" = "$1" ] || { echo "$2 builds with \"$got\", want \"$1\"" >&2; exit 1; }
 }
 
-put_program "$bin/external/rill" dqn_cartpole
+put_program "$bin/external/rill" examples/dqn_cartpole
 for name in inspect convert watch_env; do
-  put_program "$bin" "$name"
+  put_program "$bin" "tools/programs/$name"
 done
 mkdir -p "$bin/distributed/flight"
 cp "$root/program" "$bin/distributed/flight/replay_server"
@@ -67,12 +67,12 @@ want "$shared--config=flight " replay_server
 want "$shared" watch_env
 
 # The tests have built inspect only, and nobody else has.
-rm -r "$bin/examples/inspect" "$bin/examples/convert" "$bin/examples/watch_env"
-put_program "$root/bazel-out/k8-fastbuild/bin" inspect
+rm -r "$bin/tools/programs/inspect" "$bin/tools/programs/convert" "$bin/tools/programs/watch_env"
+put_program "$root/bazel-out/k8-fastbuild/bin" tools/programs/inspect
 BAZEL_BIN=$root/bazel-out/k8-fastbuild/bin
 want "--compilation_mode=fastbuild --disk_cache " inspect
-put_program "$root/bazel-out/k8-fastbuild/bin" watch_env
+put_program "$root/bazel-out/k8-fastbuild/bin" tools/programs/watch_env
 want "--compilation_mode=fastbuild --disk_cache " watch_env
-put_program "$bin" convert
+put_program "$bin" tools/programs/convert
 BAZEL_BIN=$bin
 want "$shared" convert

@@ -35,7 +35,7 @@ _COMMAND = re.compile(r"`(tools/[\w./-]*\w)")
 _CALL = re.compile(r"(?<![\w/])(?:\.\./rill/)?tools/([a-z_0-9]+(?:\.py)?) ([^`\n#]*)")
 _FLAG = re.compile(r"--([a-z][a-z_0-9-]*)")
 # What a command runs: a program's folder, or a file beside it.
-_RUNS = re.compile(r"\b((?:examples|replay)/\w+)\b|\b(\w+\.py)\b")
+_RUNS = re.compile(r"\b((?:examples|replay|tools/programs)/\w+)\b|\b(\w+\.py)\b")
 _OTHERS = re.compile(r"^(absl|arrow|gtest|gmock|hwy|Eigen|mujoco|nanobind|ATen|c10|torch)/|^(gtest|gmock|onnxruntime_c_api|zlib|zstd)\.h$")
 
 

@@ -208,7 +208,7 @@ class TensorDict {
   // fit and its leaves are contiguous. It makes it anew where they do not, or
   // where there are lazy stacks and ragged tensors (FAILED_PRECONDITION if
   // locked). NonTensorStacks are replaced. `out` is unchanged by any error but
-  // a device's.
+  // a device's, which copies on the current stream and is waited for.
   absl::StatusOr<TensorDict> Gather(absl::Span<const int64_t> rows) const;
   absl::Status GatherInto(absl::Span<const int64_t> rows,
                           TensorDict* out) const;

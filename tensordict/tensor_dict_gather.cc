@@ -11,8 +11,10 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
 #include "rill/device/row_copy.h"
+#include "rill/device/stream.h"
 #include "rill/tensordict/non_tensor_entry.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
@@ -58,12 +60,11 @@ class GatherPlan {
       return absl::OkStatus();
     }
     RILL_ASSIGN_OR_RETURN(Backend* const backend, GetBackend(device_));
-    const StreamHandle default_stream;
+    RILL_ASSIGN_OR_RETURN(const Stream stream, CurrentStream(device_));
     absl::Status status =
-        backend->GatherRows(device_.index, columns, rows_, default_stream);
+        backend->GatherRows(device_.index, columns, rows_, stream.handle());
     // Waited for also after an error, as the copy uses the caller's rows.
-    absl::Status done =
-        backend->SynchronizeStream(device_.index, default_stream);
+    absl::Status done = stream.Synchronize();
     return status.ok() ? done : status;
   }
 

@@ -12,7 +12,9 @@
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/rng.h"
+#include "rill/device/current_stream.h"
 #include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/test_steps.h"
@@ -239,6 +241,19 @@ TEST_F(GatherDeviceTest, RowsAreGatheredOnTheDeviceInOneGo) {
   RILL_ASSERT_OK(there.GatherInto({1, 1, 2}, &batch));
   EXPECT_EQ(fake_->Count(FakeBackend::Operation::kAllocate), allocations);
   EXPECT_THAT(batch, BitEqualTo(*steps.Gather({1, 1, 2})));
+}
+
+TEST_F(GatherDeviceTest, RowsAreReadBehindTheWorkOfTheCurrentStream) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor column,
+                            Iota<uint8_t>({4}).To(Device::Fake()));
+  TensorDict dict({4});
+  RILL_ASSERT_OK(dict.Set("step", column));
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
+                            Stream::Create(Device::Fake()));
+  const StreamScope scope(stream);
+  RILL_ASSERT_OK(fake_->Fill(0, column.raw_data(), 7, 4, stream.handle()));
+  EXPECT_THAT(dict.Gather({3, 0})->Get("step"),
+              IsOkAndHolds(TensorElementsAre<uint8_t>(7, 7)));
 }
 
 TEST_F(GatherDeviceTest, LeavesOfSeveralDevicesStayWhereTheyAre) {

@@ -77,7 +77,7 @@ class WriteObserver {
  public:
   virtual ~WriteObserver() = default;
 
-  // The same at each call.
+  // The same at each call during a write.
   virtual ValuesRead values_read() const { return {}; }
   // Called once on registration, and again when the storage learns its lanes
   // (a lazy storage at its first write). `cursors` has one entry a lane, none

@@ -75,6 +75,15 @@ void EnsembleObservers::Remove(WriteObserver* observer) {
                    observers_.end());
 }
 
+ValuesRead EnsembleObservers::values_read() const {
+  absl::MutexLock lock(&mutex_);
+  ValuesRead read = ValuesRead::None();
+  for (const WriteObserver* observer : observers_) {
+    read = read | observer->values_read();
+  }
+  return read;
+}
+
 void EnsembleObservers::Clear() {
   absl::MutexLock lock(&mutex_);
   is_muted_ = false;

@@ -58,6 +58,8 @@ class EnsembleObservers {
   // OnAttach and OnWrite with all there is.
   void Add(WriteObserver* observer, const LiveRows& rows);
   void Remove(WriteObserver* observer);
+  // What any of them reads.
+  ValuesRead values_read() const;
   // OnClear, and no more / with all there is then. Events are passed on again.
   void Clear();
   void Tell(const LiveRows& rows);
@@ -95,6 +97,7 @@ class MemberRelay final : public WriteObserver {
   MemberRelay(EnsembleObservers* observers, Slot first)
       : observers_(*observers), first_(first) {}
 
+  ValuesRead values_read() const override { return observers_.values_read(); }
   void OnAttach(const Lanes&, absl::Span<const Cursor>) override {
     observers_.MemberAttached();
   }

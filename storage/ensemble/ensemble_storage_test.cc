@@ -23,6 +23,7 @@
 #include "rill/device/testing/fake_backend.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
+#include "rill/slots/live_slots.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/mirror_observer.h"
 #include "rill/storage/conformance/storage_oracle.h"
@@ -61,6 +62,18 @@ std::vector<std::unique_ptr<Storage>> Members(bool is_lazy) {
 
 std::unique_ptr<EnsembleStorage> Make(bool is_lazy = false) {
   auto storage = EnsembleStorage::Create(Members(is_lazy));
+  RILL_EXPECT_OK(storage);
+  return *std::move(storage);
+}
+
+// Two members of one lane on the fake device.
+std::unique_ptr<EnsembleStorage> MakeOnDevice() {
+  std::vector<std::unique_ptr<Storage>> members;
+  for (int i = 0; i < 2; ++i) {
+    members.push_back(MakeDense(
+        {.capacity = 4, .device = Device::Fake(0), .spec = ConformanceSpec()}));
+  }
+  auto storage = EnsembleStorage::Create(std::move(members));
   RILL_EXPECT_OK(storage);
   return *std::move(storage);
 }
@@ -225,14 +238,7 @@ TEST(EnsembleStorageTest, ObserversHearAllAnewWhereADeviceFails) {
   FakeBackend* const fake = FakeBackend::Install({});
   const absl::Status failure = absl::UnavailableError("fell off the bus");
   {
-    std::vector<std::unique_ptr<Storage>> members;
-    for (int i = 0; i < 2; ++i) {
-      members.push_back(MakeDense({.capacity = 4,
-                                   .device = Device::Fake(0),
-                                   .spec = ConformanceSpec()}));
-    }
-    RILL_ASSERT_OK_AND_ASSIGN(auto storage,
-                              EnsembleStorage::Create(std::move(members)));
+    auto storage = MakeOnDevice();
     StorageOracle oracle(storage->lanes());
     MirrorObserver mirror;
     RILL_ASSERT_OK(storage->AddObserver(&mirror));
@@ -247,6 +253,47 @@ TEST(EnsembleStorageTest, ObserversHearAllAnewWhereADeviceFails) {
     EXPECT_EQ(mirror.Compare(oracle), "");
     storage->RemoveObserver(&mirror);
   }
+}
+
+// Waits of the host, and copies, in a write of rows on the device that one
+// observer sees: an append to both members, and a write in place to one.
+std::pair<int, int> CallsOfWrites(FakeBackend* fake, WriteObserver* observer) {
+  auto storage = MakeOnDevice();
+  RILL_EXPECT_OK(storage->AddObserver(observer));
+  const auto there = [](const TensorDict& rows) {
+    auto moved = rows.To(Device::Fake(0));
+    RILL_EXPECT_OK(moved);
+    return *std::move(moved);
+  };
+  const TensorDict batch = there(Batch(2, 3));
+  const TensorDict row = there(ConformanceRows({1}, {9}));
+  fake->RunAll();
+  fake->StartCalls();
+  RILL_EXPECT_OK(storage->Extend(batch));
+  RILL_EXPECT_OK(storage->WriteAt({4}, row));
+  std::pair<int, int> calls;
+  for (const FakeBackend::Call& call : fake->TakeCalls()) {
+    using Kind = FakeBackend::Call::Kind;
+    calls.first += call.kind == Kind::kSynchronizeStream ||
+                   call.kind == Kind::kSynchronizeEvent;
+    calls.second += call.kind == Kind::kCopy && !call.to_device;
+  }
+  TensorDict rows;
+  RILL_EXPECT_OK(storage->Read({0, 4}, &rows));
+  RILL_EXPECT_OK(
+      rows.To(Device::Cpu())->CheckEqual(ConformanceRows({2}, {1, 9})));
+  storage->RemoveObserver(observer);
+  return calls;
+}
+
+TEST(EnsembleStorageTest, AWriteOnADeviceWaitsForFlagsThatAreReadAlone) {
+  FakeBackend* const fake = FakeBackend::Install({});
+  LiveSlots slots;
+  EXPECT_EQ(CallsOfWrites(fake, &slots), std::make_pair(0, 0));
+  MirrorObserver mirror;  // Reads all there is.
+  const auto [waits, copies] = CallsOfWrites(fake, &mirror);
+  EXPECT_GT(waits, 0);
+  EXPECT_GT(copies, 0);
 }
 
 TEST(EnsembleStorageTest, LentRowsMayBeWrittenToOtherMembers) {

@@ -69,6 +69,15 @@ TEST(LaneBlocksTest, WholeRingsAreOneRange) {
               ElementsAre(Block(0, 2, 0, 3)));
 }
 
+TEST(LaneBlocksTest, RangesThatDoNotFollowOneAnotherAreTwoBlocks) {
+  // The second one begins where the ring does, but the first one ends before
+  // the ring's end; or it is the ring.
+  EXPECT_THAT(All({.count = 1, .capacity = 10}, {{4, 2}, {0, 1}}),
+              ElementsAre(Block(0, 1, 4, 2), Block(0, 1, 0, 1)));
+  EXPECT_THAT(All({.count = 1, .capacity = 3}, {{0, 3}, {0, 3}}),
+              ElementsAre(Block(0, 1, 0, 3), Block(0, 1, 0, 3)));
+}
+
 TEST(LaneBlocksTest, SlotsInNoOrderAreBlocksInThatOrder) {
   EXPECT_THAT(
       All({.count = 2, .capacity = 10}, {{13, 1}, {3, 1}, {3, 1}, {4, 1}}),

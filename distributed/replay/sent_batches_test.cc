@@ -47,9 +47,25 @@ TEST(SentBatchesTest, ABatchIsFreeWhenNobodyHoldsATensorOfIt) {
   batch = TensorDict();
   EXPECT_TRUE(sent.Take().empty());
   held = Tensor();
-  const TensorDict again = sent.Take();
+  TensorDict again = sent.Take();
   EXPECT_EQ(BytesOf(again), bytes);
+  // It is the caller's, also where that one does not send it.
+  again = TensorDict();
   EXPECT_TRUE(sent.Take().empty());
+}
+
+TEST(SentBatchesTest, OfMoreThanSixteenOnTheirWayTheOldestIsForgotten) {
+  SentBatches sent;
+  std::vector<TensorDict> batches;
+  for (int i = 0; i < 17; ++i) {
+    batches.push_back(MakeBatch());
+    sent.Keep(batches.back());
+  }
+  const std::byte* const second = BytesOf(batches[1]);
+  batches[0] = TensorDict();
+  EXPECT_TRUE(sent.Take().empty());
+  batches[1] = TensorDict();
+  EXPECT_EQ(BytesOf(sent.Take()), second);
 }
 
 TEST(SentBatchesTest, OfMoreThanTwoThatAreFreeTheOldestGo) {
@@ -70,13 +86,15 @@ TEST(SentBatchesTest, OfMoreThanTwoThatAreFreeTheOldestGo) {
 
 TEST(SentBatchesTest, BatchesOfOtherEntriesAreLeftAlone) {
   SentBatches sent;
-  {
+  for (const char* const key : {"text", "next/text"}) {
     TensorDict batch = MakeBatch();
-    RILL_ASSERT_OK(batch.Set("text", NonTensor{"1"}));
+    RILL_ASSERT_OK(batch.Set(key, NonTensor{"1"}));
     sent.Keep(batch);
     EXPECT_FALSE(HasOnlyTensors(batch));
   }
   EXPECT_TRUE(sent.Take().empty());
+  EXPECT_FALSE(HasOnlyTensors(TensorDict()));
+  EXPECT_TRUE(HasOnlyTensors(MakeBatch()));
 }
 
 }  // namespace

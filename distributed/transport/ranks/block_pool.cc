@@ -40,6 +40,10 @@ class BlockPool::Kept {
     bytes_ -= block->size_bytes();
     return block;
   }
+  int64_t bytes() {
+    absl::MutexLock lock(&mu_);
+    return bytes_;
+  }
   void Give(std::shared_ptr<Buffer> block) {
     absl::MutexLock lock(&mu_);
     bytes_ += block->size_bytes();
@@ -59,6 +63,8 @@ class BlockPool::Kept {
 
 BlockPool::BlockPool(int64_t max_kept_bytes)
     : kept_(std::make_shared<Kept>(max_kept_bytes)) {}
+
+int64_t BlockPool::kept_bytes() const { return kept_->bytes(); }
 
 absl::StatusOr<std::shared_ptr<Buffer>> BlockPool::Take(int64_t bytes) {
   if (bytes < kMinBytes) return Buffer::Allocate(bytes);

@@ -24,6 +24,9 @@ class BlockPool {
   // With any bytes. RESOURCE_EXHAUSTED where there is no memory.
   absl::StatusOr<std::shared_ptr<Buffer>> Take(int64_t bytes);
 
+  // The bytes of blocks that nobody has.
+  int64_t kept_bytes() const;
+
  private:
   class Kept;
 

@@ -50,12 +50,15 @@ TEST(BlockPoolTest, NoMoreThanItsBytesAreKept) {
     RILL_ASSERT_OK_AND_ASSIGN(blocks.emplace_back(), pool.Take(kMiB));
     places.push_back(blocks.back()->data());
   }
+  EXPECT_EQ(pool.kept_bytes(), 0);
   blocks.clear();
+  EXPECT_EQ(pool.kept_bytes(), 2 * kMiB);
   // The last two that came back, the last one first.
   RILL_ASSERT_OK_AND_ASSIGN(const auto one, pool.Take(kMiB));
   RILL_ASSERT_OK_AND_ASSIGN(const auto two, pool.Take(kMiB));
   EXPECT_EQ(one->data(), places[3]);
   EXPECT_EQ(two->data(), places[2]);
+  EXPECT_EQ(pool.kept_bytes(), 0);
 }
 
 TEST(BlockPoolTest, BlocksOutliveThePool) {
@@ -71,6 +74,9 @@ TEST(BlockPoolTest, BlocksHaveAnySize) {
     RILL_ASSERT_OK_AND_ASSIGN(const auto block, pool.Take(bytes));
     EXPECT_EQ(block->size_bytes(), bytes);
   }
+  // A small one is not worth keeping.
+  RILL_EXPECT_OK(pool.Take(64).status());
+  EXPECT_EQ(pool.kept_bytes(), 0);
   EXPECT_FALSE(pool.Take(-1).ok());
 }
 

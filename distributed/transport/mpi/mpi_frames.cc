@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
@@ -29,12 +30,14 @@ namespace {
 constexpr int kWholeTag = 0;
 constexpr int kSizesTag = 1;
 constexpr int kPieceTag = 2;
+// MPI counts in int: bytes are counted in units of kFrameAlignment, up to 128
+// GiB.
+constexpr int64_t kMaxBytes = kFrameAlignment * std::numeric_limits<int>::max();
 // And zeros behind them. So few bytes are there when their message is.
 using FrameSizes = std::array<int64_t, kMaxFramePieces>;
 constexpr int kSizesUnits = sizeof(FrameSizes) / kFrameAlignment;
 
-}  // namespace
-
+// The result of a call of MPI.
 absl::Status MpiStatus(absl::string_view call, int code) {
   if (code == MPI_SUCCESS) return absl::OkStatus();
   char text[MPI_MAX_ERROR_STRING];
@@ -44,7 +47,16 @@ absl::Status MpiStatus(absl::string_view call, int code) {
                      absl::string_view(text, static_cast<size_t>(size)));
 }
 
-absl::Status MpiFrames::Init(Receive receive) {
+}  // namespace
+
+absl::StatusOr<PolledFrames::Place> MpiFrames::Init(Receive receive) {
+  int has_begun = 0;
+  MPI_Initialized(&has_begun);
+  if (has_begun != 0) {
+    return FailedPrecondition(
+        "CreateMpiTransport: got MPI that was begun in this process before, "
+        "want to begin it here; make one transport, and use MPI nowhere else");
+  }
   receive_ = std::move(receive);
   int provided = 0;
   RILL_RETURN_IF_ERROR(MpiStatus(
@@ -60,12 +72,14 @@ absl::Status MpiFrames::Init(Receive receive) {
     RILL_RETURN_IF_ERROR(
         MpiStatus("MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, own)));
   }
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-  MPI_Comm_size(MPI_COMM_WORLD, &num_ranks_);
   RILL_RETURN_IF_ERROR(
       MpiStatus("MPI_Type_contiguous",
                 MPI_Type_contiguous(kFrameAlignment, MPI_BYTE, &unit_)));
-  return MpiStatus("MPI_Type_commit", MPI_Type_commit(&unit_));
+  RILL_RETURN_IF_ERROR(MpiStatus("MPI_Type_commit", MPI_Type_commit(&unit_)));
+  Place place = {.max_bytes = kMaxBytes};
+  MPI_Comm_rank(MPI_COMM_WORLD, &place.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &place.num_ranks);
+  return place;
 }
 
 void MpiFrames::Finalize() {
@@ -79,6 +93,17 @@ void MpiFrames::Abandon() {
   new auto(std::move(requests_));
   new auto(std::move(owners_));
   new auto(std::move(arriving_));
+}
+
+absl::Status MpiFrames::BeginBarrier() {
+  return MpiStatus("MPI_Ibarrier", MPI_Ibarrier(frames_, &barrier_));
+}
+
+absl::StatusOr<bool> MpiFrames::TestBarrier() {
+  int is_done = 0;
+  RILL_RETURN_IF_ERROR(
+      MpiStatus("MPI_Test", MPI_Test(&barrier_, &is_done, MPI_STATUS_IGNORE)));
+  return is_done != 0;
 }
 
 absl::Status MpiFrames::Step(bool* moves) {

@@ -3,6 +3,7 @@
 #define RILL_DISTRIBUTED_TRANSPORT_MESSAGE_H_
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "rill/base/state/saved_state.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -19,6 +20,12 @@ namespace rill {
 struct Message {
   SavedState values = {};
   TensorDict batch = {};  // Host tensors.
+};
+
+// A message to a service, which is not called for it behind `deadline`.
+struct Request {
+  Message message = {};
+  absl::Time deadline = absl::InfiniteFuture();
 };
 
 // The result of Service::Call.

@@ -18,7 +18,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/arrow/arrow_batch.h"
-#include "rill/distributed/transport/flight/flight_metadata.h"
+#include "rill/distributed/transport/message_header.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::flight_internal {
@@ -29,7 +29,7 @@ namespace {
 constexpr int64_t kMaxBytes = std::numeric_limits<int32_t>::max() - (1 << 24);
 
 absl::StatusOr<FlightMessage> Encode(const Message& message,
-                                     FlightMetadata metadata) {
+                                     MessageHeader metadata) {
   const TensorDict& batch = message.batch;
   metadata.values = message.values;
   if (batch.batch_shape().rank() > 0 || !batch.empty()) {
@@ -37,7 +37,7 @@ absl::StatusOr<FlightMessage> Encode(const Message& message,
     metadata.dim_names = batch.dim_names();
   }
   FlightMessage encoded;
-  RILL_ASSIGN_OR_RETURN(encoded.metadata, EncodeMetadata(metadata));
+  RILL_ASSIGN_OR_RETURN(encoded.metadata, EncodeMessageHeader(metadata));
   if (batch.size_bytes() + static_cast<int64_t>(encoded.metadata.size()) >
       kMaxBytes) {
     return InvalidArgument("message: got ", batch.size_bytes(),
@@ -51,7 +51,7 @@ absl::StatusOr<FlightMessage> Encode(const Message& message,
 }
 
 struct Decoded {
-  FlightMetadata metadata;
+  MessageHeader metadata;
   TensorDict batch;
 };
 
@@ -76,7 +76,8 @@ absl::StatusOr<Decoded> Decode(const arrow::flight::FlightStreamChunk& chunk) {
       static_cast<size_t>(chunk.app_metadata->size()));
   const size_t end = all.find('\n');
   Decoded decoded;
-  RILL_ASSIGN_OR_RETURN(decoded.metadata, DecodeMetadata(all.substr(0, end)));
+  RILL_ASSIGN_OR_RETURN(decoded.metadata,
+                        DecodeMessageHeader(all.substr(0, end)));
   if (!decoded.metadata.error.ok()) return decoded;
   std::shared_ptr<arrow::RecordBatch> batch = chunk.data;
   if (end != absl::string_view::npos) {
@@ -127,7 +128,7 @@ FlightMessage EncodeReply(const absl::StatusOr<Message>& reply) {
       reply.ok() ? Encode(*reply, {}) : reply.status();
   if (encoded.ok()) return *std::move(encoded);
   // An error can be encoded.
-  return {.metadata = *EncodeMetadata({.error = encoded.status()})};
+  return {.metadata = *EncodeMessageHeader({.error = encoded.status()})};
 }
 
 arrow::Status MessageWriter::Write(const FlightMessage& message) {
@@ -172,6 +173,7 @@ absl::StatusOr<Reply> DecodeReply(
 absl::Status StatusOfFlight(absl::string_view who,
                             const arrow::Status& status) {
   using arrow::flight::FlightStatusCode;
+  if (status.ok()) return absl::OkStatus();
   // Behind the first sentence stand gRPC's own notes.
   absl::string_view text = status.message();
   text = text.substr(0, text.find(". gRPC client debug context"));

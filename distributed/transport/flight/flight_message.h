@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "rill/distributed/transport/flight/request_ages.h"
 #include "rill/distributed/transport/message.h"
+#include "rill/distributed/transport/request_ages.h"
 
 namespace arrow {
 class RecordBatch;
@@ -49,18 +49,14 @@ class MessageWriter {
   std::shared_ptr<arrow::Schema> schema_;  // Of all batches; null before one.
 };
 
-struct Request {
-  Message message;
-  absl::Time deadline;
-};
 // The next of a stream, that was read now. Takes anything; INVALID_ARGUMENT.
 absl::StatusOr<Request> DecodeRequest(
     const arrow::flight::FlightStreamChunk& chunk, RequestAges* ages);
 absl::StatusOr<Reply> DecodeReply(
     const arrow::flight::FlightStreamChunk& chunk);
 
-// Why a stream or a call failed: UNAVAILABLE, but for the errors of a token and
-// of a deadline. `who` begins the text.
+// Whether and why a stream or a call failed: UNAVAILABLE, but for the errors of
+// a token and of a deadline. `who` begins the text.
 absl::Status StatusOfFlight(absl::string_view who, const arrow::Status& status);
 
 }  // namespace rill::flight_internal

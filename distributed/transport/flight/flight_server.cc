@@ -20,9 +20,9 @@
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/flight/flight_message.h"
-#include "rill/distributed/transport/flight/listen_error.h"
-#include "rill/distributed/transport/flight/request_ages.h"
+#include "rill/distributed/transport/listen_error.h"
 #include "rill/distributed/transport/message.h"
+#include "rill/distributed/transport/request_ages.h"
 #include "rill/distributed/transport/running_calls.h"
 
 namespace rill::flight_internal {

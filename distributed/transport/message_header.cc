@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/distributed/transport/flight/flight_metadata.h"
+#include "rill/distributed/transport/message_header.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -13,15 +13,18 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "rill/base/status_macros.h"
+#include "rill/formats/json/bounded_json.h"
 #include "rill/formats/json/utf8.h"
 
-namespace rill::flight_internal {
+namespace rill {
 namespace {
 
+using formats_internal::ParseBoundedJson;
+using formats_internal::ParseJsonShape;
+using formats_internal::ShownJson;
 using Json = nlohmann::ordered_json;
 
 constexpr int kMaxDepth = 16;  // Of parts in one another, as SavedState has it.
-constexpr int kMaxKeys = 4096;
 
 // --- Values to JSON --------------------------------------------------------
 
@@ -32,9 +35,9 @@ Json NumberJson(double number) {
   return number;
 }
 
-absl::StatusOr<Json> StateJson(const SavedState& state);
+Json StateJson(const SavedState& state);
 
-absl::StatusOr<Json> ValueJson(const SavedState::Value& value) {
+Json ValueJson(const SavedState::Value& value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
     if (formats_internal::IsUtf8(*text)) return Json(*text);
     return Json{{"base64", absl::Base64Escape(*text)}};
@@ -51,10 +54,7 @@ absl::StatusOr<Json> ValueJson(const SavedState::Value& value) {
   }
   if (const auto* parts = std::get_if<std::vector<SavedState>>(&value)) {
     Json list = Json::array();
-    for (const SavedState& part : *parts) {
-      RILL_ASSIGN_OR_RETURN(Json json, StateJson(part));
-      list.push_back(std::move(json));
-    }
+    for (const SavedState& part : *parts) list.push_back(StateJson(part));
     if (!list.empty()) return list;
     return Json{{"parts", std::move(list)}};
   }
@@ -62,14 +62,14 @@ absl::StatusOr<Json> ValueJson(const SavedState::Value& value) {
   return Json(std::get<std::vector<int64_t>>(value));
 }
 
-absl::StatusOr<Json> StateJson(const SavedState& state) {
+Json StateJson(const SavedState& state) {
   Json json = Json::object();
   // No value has an empty name.
   if (!state.type().empty() || state.version() != 0) {
     json[""] = Json::array({state.type(), state.version()});
   }
   for (const SavedState::Field& field : state.fields()) {
-    RILL_ASSIGN_OR_RETURN(json[field.name], ValueJson(field.value));
+    json[field.name] = ValueJson(field.value);
   }
   return json;
 }
@@ -78,8 +78,7 @@ absl::StatusOr<Json> StateJson(const SavedState& state) {
 
 absl::Status WrongValue(absl::string_view name, const Json& json) {
   return InvalidArgument(
-      "value \"", name, "\": got ",
-      json.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 80),
+      "value \"", name, "\": got ", ShownJson(json),
       ", want a number, a text, a list of numbers or of objects, or a form of "
       "docs/formats/arrow.md");
 }
@@ -194,6 +193,13 @@ absl::Status ReadError(const Json& json, absl::Status* error) {
       "error: want a code of absl::StatusCode by name and a message");
 }
 
+// A number, however far away.
+double SecondsOf(absl::Duration duration) {
+  return std::clamp(absl::ToDoubleSeconds(duration),
+                    std::numeric_limits<double>::lowest(),
+                    std::numeric_limits<double>::max());
+}
+
 // Leaves `duration` alone where there is none.
 template <typename Duration>
 absl::Status ReadSeconds(const Json& json, const char* name,
@@ -206,92 +212,80 @@ absl::Status ReadSeconds(const Json& json, const char* name,
   return absl::OkStatus();
 }
 
-// A list of at most kMaxRank items; false for others.
-template <typename T, typename Is>
-bool ReadList(const Json& json, Is is, std::vector<T>* list) {
-  if (!json.is_array() || json.size() > Shape::kMaxRank) return false;
-  for (const Json& item : json) {
-    if (!is(item)) return false;
-    list->push_back(item.get<T>());
+// A name a dimension.
+absl::Status ReadNames(const Json& json, std::vector<std::string>* names) {
+  bool is_list = json.is_array() && json.size() <= Shape::kMaxRank;
+  for (size_t i = 0; is_list && i < json.size(); ++i) {
+    is_list = json[i].is_string();
+    if (is_list) names->push_back(json[i].get<std::string>());
   }
-  return true;
+  if (is_list) return absl::OkStatus();
+  return InvalidArgument("message header: dim_names: got ", ShownJson(json),
+                         ", want a list of texts");
 }
 
-absl::StatusOr<Json> Parse(absl::string_view text) {
-  // An object looks each key up one by one, and copies recurse.
-  std::vector<int> keys(2 * kMaxDepth + 8, 0);  // Of the open objects.
-  bool is_bounded = true;
-  const auto check = [&](int depth, Json::parse_event_t event, Json&) {
-    const auto at = static_cast<size_t>(depth);
-    is_bounded = is_bounded && at + 1 < keys.size();
-    if (!is_bounded) return false;
-    if (event == Json::parse_event_t::object_start) keys[at + 1] = 0;
-    if (event == Json::parse_event_t::key) is_bounded = ++keys[at] <= kMaxKeys;
-    return is_bounded;
-  };
-  Json json = Json::parse(text, check, /*allow_exceptions=*/false);
-  if (!is_bounded || !json.is_object()) {
-    return InvalidArgument("metadata: got ", text.size(),
-                           " bytes that are no object in JSON, or one too "
-                           "deep or with too many names");
-  }
-  return json;
+// Text that is no JSON, or of another form, is the sender's fault all the same.
+template <typename T>
+absl::StatusOr<T> OfSender(absl::StatusOr<T> read) {
+  if (read.ok()) return read;
+  return absl::InvalidArgumentError(read.status().message());
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> EncodeMetadata(const FlightMetadata& metadata) {
+absl::StatusOr<std::string> EncodeMessageHeader(const MessageHeader& header) {
   Json json = Json::object();
-  if (!metadata.error.ok()) {
-    json["error"] = {{"code", absl::StatusCodeToString(metadata.error.code())},
-                     {"message", std::string(metadata.error.message())}};
-    return json.dump(-1, ' ', /*ensure_ascii=*/false,
-                     Json::error_handler_t::replace);
+  if (!header.error.ok()) {
+    json["error"] = {{"code", absl::StatusCodeToString(header.error.code())},
+                     {"message", std::string(header.error.message())}};
+    return formats_internal::JsonText(json);
   }
-  RILL_ASSIGN_OR_RETURN(json["values"], StateJson(metadata.values));
-  if (metadata.timeout < absl::InfiniteDuration()) {
-    json["timeout_s"] = absl::ToDoubleSeconds(metadata.timeout);
+  json["values"] = StateJson(header.values);
+  if (header.timeout < absl::InfiniteDuration()) {
+    json["timeout_s"] = SecondsOf(header.timeout);
   }
-  if (metadata.sent.has_value()) {
-    json["sent_s"] = absl::ToDoubleSeconds(*metadata.sent);
+  if (header.sent.has_value()) {
+    json["sent_s"] = SecondsOf(*header.sent);
   }
-  if (metadata.batch_shape.has_value()) {
-    const auto sizes = metadata.batch_shape->sizes();
+  if (header.batch_shape.has_value()) {
+    const auto sizes = header.batch_shape->sizes();
     json["batch_shape"] = std::vector<int64_t>(sizes.begin(), sizes.end());
   }
-  if (!metadata.dim_names.empty()) json["dim_names"] = metadata.dim_names;
+  if (!header.dim_names.empty()) json["dim_names"] = header.dim_names;
   try {
     return json.dump();
   } catch (const Json::exception& e) {
-    return InvalidArgument("metadata: a name is no UTF-8: ", e.what());
+    return InvalidArgument("message header: a name is no UTF-8: ", e.what());
   }
 }
 
-absl::StatusOr<FlightMetadata> DecodeMetadata(absl::string_view text) {
-  RILL_ASSIGN_OR_RETURN(const Json json, Parse(text));
-  FlightMetadata metadata;
+absl::StatusOr<MessageHeader> DecodeMessageHeader(absl::string_view text) {
+  RILL_ASSIGN_OR_RETURN(const Json json,
+                        OfSender(ParseBoundedJson("message header", text)));
+  if (!json.is_object()) {
+    return InvalidArgument("message header: got ", ShownJson(json),
+                           ", want an object");
+  }
+  MessageHeader header;
   if (json.contains("error")) {
-    RILL_RETURN_IF_ERROR(ReadError(json["error"], &metadata.error));
-    return metadata;
+    RILL_RETURN_IF_ERROR(ReadError(json["error"], &header.error));
+    return header;
   }
   if (json.contains("values")) {
-    RILL_ASSIGN_OR_RETURN(metadata.values, StateOf(json["values"], 0));
+    RILL_ASSIGN_OR_RETURN(header.values, StateOf(json["values"], 0));
   }
-  RILL_RETURN_IF_ERROR(ReadSeconds(json, "timeout_s", &metadata.timeout));
-  RILL_RETURN_IF_ERROR(ReadSeconds(json, "sent_s", &metadata.sent));
+  RILL_RETURN_IF_ERROR(ReadSeconds(json, "timeout_s", &header.timeout));
+  RILL_RETURN_IF_ERROR(ReadSeconds(json, "sent_s", &header.sent));
   if (json.contains("batch_shape")) {
-    std::vector<int64_t> sizes;
-    if (!ReadList(json["batch_shape"], IsInt64, &sizes)) {
-      return InvalidArgument("batch_shape: want a list of sizes");
-    }
-    RILL_ASSIGN_OR_RETURN(metadata.batch_shape, Shape::Create(sizes));
+    RILL_ASSIGN_OR_RETURN(
+        header.batch_shape,
+        OfSender(ParseJsonShape("message header", "batch_shape",
+                                json["batch_shape"])));
   }
-  const auto is_text = [](const Json& item) { return item.is_string(); };
-  if (json.contains("dim_names") &&
-      !ReadList(json["dim_names"], is_text, &metadata.dim_names)) {
-    return InvalidArgument("dim_names: want a list of texts");
+  if (json.contains("dim_names")) {
+    RILL_RETURN_IF_ERROR(ReadNames(json["dim_names"], &header.dim_names));
   }
-  return metadata;
+  return header;
 }
 
-}  // namespace rill::flight_internal
+}  // namespace rill

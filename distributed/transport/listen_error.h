@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_DISTRIBUTED_TRANSPORT_FLIGHT_LISTEN_ERROR_H_
-#define RILL_DISTRIBUTED_TRANSPORT_FLIGHT_LISTEN_ERROR_H_
+#ifndef RILL_DISTRIBUTED_TRANSPORT_LISTEN_ERROR_H_
+#define RILL_DISTRIBUTED_TRANSPORT_LISTEN_ERROR_H_
 
 #include <string>
 
 #include "absl/status/status.h"
 
-namespace rill::flight_internal {
+namespace rill {
 
 // Why nobody can listen there now, found out by trying; OK where one can.
 // INVALID_ARGUMENT where the host has no address. ALREADY_EXISTS where the port
@@ -15,6 +15,6 @@ namespace rill::flight_internal {
 // error.
 absl::Status TryToListen(const std::string& host, int port);
 
-}  // namespace rill::flight_internal
+}  // namespace rill
 
-#endif  // RILL_DISTRIBUTED_TRANSPORT_FLIGHT_LISTEN_ERROR_H_
+#endif  // RILL_DISTRIBUTED_TRANSPORT_LISTEN_ERROR_H_

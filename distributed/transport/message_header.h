@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_DISTRIBUTED_TRANSPORT_FLIGHT_FLIGHT_METADATA_H_
-#define RILL_DISTRIBUTED_TRANSPORT_FLIGHT_FLIGHT_METADATA_H_
+#ifndef RILL_DISTRIBUTED_TRANSPORT_MESSAGE_HEADER_H_
+#define RILL_DISTRIBUTED_TRANSPORT_MESSAGE_HEADER_H_
 
 #include <optional>
 #include <string>
@@ -13,10 +13,13 @@
 #include "rill/base/state/saved_state.h"
 #include "rill/tensors/shape.h"
 
-namespace rill::flight_internal {
+namespace rill {
 
-// All of a message but its columns: docs/formats/arrow.md.
-struct FlightMetadata {
+// All of a message but its columns, as JSON, for engines whose peers may be
+// without Rill: docs/formats/arrow.md.
+// Thread-safety: thread-compatible; the functions are thread-safe.
+// Cost: that of the text.
+struct MessageHeader {
   // A reply alone has one; the rest is empty then.
   absl::Status error = absl::OkStatus();
   SavedState values = {};
@@ -28,11 +31,11 @@ struct FlightMetadata {
 };
 
 // JSON without a line feed. INVALID_ARGUMENT for a name that is no UTF-8.
-absl::StatusOr<std::string> EncodeMetadata(const FlightMetadata& metadata);
+absl::StatusOr<std::string> EncodeMessageHeader(const MessageHeader& header);
 
 // Takes anything; INVALID_ARGUMENT.
-absl::StatusOr<FlightMetadata> DecodeMetadata(absl::string_view text);
+absl::StatusOr<MessageHeader> DecodeMessageHeader(absl::string_view text);
 
-}  // namespace rill::flight_internal
+}  // namespace rill
 
-#endif  // RILL_DISTRIBUTED_TRANSPORT_FLIGHT_FLIGHT_METADATA_H_
+#endif  // RILL_DISTRIBUTED_TRANSPORT_MESSAGE_HEADER_H_

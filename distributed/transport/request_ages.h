@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_DISTRIBUTED_TRANSPORT_FLIGHT_REQUEST_AGES_H_
-#define RILL_DISTRIBUTED_TRANSPORT_FLIGHT_REQUEST_AGES_H_
+#ifndef RILL_DISTRIBUTED_TRANSPORT_REQUEST_AGES_H_
+#define RILL_DISTRIBUTED_TRANSPORT_REQUEST_AGES_H_
 
 #include <algorithm>
 
 #include "absl/time/time.h"
 
-namespace rill::flight_internal {
+namespace rill {
 
 // How long requests of a stream waited for those before them. A client says by
 // its own clock when it sends one. The one that came the fastest has waited for
@@ -31,6 +31,6 @@ class RequestAges {
   absl::Time last_ = absl::InfinitePast();
 };
 
-}  // namespace rill::flight_internal
+}  // namespace rill
 
-#endif  // RILL_DISTRIBUTED_TRANSPORT_FLIGHT_REQUEST_AGES_H_
+#endif  // RILL_DISTRIBUTED_TRANSPORT_REQUEST_AGES_H_

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/distributed/transport/flight/request_ages.h"
+#include "rill/distributed/transport/request_ages.h"
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
-namespace rill::flight_internal {
+namespace rill {
 namespace {
 
 absl::Time At(double seconds) {
@@ -38,4 +38,4 @@ TEST(RequestAgesTest, AClockThatRunsSlowerMakesNobodyOld) {
 }
 
 }  // namespace
-}  // namespace rill::flight_internal
+}  // namespace rill

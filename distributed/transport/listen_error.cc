@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/distributed/transport/flight/listen_error.h"
+#include "rill/distributed/transport/listen_error.h"
 
 #include <netdb.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 
-namespace rill::flight_internal {
+namespace rill {
 namespace {
 
 absl::Status ErrorOf(const char* call) {
@@ -57,4 +57,4 @@ absl::Status TryToListen(const std::string& host, int port) {
   return status;
 }
 
-}  // namespace rill::flight_internal
+}  // namespace rill

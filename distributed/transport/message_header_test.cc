@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/distributed/transport/message_header.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/state/saved_state.h"
+#include "rill/tensors/shape.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(MessageHeaderTest, ValuesAreJsonThatAnyProgramReads) {
+  MessageHeader header;
+  header.values.Set("count", int64_t{256});
+  header.values.Set("beta", 1.0);
+  header.values.Set("table", std::string("two\nlines"));
+  header.values.Set("slots", std::vector<int64_t>{1, 2});
+  header.timeout = absl::Milliseconds(2500);
+  header.batch_shape = Shape({4, 2});
+  header.dim_names = {"lanes", "time"};
+  EXPECT_THAT(
+      EncodeMessageHeader(header),
+      IsOkAndHolds(Eq(R"({"values":{"count":256,"beta":1.0,)"
+                      R"("table":"two\nlines","slots":[1,2]},"timeout_s":2.5,)"
+                      R"("batch_shape":[4,2],"dim_names":["lanes","time"]})")));
+}
+
+TEST(MessageHeaderTest, EverythingComesBack) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  MessageHeader header;
+  header.values = SavedState("Type", 2);
+  header.values.Set("min", std::numeric_limits<int64_t>::min());
+  header.values.Set("max", std::numeric_limits<int64_t>::max());
+  header.values.Set("inf", kInf);
+  header.values.Set("whole", 3.0);
+  header.values.Set("zero", -0.0);
+  header.values.Set("tiny", 5e-324);
+  header.values.Set("doubles", std::vector<double>{1, -kInf, kInf, 0.1});
+  header.values.Set("no ints", std::vector<int64_t>{});
+  header.values.Set("no doubles", std::vector<double>{});
+  header.values.Set("no parts", std::vector<SavedState>{});
+  header.values.Set("\xc3\xa4", std::string("\0\xff", 2));
+  header.values.Set("text", std::string("nan \xc3\xa4 \"{}"));
+  header.values.Set("empty", std::string());
+  SavedState part("Part", 1);
+  part.SetPart("inner", SavedState());
+  header.values.Set("parts", std::vector<SavedState>{part, SavedState()});
+  header.timeout = absl::Seconds(3);
+  header.sent = absl::Milliseconds(1500);
+  header.batch_shape = Shape{};
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text,
+                            EncodeMessageHeader(header));
+  EXPECT_THAT(text, Not(HasSubstr("\n")));
+  RILL_ASSERT_OK_AND_ASSIGN(const MessageHeader read,
+                            DecodeMessageHeader(text));
+  EXPECT_EQ(read.values.Encode(), header.values.Encode());
+  EXPECT_EQ(read.timeout, header.timeout);
+  EXPECT_EQ(read.sent, header.sent);
+  EXPECT_EQ(read.batch_shape, header.batch_shape);
+  RILL_EXPECT_OK(read.error);
+}
+
+TEST(MessageHeaderTest, TimesWithoutAnEndAreNumbers) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const std::string text,
+      EncodeMessageHeader({.timeout = -absl::InfiniteDuration(),
+                           .sent = absl::InfiniteDuration()}));
+  RILL_ASSERT_OK_AND_ASSIGN(const MessageHeader read,
+                            DecodeMessageHeader(text));
+  EXPECT_EQ(read.timeout, -absl::InfiniteDuration());
+  EXPECT_EQ(read.sent, absl::InfiniteDuration());
+}
+
+TEST(MessageHeaderTest, NotANumberComesBack) {
+  MessageHeader header;
+  header.values.Set("nan", std::nan(""));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text,
+                            EncodeMessageHeader(header));
+  RILL_ASSERT_OK_AND_ASSIGN(const MessageHeader read,
+                            DecodeMessageHeader(text));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto nan, read.values.Get<double>("nan"));
+  EXPECT_TRUE(std::isnan(nan));
+}
+
+TEST(MessageHeaderTest, ErrorsComeBackByName) {
+  for (int code = 1; code <= 16; ++code) {
+    const absl::Status error(static_cast<absl::StatusCode>(code), "why: \"x\"");
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string text,
+                              EncodeMessageHeader({.error = error}));
+    EXPECT_THAT(text, HasSubstr(absl::StatusCodeToString(error.code())));
+    RILL_ASSERT_OK_AND_ASSIGN(const MessageHeader read,
+                              DecodeMessageHeader(text));
+    EXPECT_EQ(read.error, error);
+  }
+  // A text of other bytes arrives changed, but as an error.
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const std::string text,
+      EncodeMessageHeader({.error = absl::InternalError("a\xff")}));
+  RILL_ASSERT_OK_AND_ASSIGN(const MessageHeader read,
+                            DecodeMessageHeader(text));
+  EXPECT_EQ(read.error.code(), absl::StatusCode::kInternal);
+}
+
+TEST(MessageHeaderTest, NamesThatAreNoUtf8AreRefused) {
+  MessageHeader header;
+  header.values.Set("a\xff", int64_t{1});
+  EXPECT_THAT(EncodeMessageHeader(header),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(MessageHeaderTest, HostileTextsAreRefused) {
+  std::string wide = "{\"values\":{";
+  for (int i = 0; i < 5000; ++i) absl::StrAppend(&wide, "\"", i, "\":1,");
+  wide += "\"x\":1}}";
+  std::string deep = "{\"values\":";
+  for (int i = 0; i < 20; ++i) deep += "{\"a\":[";
+  for (int i = 0; i < 20; ++i) deep += "]}";
+  const std::vector<std::string> texts = {
+      "",
+      "{",
+      "[]",
+      "1",
+      "null",
+      "\xff",
+      "{\"values\":[]}",
+      wide,
+      deep + "}",
+      std::string(1 << 20, '['),
+      R"({"values":{"a":null}})",
+      R"({"values":{"a":true}})",
+      R"({"values":{"a":18446744073709551615}})",
+      R"({"values":{"a":[1,"x"]}})",
+      R"({"values":{"a":[1,{}]}})",
+      R"({"values":{"a":{}}})",
+      R"({"values":{"a":{"b":1}}})",
+      R"({"values":{"a":{"base64":"*"}}})",
+      R"({"values":{"a":{"double":"big"}}})",
+      R"({"values":{"":["x"]}})",
+      R"({"values":{"":[1,"x"]}})",
+      R"({"timeout_s":"1"})",
+      R"({"batch_shape":2})",
+      R"({"batch_shape":[-1]})",
+      R"({"batch_shape":[1e3]})",
+      R"({"batch_shape":[1,1,1,1,1,1,1,1,1]})",
+      R"({"batch_shape":[9223372036854775807,9223372036854775807]})",
+      R"({"dim_names":[1]})",
+      R"({"error":{}})",
+      R"({"error":"x"})",
+      R"({"error":{"code":"OK","message":""}})",
+      R"({"error":{"code":3,"message":""}})"};
+  for (const std::string& text : texts) {
+    EXPECT_THAT(DecodeMessageHeader(text),
+                StatusIs(absl::StatusCode::kInvalidArgument))
+        << text.substr(0, 100);
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const MessageHeader read,
+      DecodeMessageHeader(
+          R"({"values":{"a":[1,2.5]},"timeout_s":-1e300,"x":0})"));
+  EXPECT_EQ(read.timeout, -absl::InfiniteDuration());
+  RILL_ASSERT_OK_AND_ASSIGN(const auto doubles, read.values.Doubles("a"));
+  EXPECT_THAT(doubles, ElementsAre(1, 2.5));
+}
+
+}  // namespace
+}  // namespace rill

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/transport/transport.h"
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -25,6 +26,18 @@ absl::StatusOr<Message> CallByDeadline(Service& service, const CallInfo& info,
   }
   return CatchExceptions([&] { return service.Call(info, request); },
                          info.method);
+}
+
+absl::Status CheckService(absl::string_view caller,
+                          const std::shared_ptr<Service>& service) {
+  if (service != nullptr) return absl::OkStatus();
+  return InvalidArgument(caller, ": service is null");
+}
+
+absl::Status CheckWindow(int64_t window) {
+  if (window >= 1) return absl::OkStatus();
+  return InvalidArgument("Connection::Open: window: got ", window,
+                         ", want >= 1");
 }
 
 absl::StatusOr<Message> Connection::Call(absl::string_view method,

@@ -43,6 +43,11 @@ class Service {
 absl::StatusOr<Message> CallByDeadline(Service& service, const CallInfo& info,
                                        const Message& request);
 
+// Every Listen refuses a null service, and every Open a window below 1.
+absl::Status CheckService(absl::string_view caller,
+                          const std::shared_ptr<Service>& service);
+absl::Status CheckWindow(int64_t window);
+
 // The end of a server. The destructor is Shutdown with no time.
 // Thread-safety: thread-safe.
 class Server {

@@ -186,12 +186,12 @@ TEST(FlightStreamTest, AStreamThatDoesNotBeginCostsNoMoreThanTheDeadline) {
   auto client = flight::FlightClient::Connect(
       *flight::Location::ForGrpcTcp("127.0.0.1", ntohs(address.sin_port)));
   ASSERT_TRUE(client.ok()) << client.status().ToString();
-  auto stream = std::make_unique<flight_internal::FlightStream>(
-      flight_internal::FlightStream::Parts{.who = "here",
-                                           .window = 1,
-                                           .method = "echo",
-                                           .client = *std::move(client),
-                                           .options = {}});
+  const auto stream =
+      flight_internal::MakeFlightStream({.who = "here",
+                                         .window = 1,
+                                         .method = "echo",
+                                         .client = *std::move(client),
+                                         .options = {}});
   RILL_ASSERT_OK(stream->Send({}, Soon()));
   EXPECT_THAT(stream->Receive(Clock::System().Now() + absl::Milliseconds(20)),
               StatusIs(absl::StatusCode::kDeadlineExceeded));

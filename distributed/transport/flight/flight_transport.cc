@@ -25,7 +25,7 @@
 namespace rill {
 namespace {
 
-using flight_internal::FlightStream;
+using flight_internal::MakeFlightStream;
 using flight_internal::StatusOfFlight;
 
 namespace flight = ::arrow::flight;
@@ -74,25 +74,19 @@ class FlightConnection final : public Connection {
       options.timeout = flight::TimeoutDuration(std::max(
           0.0, absl::ToDoubleSeconds(deadline - Clock::System().Now())));
     }
-    const auto actions = client_->ListActions(options);
-    if (actions.ok()) return absl::OkStatus();
-    return StatusOfFlight(address_, actions.status());
+    return StatusOfFlight(address_, client_->ListActions(options).status());
   }
 
   absl::StatusOr<std::unique_ptr<CallStream>> Open(
       absl::string_view method, const StreamOptions& options,
       absl::Time deadline) override {
-    if (options.window < 1) {
-      return InvalidArgument("Connection::Open: window: got ", options.window,
-                             ", want >= 1");
-    }
+    RILL_RETURN_IF_ERROR(CheckWindow(options.window));
     RILL_RETURN_IF_ERROR(Check(deadline));
-    return std::make_unique<FlightStream>(
-        FlightStream::Parts{.who = absl::StrCat(address_, ": ", method),
-                            .window = options.window,
-                            .method = std::string(method),
-                            .client = client_,
-                            .options = options_});
+    return MakeFlightStream({.who = absl::StrCat(address_, ": ", method),
+                             .window = options.window,
+                             .method = std::string(method),
+                             .client = client_,
+                             .options = options_});
   }
 
  private:
@@ -125,9 +119,7 @@ absl::StatusOr<std::unique_ptr<FlightTransport>> FlightTransport::Create(
 
 absl::StatusOr<std::unique_ptr<Server>> FlightTransport::Listen(
     const std::string& address, std::shared_ptr<Service> service) {
-  if (service == nullptr) {
-    return InvalidArgument("FlightTransport::Listen: service is null");
-  }
+  RILL_RETURN_IF_ERROR(CheckService("FlightTransport::Listen", service));
   RILL_ASSIGN_OR_RETURN(
       const Address parsed,
       ParseAddress("Listen", address.empty() ? "grpc://:0" : address));

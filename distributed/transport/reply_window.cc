@@ -67,23 +67,19 @@ bool ReplyWindow::has_news() const {
 
 void ReplyWindow::Push(Reply reply) {
   absl::MutexLock lock(&mu_);
-  awaits_last_ = false;
   if (static_cast<int64_t>(replies_.size()) < unreceived_) {
     replies_.push_back(std::move(reply));
   }
 }
 
-void ReplyWindow::End(const absl::Status& why, bool awaits_last) {
+void ReplyWindow::End(const absl::Status& why) {
   absl::MutexLock lock(&mu_);
-  if (!ended_.ok()) return;
-  ended_ = why;
-  awaits_last_ = awaits_last;
+  if (ended_.ok()) ended_ = why;
 }
 
 void ReplyWindow::Cut(const absl::Status& why) {
   absl::MutexLock lock(&mu_);
   if (ended_.ok()) ended_ = why;
-  awaits_last_ = false;
   replies_.clear();
   unreceived_ = 0;
 }
@@ -91,6 +87,15 @@ void ReplyWindow::Cut(const absl::Status& why) {
 absl::Status ReplyWindow::ended() const {
   absl::MutexLock lock(&mu_);
   return ended_;
+}
+
+bool ReplyWindow::AwaitEnd(absl::Duration timeout) const {
+  absl::MutexLock lock(&mu_);
+  const auto has_ended = [this] {
+    mu_.AssertReaderHeld();
+    return !ended_.ok();
+  };
+  return mu_.AwaitWithTimeout(absl::Condition(&has_ended), timeout);
 }
 
 }  // namespace rill

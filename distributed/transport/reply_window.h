@@ -44,19 +44,20 @@ class ReplyWindow {
 
   // A reply that nobody waits for is dropped.
   void Push(Reply reply);
-  // No request goes any more, and no reply comes, but for that to the request
-  // under way where `awaits_last`. Replies that are there may be received. The
-  // first reason counts.
-  void End(const absl::Status& why, bool awaits_last = false);
+  // No request goes any more, and no reply comes. Replies that are there may be
+  // received. The first reason counts.
+  void End(const absl::Status& why);
   // The same; replies that were not received are lost too.
   void Cut(const absl::Status& why);
   // OK while the stream lives.
   absl::Status ended() const;
+  // Waits for the end; false where it has not come by then.
+  bool AwaitEnd(absl::Duration timeout) const;
 
  private:
   // A reply, or the end behind the last one.
   bool IsThere() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return !replies_.empty() || (!ended_.ok() && !awaits_last_);
+    return !replies_.empty() || !ended_.ok();
   }
 
   const std::string who_;
@@ -66,7 +67,6 @@ class ReplyWindow {
   int64_t unreceived_ ABSL_GUARDED_BY(mu_) = 0;  // Requests.
   std::deque<Reply> replies_ ABSL_GUARDED_BY(mu_);
   absl::Status ended_ ABSL_GUARDED_BY(mu_);
-  bool awaits_last_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace rill

@@ -76,17 +76,12 @@ TEST(ReplyWindowTest, RepliesFromBeforeTheEndAreReceived) {
   EXPECT_THAT(window.ended(), StatusIs(kUnavailable, "first"));
 }
 
-TEST(ReplyWindowTest, TheReplyToTheRequestUnderWayIsAwaited) {
+TEST(ReplyWindowTest, TheEndIsAwaited) {
   ReplyWindow window("echo", 4);
-  for (int i = 0; i < 2; ++i) RILL_ASSERT_OK(window.Sent());
-  window.End(absl::UnavailableError("shut down"), /*awaits_last=*/true);
-  EXPECT_THAT(window.Receive(absl::InfinitePast()),
-              StatusIs(kDeadlineExceeded, HasSubstr("echo: no reply")));
-  std::thread engine([&] { window.Push(Numbered(1)); });
-  EXPECT_EQ(NumberOf(window.Receive(absl::InfiniteFuture())), 1);
+  EXPECT_FALSE(window.AwaitEnd(absl::ZeroDuration()));
+  std::thread engine([&] { window.End(absl::UnavailableError("shut down")); });
+  EXPECT_TRUE(window.AwaitEnd(absl::InfiniteDuration()));
   engine.join();
-  EXPECT_THAT(window.Receive(absl::InfiniteFuture()),
-              StatusIs(kUnavailable, "shut down"));
 }
 
 TEST(ReplyWindowTest, ThereAreNewsWhereReceiveWouldNotWait) {
@@ -98,9 +93,7 @@ TEST(ReplyWindowTest, ThereAreNewsWhereReceiveWouldNotWait) {
   EXPECT_TRUE(window.has_news());
   EXPECT_EQ(NumberOf(window.Receive(absl::InfinitePast())), 1);
   EXPECT_FALSE(window.has_news());
-  window.End(absl::UnavailableError("shut down"), /*awaits_last=*/true);
-  EXPECT_FALSE(window.has_news());
-  window.Cut(absl::UnavailableError("cut"));
+  window.End(absl::UnavailableError("shut down"));
   EXPECT_TRUE(window.has_news());
 }
 

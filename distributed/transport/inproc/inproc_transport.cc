@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/transport/inproc/inproc_transport.h"
 
-#include <atomic>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -19,238 +16,164 @@
 #include "absl/time/time.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/call_stream.h"
+#include "rill/distributed/transport/call_threads.h"
 #include "rill/distributed/transport/inproc/inproc_faults.h"
-#include "rill/distributed/transport/inproc/inproc_stream.h"
+#include "rill/distributed/transport/inproc/inproc_way.h"
 #include "rill/distributed/transport/message.h"
+#include "rill/distributed/transport/reply_window.h"
+#include "rill/distributed/transport/served_stream.h"
+#include "rill/distributed/transport/stream_server.h"
 #include "rill/distributed/transport/transport.h"
 
 namespace rill {
 
-using inproc_internal::InprocStream;
-using inproc_internal::ServiceCalls;
+using inproc_internal::InprocWay;
+using inproc_internal::LateCalls;
 
-// All servers and the threads of their streams.
+// All servers, and the threads of their calls.
 class InprocTransport::Core {
  public:
-  struct Worker {
-    std::shared_ptr<InprocStream> stream;
-    std::shared_ptr<std::atomic<bool>> is_done;
-    std::thread thread;
-  };
-  struct ServerState {
-    std::string address;
-    std::shared_ptr<ServiceCalls> calls;
-    bool is_down = false;       // Guarded by the core's mutex,
-    std::list<Worker> workers;  // and so are these.
+  struct Listener {
+    Listener(std::string address, std::shared_ptr<Service> service,
+             CallThreads* threads)
+        : server(std::make_shared<StreamServer>(std::move(address),
+                                                std::move(service), threads)) {}
+
+    const std::shared_ptr<StreamServer> server;
+    const std::shared_ptr<LateCalls> late = std::make_shared<LateCalls>();
   };
 
   explicit Core(const InprocFaults& faults) : faults_(faults) {}
-  ~Core() {
-    absl::MutexLock lock(&mu_);
-    Join(&orphans_);
-  }
 
   void SetFaults(const InprocFaults& faults) {
     absl::MutexLock lock(&mu_);
     faults_ = faults;
   }
 
-  absl::StatusOr<std::shared_ptr<ServerState>> Add(
+  absl::StatusOr<std::shared_ptr<Listener>> Add(
       std::string address, std::shared_ptr<Service> service);
-  absl::StatusOr<std::shared_ptr<ServerState>> Find(const std::string& address);
+  absl::StatusOr<std::shared_ptr<Listener>> Find(const std::string& address);
+  // It is found no more.
+  void Remove(const StreamServer* server);
   std::string NewPeer() {
     absl::MutexLock lock(&mu_);
     return absl::StrCat("client ", ++peers_);
   }
-  absl::StatusOr<std::shared_ptr<InprocStream>> Open(
-      ServerState* state, InprocStream::Options options);
-  // `ends` is InprocStream's End or Cut.
-  void EndStreams(ServerState* state, const absl::Status& why,
-                  void (InprocStream::*ends)(const absl::Status&));
-  // The server is found no more.
-  void TakeDown(ServerState* state);
-  // Waits for the threads of a server that was taken down, whose calls have
-  // ended / leaves them to the core.
-  void JoinWorkers(ServerState* state);
-  void Adopt(ServerState* state);
-
- private:
-  static void Join(std::list<Worker>* workers) {
-    for (Worker& worker : *workers) worker.thread.join();
-    workers->clear();
+  // The way of the next stream.
+  std::unique_ptr<ReplyWay> MakeWay(std::shared_ptr<ReplyWindow> replies,
+                                    std::shared_ptr<LateCalls> late) {
+    absl::MutexLock lock(&mu_);
+    return std::make_unique<InprocWay>(
+        InprocWay::Parts{.replies = std::move(replies),
+                         .late = std::move(late),
+                         .faults = faults_,
+                         .stream = streams_++});
   }
 
+ private:
   absl::Mutex mu_;
   InprocFaults faults_ ABSL_GUARDED_BY(mu_);
   uint64_t streams_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t peers_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t addresses_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<std::string, std::shared_ptr<ServerState>, std::less<>> servers_
+  std::map<std::string, std::shared_ptr<Listener>> listeners_
       ABSL_GUARDED_BY(mu_);
-  // Those of servers that are gone, whose last calls still run.
-  std::list<Worker> orphans_ ABSL_GUARDED_BY(mu_);
+  CallThreads threads_;
 };
 
-absl::StatusOr<std::shared_ptr<InprocTransport::Core::ServerState>>
+absl::StatusOr<std::shared_ptr<InprocTransport::Core::Listener>>
 InprocTransport::Core::Add(std::string address,
                            std::shared_ptr<Service> service) {
   absl::MutexLock lock(&mu_);
   if (address.empty()) {
     do {
       address = absl::StrCat("inproc-", ++addresses_);
-    } while (servers_.contains(address));
+    } while (listeners_.contains(address));
   }
-  if (servers_.contains(address)) {
+  std::shared_ptr<Listener>& listener = listeners_[address];
+  if (listener != nullptr) {
     return absl::AlreadyExistsError(
         absl::StrCat("InprocTransport::Listen: \"", address, "\" is in use"));
   }
-  auto state = std::make_shared<ServerState>();
-  state->address = address;
-  state->calls = std::make_shared<ServiceCalls>(std::move(service));
-  servers_[address] = state;
-  return state;
+  listener = std::make_shared<Listener>(address, std::move(service), &threads_);
+  return listener;
 }
 
-absl::StatusOr<std::shared_ptr<InprocTransport::Core::ServerState>>
+absl::StatusOr<std::shared_ptr<InprocTransport::Core::Listener>>
 InprocTransport::Core::Find(const std::string& address) {
   absl::MutexLock lock(&mu_);
-  const auto found = servers_.find(address);
-  if (found == servers_.end()) {
+  const auto found = listeners_.find(address);
+  if (found == listeners_.end()) {
     return Unavailable("InprocTransport::Connect: nobody listens at \"",
                        address, "\"");
   }
   return found->second;
 }
 
-absl::StatusOr<std::shared_ptr<InprocStream>> InprocTransport::Core::Open(
-    ServerState* state, InprocStream::Options options) {
-  std::list<Worker> done;  // Streams end outside of the lock.
+void InprocTransport::Core::Remove(const StreamServer* server) {
   absl::MutexLock lock(&mu_);
-  if (state->is_down) {
-    return Unavailable("Connection::Open: the server at \"", state->address,
-                       "\" is gone");
+  const auto found = listeners_.find(server->address());
+  // Another one may have the address by now.
+  if (found == listeners_.end() || found->second->server.get() != server) {
+    return;
   }
-  for (auto it = state->workers.begin(); it != state->workers.end();) {
-    const auto worker = it++;
-    if (!worker->is_done->load()) continue;
-    worker->thread.join();
-    done.splice(done.end(), state->workers, worker);
-  }
-  options.calls = state->calls;
-  options.faults = faults_;
-  options.number = streams_++;
-  auto stream = std::make_shared<InprocStream>(std::move(options));
-  auto is_done = std::make_shared<std::atomic<bool>>(false);
-  std::thread thread([stream, is_done] {
-    stream->Serve();
-    is_done->store(true);
-  });
-  state->workers.push_back({stream, std::move(is_done), std::move(thread)});
-  return stream;
-}
-
-void InprocTransport::Core::EndStreams(
-    ServerState* state, const absl::Status& why,
-    void (InprocStream::*ends)(const absl::Status&)) {
-  absl::MutexLock lock(&mu_);
-  for (Worker& worker : state->workers) (worker.stream.get()->*ends)(why);
-}
-
-void InprocTransport::Core::TakeDown(ServerState* state) {
-  absl::MutexLock lock(&mu_);
-  if (!state->is_down) servers_.erase(state->address);
-  state->is_down = true;
-}
-
-void InprocTransport::Core::JoinWorkers(ServerState* state) {
-  std::list<Worker> workers;
-  {
-    absl::MutexLock lock(&mu_);
-    workers.swap(state->workers);
-  }
-  Join(&workers);
-}
-
-void InprocTransport::Core::Adopt(ServerState* state) {
-  absl::MutexLock lock(&mu_);
-  orphans_.splice(orphans_.end(), state->workers);
+  listeners_.erase(found);
 }
 
 class InprocTransport::CoreStream final : public CallStream {
  public:
-  explicit CoreStream(std::shared_ptr<InprocStream> stream)
-      : stream_(std::move(stream)) {}
+  CoreStream(std::shared_ptr<Core> core, std::shared_ptr<ReplyWindow> replies,
+             std::shared_ptr<ServedStream> served)
+      : core_(std::move(core)),
+        replies_(std::move(replies)),
+        served_(std::move(served)) {}
   ~CoreStream() override {
-    stream_->Cut(absl::CancelledError("the client has ended the stream"));
+    replies_->Cut(absl::CancelledError("the client has ended the stream"));
+    served_->Close();
   }
 
   absl::Status Send(const Message& request, absl::Time deadline) override {
-    return stream_->Send(request, deadline);
+    RILL_RETURN_IF_ERROR(replies_->AwaitRoom(deadline));
+    RILL_RETURN_IF_ERROR(replies_->Sent());
+    served_->Push({.message = request, .deadline = deadline});
+    return absl::OkStatus();
   }
   absl::StatusOr<Reply> Receive(absl::Time deadline) override {
-    return stream_->Receive(deadline);
+    return replies_->Receive(deadline);
   }
 
  private:
-  const std::shared_ptr<InprocStream> stream_;
+  const std::shared_ptr<Core> core_;
+  const std::shared_ptr<ReplyWindow> replies_;
+  const std::shared_ptr<ServedStream> served_;
 };
 
 class InprocTransport::CoreConnection final : public Connection {
  public:
   CoreConnection(std::shared_ptr<Core> core,
-                 std::shared_ptr<Core::ServerState> state)
+                 std::shared_ptr<Core::Listener> listener)
       : core_(std::move(core)),
-        state_(std::move(state)),
+        listener_(std::move(listener)),
         peer_(core_->NewPeer()) {}
 
   absl::StatusOr<std::unique_ptr<CallStream>> Open(
       absl::string_view method, const StreamOptions& options,
       absl::Time /*deadline*/) override {
-    if (options.window < 1) {
-      return InvalidArgument("Connection::Open: window: got ", options.window,
-                             ", want >= 1");
-    }
+    RILL_RETURN_IF_ERROR(CheckWindow(options.window));
+    auto replies =
+        std::make_shared<ReplyWindow>(std::string(method), options.window);
     RILL_ASSIGN_OR_RETURN(
-        auto stream, core_->Open(state_.get(), {.method = std::string(method),
-                                                .peer = peer_,
-                                                .window = options.window}));
-    return std::make_unique<CoreStream>(std::move(stream));
+        auto served,
+        listener_->server->Open(std::string(method), peer_,
+                                core_->MakeWay(replies, listener_->late)));
+    return std::make_unique<CoreStream>(core_, std::move(replies),
+                                        std::move(served));
   }
 
  private:
   const std::shared_ptr<Core> core_;
-  const std::shared_ptr<Core::ServerState> state_;
+  const std::shared_ptr<Core::Listener> listener_;
   const std::string peer_;
-};
-
-class InprocTransport::CoreServer final : public Server {
- public:
-  CoreServer(std::shared_ptr<Core> core,
-             std::shared_ptr<Core::ServerState> state)
-      : core_(std::move(core)), state_(std::move(state)) {}
-  ~CoreServer() override {
-    Shutdown(absl::InfinitePast()).IgnoreError();
-    core_->Adopt(state_.get());
-  }
-
-  const std::string& address() const override { return state_->address; }
-
-  absl::Status Shutdown(absl::Time deadline) override {
-    core_->TakeDown(state_.get());
-    core_->EndStreams(
-        state_.get(),
-        Unavailable("the server at \"", state_->address, "\" was shut down"),
-        &InprocStream::End);
-    state_->calls->Close();
-    RILL_RETURN_IF_ERROR(
-        state_->calls->running().Await(state_->address, deadline));
-    core_->JoinWorkers(state_.get());
-    return absl::OkStatus();
-  }
-
- private:
-  const std::shared_ptr<Core> core_;
-  const std::shared_ptr<Core::ServerState> state_;
 };
 
 InprocTransport::InprocTransport(std::shared_ptr<Core> core)
@@ -266,17 +189,18 @@ absl::StatusOr<std::unique_ptr<InprocTransport>> InprocTransport::Create(
 
 absl::StatusOr<std::unique_ptr<Server>> InprocTransport::Listen(
     const std::string& address, std::shared_ptr<Service> service) {
-  if (service == nullptr) {
-    return InvalidArgument("InprocTransport::Listen: service is null");
-  }
-  RILL_ASSIGN_OR_RETURN(auto state, core_->Add(address, std::move(service)));
-  return std::make_unique<CoreServer>(core_, std::move(state));
+  RILL_RETURN_IF_ERROR(CheckService("InprocTransport::Listen", service));
+  RILL_ASSIGN_OR_RETURN(const auto listener,
+                        core_->Add(address, std::move(service)));
+  const std::shared_ptr<StreamServer> server = listener->server;
+  return MakeServer(server,
+                    [core = core_, one = server.get()] { core->Remove(one); });
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> InprocTransport::Connect(
     const std::string& address, absl::Time /*deadline*/) {
-  RILL_ASSIGN_OR_RETURN(auto state, core_->Find(address));
-  return std::make_unique<CoreConnection>(core_, std::move(state));
+  RILL_ASSIGN_OR_RETURN(auto listener, core_->Find(address));
+  return std::make_unique<CoreConnection>(core_, std::move(listener));
 }
 
 absl::Status InprocTransport::SetFaults(const InprocFaults& faults) {
@@ -286,19 +210,19 @@ absl::Status InprocTransport::SetFaults(const InprocFaults& faults) {
 }
 
 void InprocTransport::Cut(absl::string_view address) {
-  const auto state = core_->Find(std::string(address));
-  if (!state.ok()) return;
-  core_->EndStreams(state->get(), Unavailable("the connection was cut"),
-                    &InprocStream::Cut);
+  const auto listener = core_->Find(std::string(address));
+  if (!listener.ok()) return;
+  (*listener)->server->Cut(Unavailable("the connection was cut"));
 }
 
 void InprocTransport::Kill(absl::string_view address) {
-  const auto state = core_->Find(std::string(address));
-  if (!state.ok()) return;
-  core_->TakeDown(state->get());
-  core_->EndStreams(state->get(), Unavailable("the server was killed"),
-                    &InprocStream::Cut);
-  (*state)->calls->Close();
+  const auto listener = core_->Find(std::string(address));
+  if (!listener.ok()) return;
+  StreamServer& server = *(*listener)->server;
+  core_->Remove(&server);
+  server.Cut(Unavailable("the server was killed"));
+  // No call begins any more.
+  server.Shutdown(absl::InfinitePast()).IgnoreError();
 }
 
 }  // namespace rill

@@ -14,16 +14,15 @@
 
 namespace rill {
 
-// Servers and clients in one process: a thread a stream, and tensors are handed
-// on without a copy. For runs that need no second program, and for tests, which
-// have it lose, repeat, delay and reorder calls, cut connections and kill
-// servers.
+// Servers and clients in one process: on threads, as many as calls ran at once,
+// and tensors are handed on without a copy. For runs that need no second
+// program, and for tests, which have it lose, repeat, delay and reorder calls,
+// cut connections and kill servers.
 //
 // An address is any text, known within this transport alone; an empty one is
-// chosen. Servers and connections may outlive the transport.
+// chosen. Servers, connections and streams may outlive the transport.
 //
-// The destructor of the last of these ends all streams and waits for calls
-// under way.
+// The destructor of the last of these waits for calls under way.
 // Thread-safety: thread-safe.
 // Cost: two hand-overs between threads a call, whatever its size.
 //
@@ -57,7 +56,6 @@ class InprocTransport final : public Transport {
  private:
   class Core;
   class CoreConnection;
-  class CoreServer;
   class CoreStream;
 
   explicit InprocTransport(std::shared_ptr<Core> core);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/transport/ranks/rank_streams.h"
 
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 
@@ -17,11 +21,63 @@ absl::Status StatusOf(const RankPacket& packet) {
                       packet.text);
 }
 
+RankPacket PacketOf(RankPacket::Kind kind, int64_t stream,
+                    const absl::Status& status) {
+  return {.kind = kind,
+          .stream = stream,
+          .number = static_cast<int64_t>(status.code()),
+          .text = std::string(status.message())};
+}
+
 }  // namespace
 
 std::string Place::ToString() const {
   return absl::StrCat("rank:", rank, name.empty() ? "" : "/", name);
 }
+
+// From a server of this rank to a client of another.
+class RankStreams::WayBack final : public ReplyWay {
+ public:
+  WayBack(RankStreams* streams, int peer, int64_t id)
+      : streams_(*streams), peer_(peer), id_(id) {}
+
+  void Reply(absl::StatusOr<Message> reply) override {
+    absl::Status status = reply.status();
+    if (reply.ok()) {
+      absl::StatusOr<FramePieces> frame =
+          streams_.Encode({.kind = RankPacket::kReply,
+                           .stream = id_,
+                           .message = *std::move(reply)});
+      if (frame.ok()) {
+        streams_.carrier_->Send(peer_, *std::move(frame));
+        return;
+      }
+      status = frame.status();
+    }
+    streams_.Post(peer_, PacketOf(RankPacket::kReply, id_, status));
+  }
+  void End(const absl::Status& why) override {
+    streams_.PostEnded(peer_, id_, why);
+    std::shared_ptr<ServedStream> stream;  // Goes without the mutex.
+    absl::MutexLock lock(&streams_.mu_);
+    const auto found = streams_.served_.find({peer_, id_});
+    if (found == streams_.served_.end()) return;
+    stream = std::move(found->second);
+    streams_.served_.erase(found);
+  }
+
+ private:
+  RankStreams& streams_;
+  const int peer_;
+  const int64_t id_;
+};
+
+RankStreams::RankStreams(std::unique_ptr<RankCarrier> carrier)
+    : carrier_(std::move(carrier)),
+      threads_(std::make_unique<CallThreads>(
+          [this](absl::FunctionRef<bool()> has_work) {
+            carrier_->Help(has_work);
+          })) {}
 
 absl::StatusOr<std::shared_ptr<RankStreams>> RankStreams::Create(
     std::unique_ptr<RankCarrier> carrier) {
@@ -40,13 +96,7 @@ absl::StatusOr<std::shared_ptr<RankStreams>> RankStreams::Create(
 }
 
 RankStreams::~RankStreams() {
-  std::vector<std::thread> workers;
-  {
-    absl::MutexLock lock(&mu_);
-    is_stopping_ = true;
-    workers.swap(workers_);
-  }
-  for (std::thread& worker : workers) worker.join();
+  threads_ = nullptr;
   if (has_started_) carrier_->Finish();
 }
 
@@ -59,18 +109,16 @@ absl::StatusOr<FramePieces> RankStreams::Encode(
                          " bytes, want <= ", carrier_->max_bytes());
 }
 
-void RankStreams::Post(int rank, const RankPacket& packet) {
+void RankStreams::Post(int rank, const RankPacket& packet) const {
   absl::StatusOr<FramePieces> frame = Encode(packet);
   if (frame.ok()) carrier_->Send(rank, *std::move(frame));
 }
 
-void RankStreams::PostEnded(int rank, int64_t stream, absl::string_view why,
-                            const Place& place) {
-  Post(rank, {.kind = RankPacket::kEnded,
-              .stream = stream,
-              .number = static_cast<int64_t>(absl::StatusCode::kUnavailable),
-              .text = absl::StrCat("RankTransport: \"", place.ToString(),
-                                   "\": ", why)});
+void RankStreams::PostEnded(int rank, int64_t stream,
+                            const absl::Status& why) const {
+  Post(rank, PacketOf(RankPacket::kEnded, stream,
+                      absl::Status(why.code(), absl::StrCat("RankTransport: ",
+                                                            why.message()))));
 }
 
 void RankStreams::Arrive(int rank, std::shared_ptr<Buffer> bytes) {
@@ -79,10 +127,7 @@ void RankStreams::Arrive(int rank, std::shared_ptr<Buffer> bytes) {
     LoseRank(rank, absl::Status(packet.status().code(),
                                 absl::StrCat(packet.status().message(),
                                              "; from rank ", rank)));
-    return;
-  }
-  absl::MutexLock lock(&mu_);
-  if (packet->kind == RankPacket::kOpen) {
+  } else if (packet->kind == RankPacket::kOpen) {
     OpenServed(rank, *packet);
   } else if (packet->kind < RankPacket::kReply) {
     ArriveAtServer(rank, *std::move(packet));
@@ -92,183 +137,102 @@ void RankStreams::Arrive(int rank, std::shared_ptr<Buffer> bytes) {
 }
 
 void RankStreams::OpenServed(int rank, const RankPacket& packet) {
-  std::pair<std::string, std::string> names =
+  const std::pair<std::string, std::string> names =
       absl::StrSplit(packet.text, absl::MaxSplits('\0', 1));
+  absl::MutexLock lock(&mu_);
   const auto server = servers_.find(names.first);
-  if (server == servers_.end()) {
-    PostEnded(rank, packet.stream, "nobody listens there",
-              {carrier_->rank(), names.first});
-    return;
+  absl::Status status =
+      Unavailable("\"", Place{carrier_->rank(), names.first}.ToString(),
+                  "\": nobody listens there");
+  if (server != servers_.end()) {
+    auto stream = server->second->Open(
+        names.second, absl::StrCat("rank ", rank),
+        std::make_unique<WayBack>(this, rank, packet.stream));
+    status = stream.status();
+    if (stream.ok()) served_[{rank, packet.stream}] = *std::move(stream);
   }
-  auto served = std::make_shared<Served>();
-  served->peer = rank;
-  served->id = packet.stream;
-  served->server = server->second;
-  served->method = std::move(names.second);
-  served_[{rank, packet.stream}] = std::move(served);
+  if (!status.ok()) PostEnded(rank, packet.stream, status);
 }
 
 void RankStreams::ArriveAtServer(int rank, RankPacket packet) {
-  const auto found = served_.find({rank, packet.stream});
-  if (found == served_.end()) return;  // It has ended, and that was said.
-  const std::shared_ptr<Served> served = found->second;
+  std::shared_ptr<ServedStream> stream;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto found = served_.find({rank, packet.stream});
+    if (found == served_.end()) return;  // It has ended, and that was said.
+    stream = found->second;
+    if (packet.kind == RankPacket::kEnd) served_.erase(found);
+  }
   if (packet.kind == RankPacket::kAsk) {
     Post(rank, {.kind = RankPacket::kReply, .stream = packet.stream});
-    return;
+  } else if (packet.kind == RankPacket::kEnd) {
+    stream->Close();
+  } else {
+    stream->Push({.message = std::move(packet.message),
+                  .deadline = packet.number == RankPacket::kNoDeadline
+                                  ? absl::InfiniteFuture()
+                                  : Clock::System().Now() +
+                                        absl::Nanoseconds(packet.number)});
   }
-  if (packet.kind == RankPacket::kEnd) {
-    served->has_ended = true;
-    served->requests.clear();
-    served_.erase(found);
-    return;
-  }
-  if (served->server->is_down) return;
-  served->requests.push_back(
-      {std::move(packet.message),
-       packet.number == RankPacket::kNoDeadline
-           ? absl::InfiniteFuture()
-           : Clock::System().Now() + absl::Nanoseconds(packet.number)});
-  if (served->is_running) return;
-  served->is_running = true;
-  ready_.push_back(served);
-  if (idle_ < ready_.size()) workers_.emplace_back([this] { Work(); });
 }
 
 void RankStreams::ArriveAtClient(int rank, RankPacket packet) {
-  const auto found = clients_.find(packet.stream);
-  if (found == clients_.end() || found->second->place.rank != rank) return;
-  Client& client = *found->second;
+  std::shared_ptr<Client> client;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto found = clients_.find(packet.stream);
+    if (found == clients_.end() || found->second->place.rank != rank) return;
+    client = found->second;
+  }
   if (packet.kind == RankPacket::kReply) {
-    client.replies.Push({StatusOf(packet), std::move(packet.message)});
+    client->replies.Push({StatusOf(packet), std::move(packet.message)});
   } else {
-    client.replies.End(StatusOf(packet));
+    client->replies.End(StatusOf(packet));
   }
 }
 
 void RankStreams::LoseRank(int rank, const absl::Status& why) {
-  absl::MutexLock lock(&mu_);
-  if (rank == kAllRanks) broken_ = why;
-  for (auto& [id, client] : clients_) {
-    if (rank != kAllRanks && rank != client->place.rank) continue;
-    client->replies.End(why);
-  }
-  for (auto it = served_.begin(); it != served_.end();) {
-    const auto one = it++;
-    if (rank != kAllRanks && rank != one->second->peer) continue;
-    one->second->has_ended = true;
-    one->second->requests.clear();
-    served_.erase(one);
-  }
-}
-
-// Streams, and with them services, go without the mutex.
-void RankStreams::Work() {
-  const auto has_work = [this] {
-    mu_.AssertReaderHeld();
-    return HasWork();
+  const auto is_lost = [rank](int other) {
+    return rank == kAllRanks || rank == other;
   };
-  for (;;) {
-    {
-      absl::MutexLock lock(&mu_);
-      ++idle_;
+  std::vector<std::shared_ptr<ServedStream>> lost;
+  {
+    absl::MutexLock lock(&mu_);
+    if (rank == kAllRanks) broken_ = why;
+    for (auto& [id, client] : clients_) {
+      if (is_lost(client->place.rank)) client->replies.End(why);
     }
-    carrier_->Help([this] {
-      absl::MutexLock lock(&mu_);
-      return HasWork();
-    });
-    std::shared_ptr<Served> served;
-    {
-      absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(&has_work));
-      --idle_;
-      if (ready_.empty()) return;
-      served = std::move(ready_.front());
-      ready_.pop_front();
-    }
-    Serve(served.get());
-  }
-}
-
-void RankStreams::Serve(Served* served) {
-  bool has_called = false;
-  FramePieces reply;
-  for (;;) {
-    Request request;
-    {
-      absl::MutexLock lock(&mu_);
-      if (!reply.empty() && !served->has_ended) {
-        carrier_->Send(served->peer, std::move(reply));
+    for (auto it = served_.begin(); it != served_.end();) {
+      if (!is_lost(it->first.first)) {
+        ++it;
+        continue;
       }
-      served->is_running = !served->requests.empty();
-      if (!served->is_running && served->server->is_down) EndServed(*served);
-      if (has_called) served->server->calls.End();
-      if (!served->is_running) return;
-      request = std::move(served->requests.front());
-      served->requests.pop_front();
-      served->server->calls.Begin();
+      lost.push_back(std::move(it->second));
+      it = served_.erase(it);
     }
-    reply = CarryOut(*served, request);
-    has_called = true;
   }
+  for (const auto& stream : lost) stream->Close();
 }
 
-FramePieces RankStreams::CarryOut(const Served& served,
-                                  const Request& request) const {
-  RankPacket packet = {.kind = RankPacket::kReply, .stream = served.id};
-  const std::string peer = absl::StrCat("rank ", served.peer);
-  absl::StatusOr<Message> message = CallByDeadline(
-      *served.server->service,
-      {.method = served.method, .peer = peer, .deadline = request.deadline},
-      request.message);
-  absl::Status status = message.status();
-  if (message.ok()) {
-    packet.message = *std::move(message);
-    absl::StatusOr<FramePieces> frame = Encode(packet);
-    if (frame.ok()) return *std::move(frame);
-    status = frame.status();
-    packet.message = {};
-  }
-  packet.number = static_cast<int64_t>(status.code());
-  packet.text = std::string(status.message());
-  return Encode(packet).value_or(FramePieces());
-}
-
-void RankStreams::EndServed(const Served& served) {
-  if (served.has_ended) return;
-  PostEnded(served.peer, served.id, "the server was shut down",
-            served.server->place);
-  served_.erase({served.peer, served.id});
-}
-
-absl::StatusOr<std::shared_ptr<RankStreams::ServerState>> RankStreams::Add(
-    Place place, std::shared_ptr<Service> service) {
+absl::StatusOr<std::shared_ptr<StreamServer>> RankStreams::Add(
+    const Place& place, std::shared_ptr<Service> service) {
   absl::MutexLock lock(&mu_);
   auto& server = servers_[place.name];
   if (server != nullptr) {
     return absl::AlreadyExistsError(absl::StrCat(
         "RankTransport::Listen: \"", place.ToString(), "\" is in use"));
   }
-  server = std::make_shared<ServerState>();
-  server->place = std::move(place);
-  server->service = std::move(service);
+  server = std::make_shared<StreamServer>(place.ToString(), std::move(service),
+                                          threads_.get());
   return server;
 }
 
-absl::Status RankStreams::Shutdown(ServerState* server, absl::Time deadline) {
-  {
-    absl::MutexLock lock(&mu_);
-    if (!server->is_down) servers_.erase(server->place.name);
-    server->is_down = true;
-    server->calls.Close();
-    for (auto it = served_.begin(); it != served_.end();) {
-      Served& served = *(it++)->second;
-      if (served.server.get() != server) continue;
-      served.requests.clear();
-      // Else the worker does, behind the reply.
-      if (!served.is_running) EndServed(served);
-    }
-  }
-  return server->calls.Await(server->place.ToString(), deadline);
+void RankStreams::Remove(const std::string& name, const StreamServer* server) {
+  absl::MutexLock lock(&mu_);
+  const auto found = servers_.find(name);
+  // Another one may have the name by now.
+  if (found == servers_.end() || found->second.get() != server) return;
+  servers_.erase(found);
 }
 
 absl::StatusOr<std::shared_ptr<RankStreams::Client>> RankStreams::Open(
@@ -287,18 +251,14 @@ absl::StatusOr<std::shared_ptr<RankStreams::Client>> RankStreams::Open(
 }
 
 absl::Status RankStreams::Ask(Client* client, absl::Time deadline) {
-  {
-    absl::MutexLock lock(&mu_);
-    RILL_RETURN_IF_ERROR(client->replies.Sent());
-    Post(client->place.rank, {.kind = RankPacket::kAsk, .stream = client->id});
-  }
+  RILL_RETURN_IF_ERROR(client->replies.Sent());
+  Post(client->place.rank, {.kind = RankPacket::kAsk, .stream = client->id});
   return Receive(client, deadline).status();
 }
 
 absl::Status RankStreams::Send(Client* client, const Message& request,
                                absl::Time deadline) {
   RILL_RETURN_IF_ERROR(client->replies.AwaitRoom(deadline));
-  // Without the mutex: nobody else sends in this stream.
   const absl::Duration left = deadline - Clock::System().Now();
   RILL_ASSIGN_OR_RETURN(FramePieces frame,
                         Encode({.kind = RankPacket::kRequest,
@@ -307,7 +267,6 @@ absl::Status RankStreams::Send(Client* client, const Message& request,
                                               ? RankPacket::kNoDeadline
                                               : absl::ToInt64Nanoseconds(left),
                                 .message = request}));
-  absl::MutexLock lock(&mu_);
   RILL_RETURN_IF_ERROR(client->replies.Sent());
   carrier_->Send(client->place.rank, std::move(frame));
   return absl::OkStatus();
@@ -323,10 +282,10 @@ absl::StatusOr<Reply> RankStreams::Receive(Client* client,
 }
 
 void RankStreams::Close(Client* client) {
-  absl::MutexLock lock(&mu_);
   if (client->replies.ended().ok()) {
     Post(client->place.rank, {.kind = RankPacket::kEnd, .stream = client->id});
   }
+  absl::MutexLock lock(&mu_);
   clients_.erase(client->id);
 }
 

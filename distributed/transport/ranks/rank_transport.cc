@@ -13,6 +13,7 @@
 #include "rill/distributed/transport/call_stream.h"
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/ranks/rank_streams.h"
+#include "rill/distributed/transport/stream_server.h"
 
 namespace rill {
 namespace {
@@ -68,10 +69,7 @@ class RankConnection final : public Connection {
   absl::StatusOr<std::unique_ptr<CallStream>> Open(
       absl::string_view method, const StreamOptions& options,
       absl::Time /*deadline*/) override {
-    if (options.window < 1) {
-      return InvalidArgument("Connection::Open: window: got ", options.window,
-                             ", want >= 1");
-    }
+    RILL_RETURN_IF_ERROR(CheckWindow(options.window));
     RILL_ASSIGN_OR_RETURN(
         auto client,
         streams_->Open(place_, std::string(method), options.window));
@@ -81,26 +79,6 @@ class RankConnection final : public Connection {
  private:
   const std::shared_ptr<RankStreams> streams_;
   const Place place_;
-};
-
-class RankServer final : public Server {
- public:
-  RankServer(std::shared_ptr<RankStreams> streams,
-             std::shared_ptr<RankStreams::ServerState> state)
-      : streams_(std::move(streams)),
-        state_(std::move(state)),
-        address_(state_->place.ToString()) {}
-  ~RankServer() override { Shutdown(absl::InfinitePast()).IgnoreError(); }
-
-  const std::string& address() const override { return address_; }
-  absl::Status Shutdown(absl::Time deadline) override {
-    return streams_->Shutdown(state_.get(), deadline);
-  }
-
- private:
-  const std::shared_ptr<RankStreams> streams_;
-  const std::shared_ptr<RankStreams::ServerState> state_;
-  const std::string address_;
 };
 
 }  // namespace
@@ -122,7 +100,7 @@ int RankTransport::num_ranks() const { return streams_->num_ranks(); }
 absl::StatusOr<std::unique_ptr<Server>> RankTransport::Listen(
     const std::string& address, std::shared_ptr<Service> service) {
   constexpr absl::string_view kCaller = "RankTransport::Listen";
-  if (service == nullptr) return InvalidArgument(kCaller, ": service is null");
+  RILL_RETURN_IF_ERROR(CheckService(kCaller, service));
   Place place = {.rank = rank()};
   if (!address.empty()) {
     RILL_ASSIGN_OR_RETURN(place, ParsePlace(kCaller, address, num_ranks()));
@@ -131,9 +109,12 @@ absl::StatusOr<std::unique_ptr<Server>> RankTransport::Listen(
     return InvalidArgument(kCaller, ": address: got \"", address, "\" on rank ",
                            rank(), ", want one of this rank");
   }
-  RILL_ASSIGN_OR_RETURN(auto state,
-                        streams_->Add(std::move(place), std::move(service)));
-  return std::make_unique<RankServer>(streams_, std::move(state));
+  RILL_ASSIGN_OR_RETURN(const auto server,
+                        streams_->Add(place, std::move(service)));
+  return MakeServer(
+      server, [streams = streams_, name = place.name, one = server.get()] {
+        streams->Remove(name, one);
+      });
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> RankTransport::Connect(

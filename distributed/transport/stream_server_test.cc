@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/distributed/transport/stream_server.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/clock.h"
+#include "rill/distributed/transport/call_threads.h"
+#include "rill/distributed/transport/conformance/held_service.h"
+#include "rill/distributed/transport/message.h"
+#include "rill/distributed/transport/served_stream.h"
+#include "rill/distributed/transport/transport.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+absl::Time Soon() { return Clock::System().Now() + absl::Minutes(1); }
+
+Request Numbered(int64_t number) {
+  Request request;
+  request.message.values.Set("number", number);
+  return request;
+}
+
+// Replies, errors and ends that came back, in order: numbers, codes and texts.
+class Log {
+ public:
+  void Add(std::string event) {
+    absl::MutexLock lock(&mu_);
+    events_.push_back(std::move(event));
+  }
+  // Waits for so many.
+  std::vector<std::string> Await(size_t count) {
+    absl::MutexLock lock(&mu_);
+    const auto is_there = [&] {
+      mu_.AssertReaderHeld();
+      return events_.size() >= count;
+    };
+    mu_.AwaitWithTimeout(absl::Condition(&is_there), absl::Minutes(1));
+    return events_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<std::string> events_ ABSL_GUARDED_BY(mu_);
+};
+
+class LoggedWay final : public ReplyWay {
+ public:
+  explicit LoggedWay(std::shared_ptr<Log> log) : log_(std::move(log)) {}
+
+  // "silent" has no reply.
+  std::optional<absl::StatusOr<Message>> Call(Service& service,
+                                              const CallInfo& info,
+                                              const Message& request) override {
+    if (info.method != "silent") {
+      return ReplyWay::Call(service, info, request);
+    }
+    log_->Add("silent");
+    return std::nullopt;
+  }
+  void Reply(absl::StatusOr<Message> reply) override {
+    log_->Add(reply.ok() ? std::to_string(*reply->values.Get<int64_t>("number"))
+                         : absl::StatusCodeToString(reply.status().code()));
+  }
+  void End(const absl::Status& why) override {
+    log_->Add("end: " + std::string(why.message()));
+  }
+  void Cut(const absl::Status& why) override {
+    log_->Add("cut: " + std::string(why.message()));
+  }
+
+ private:
+  const std::shared_ptr<Log> log_;
+};
+
+class StreamServerTest : public ::testing::Test {
+ protected:
+  ~StreamServerTest() override { service_->Release(1000); }
+
+  std::shared_ptr<ServedStream> Open(const std::string& method,
+                                     std::shared_ptr<Log> log) {
+    auto stream = server_.Open(method, "somebody",
+                               std::make_unique<LoggedWay>(std::move(log)));
+    RILL_EXPECT_OK(stream.status());
+    return *std::move(stream);
+  }
+
+  const std::shared_ptr<HeldService> service_ = std::make_shared<HeldService>();
+  const std::shared_ptr<Log> log_ = std::make_shared<Log>();
+  CallThreads threads_;
+  StreamServer server_{"here", service_, &threads_};
+};
+
+TEST_F(StreamServerTest, RequestsOfAStreamAreCarriedOutInOrder) {
+  const auto stream = Open("echo", log_);
+  for (int64_t i = 0; i < 5; ++i) stream->Push(Numbered(i));
+  EXPECT_THAT(log_->Await(5), ElementsAre("0", "1", "2", "3", "4"));
+  EXPECT_EQ(service_->last_method(), "echo");
+  EXPECT_EQ(service_->last_peer(), "somebody");
+  stream->Push({.deadline = absl::InfinitePast()});
+  EXPECT_THAT(log_->Await(6).back(), "DEADLINE_EXCEEDED");
+}
+
+TEST_F(StreamServerTest, StreamsAreCarriedOutAtOnce) {
+  const auto other = std::make_shared<Log>();
+  const auto first = Open("hold", log_), second = Open("hold", other);
+  first->Push(Numbered(1));
+  first->Push(Numbered(2));
+  second->Push(Numbered(3));
+  EXPECT_TRUE(service_->AwaitBegun(2));
+  service_->Release(3);
+  EXPECT_THAT(log_->Await(2), ElementsAre("1", "2"));
+  EXPECT_THAT(other->Await(1), ElementsAre("3"));
+}
+
+TEST_F(StreamServerTest, AShutdownEndsStreamsBehindTheReplyUnderWay) {
+  const auto idle = std::make_shared<Log>();
+  const auto stream = Open("hold", log_), rests = Open("echo", idle);
+  stream->Push(Numbered(1));
+  stream->Push(Numbered(2));
+  ASSERT_TRUE(service_->AwaitBegun(1));
+  EXPECT_THAT(server_.Shutdown(absl::InfinitePast()),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       HasSubstr("\"here\": 1 calls still run")));
+  EXPECT_THAT(idle->Await(1),
+              ElementsAre("end: \"here\": the server was shut down"));
+  stream->Push(Numbered(3));
+  EXPECT_THAT(log_->Await(0), IsEmpty());
+  service_->Release(3);
+  RILL_EXPECT_OK(server_.Shutdown(Soon()));
+  EXPECT_THAT(log_->Await(2),
+              ElementsAre("1", "end: \"here\": the server was shut down"));
+  EXPECT_EQ(service_->begun(), 1);
+  EXPECT_THAT(server_.Open("echo", "", std::make_unique<LoggedWay>(log_)),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("\"here\"")));
+}
+
+TEST_F(StreamServerTest, AClosedStreamHasNoReplyAndNoEnd) {
+  const auto stream = Open("hold", log_);
+  stream->Push(Numbered(1));
+  stream->Push(Numbered(2));
+  ASSERT_TRUE(service_->AwaitBegun(1));
+  stream->Close();
+  service_->Release(2);
+  RILL_EXPECT_OK(server_.Shutdown(Soon()));
+  EXPECT_THAT(log_->Await(0), IsEmpty());
+  EXPECT_EQ(service_->begun(), 1);
+}
+
+TEST_F(StreamServerTest, ACutEndsAllStreamsAndTheServerLives) {
+  const auto stream = Open("hold", log_);
+  stream->Push(Numbered(1));
+  ASSERT_TRUE(service_->AwaitBegun(1));
+  server_.Cut(absl::UnavailableError("the cable"));
+  EXPECT_THAT(log_->Await(1), ElementsAre("cut: the cable"));
+  service_->Release(1);
+  const auto other = std::make_shared<Log>();
+  const auto next = Open("echo", other);
+  next->Push(Numbered(2));
+  EXPECT_THAT(other->Await(1), ElementsAre("2"));
+  RILL_EXPECT_OK(server_.Shutdown(Soon()));
+  EXPECT_THAT(log_->Await(1), ElementsAre("cut: the cable"));
+}
+
+TEST_F(StreamServerTest, BehindACallWithoutAReplyNothingIsTaken) {
+  const auto stream = Open("silent", log_);
+  stream->Push(Numbered(1));
+  stream->Push(Numbered(2));
+  EXPECT_THAT(log_->Await(1), ElementsAre("silent"));
+  stream->Push(Numbered(3));
+  RILL_EXPECT_OK(server_.Shutdown(Soon()));
+  EXPECT_THAT(log_->Await(2),
+              ElementsAre("silent", "end: \"here\": the server was shut down"));
+}
+
+TEST_F(StreamServerTest, AServerLeavesBeforeItIsShutDown) {
+  int left = 0;
+  {
+    auto held = std::make_shared<int>(0);
+    const auto server =
+        MakeServer(std::make_shared<StreamServer>("there", service_, &threads_),
+                   [&left, held] { ++left; });
+    EXPECT_EQ(server->address(), "there");
+    RILL_EXPECT_OK(server->Shutdown(Soon()));
+    EXPECT_EQ(left, 1);
+  }
+  EXPECT_EQ(left, 2);
+}
+
+}  // namespace
+}  // namespace rill

@@ -275,11 +275,19 @@ void ArrayBytes::Take(PyObject* object, absl::string_view key,
 
 void ArrayBytes::TakePlace(PyObject* object, absl::string_view key) {
   Release();
-  if (!IsPlain(object) &&
-      (TryTake(object) || TryTake(AsArray(object, key, std::nullopt).ptr())) &&
-      view_.readonly == 0) {
-    return;
+  bool is_place = false;
+  if (!IsPlain(object)) {
+    is_place = TryTake(object);
+    if (!is_place) {
+      // Two arrays of one memory: what is written to a copy would be lost.
+      const nb::object array = AsArray(object, key, std::nullopt);
+      const nb::object again = AsArray(object, key, std::nullopt);
+      ArrayBytes other;
+      is_place = other.TryTake(again.ptr()) && TryTake(array.ptr()) &&
+                 (data() == other.data() || size_bytes() == 0);
+    }
   }
+  if (is_place && view_.readonly == 0) return;
   throw StatusError{InvalidArgument(
       "\"", key, "\": got a ", TypeName(object),
       ", want a writable, C-contiguous array of numbers or bools")};

@@ -187,6 +187,25 @@ class SampleTest(unittest.TestCase):
                         with self.assertRaisesRegex(rill.InvalidArgumentError, pattern):
                             buffer.sample(out={**batch, key: place})
 
+    def test_out_through_the_protocol_of_arrays(self):
+        class Copying:
+            def __array__(self, dtype=None, copy=None):
+                return np.zeros(4, np.int64)
+
+        class Sharing:
+            values = np.zeros(4, np.int64)
+
+            def __array__(self, dtype=None, copy=None):
+                return self.values[:]
+
+        buffer = buffer_of(capacity=50, batch_size=4)
+        buffer.extend(steps(50))
+        batch = buffer.sample()
+        with self.assertRaisesRegex(rill.InvalidArgumentError, '"action": got a Copying, want a writable'):
+            buffer.sample(out={**batch, "action": Copying()})
+        buffer.sample(out={**batch, "action": Sharing()})
+        np.testing.assert_array_equal(Sharing.values, batch["index"])
+
     def test_info_tells_the_rows(self):
         buffer = buffer_of(capacity=50)
         buffer.extend(steps(50))

@@ -21,6 +21,7 @@ void BindStatus(nanobind::module_& module);
 void BindStorages(nanobind::module_& module);
 void BindTransforms(nanobind::module_& module);
 void BindUnits(nanobind::module_& module);
+void BindWriters(nanobind::module_& module);
 
 }  // namespace rill::python
 

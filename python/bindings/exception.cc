@@ -30,6 +30,8 @@ struct Carried {
 // How many calls of CallPython this thread is in.
 thread_local int g_calls = 0;
 
+thread_local absl::Status g_noted;
+
 void Drop(Carried* carried) {
   ReleaseLater(carried->exception);
   delete carried;
@@ -67,6 +69,14 @@ absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call) {
     return error.status;
   }
   return absl::OkStatus();
+}
+
+void NoteFailure(absl::Status status) { g_noted = std::move(status); }
+
+absl::Status TakeNoted(absl::Status status) {
+  if (g_noted.ok()) return status;
+  absl::Status noted = std::exchange(g_noted, absl::OkStatus());
+  return status.ok() ? status : noted;
 }
 
 bool IsInCallPython() { return g_calls != 0; }

@@ -15,6 +15,12 @@ namespace rill::python {
 // has ended.
 absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call);
 
+// For code that gives no status. The exception that such a status carries waits
+// in this thread until TakeNoted gives it in the place of `status`, an error
+// that came of it. Where `status` is OK it is dropped.
+void NoteFailure(absl::Status status);
+absl::Status TakeNoted(absl::Status status);
+
 // Whether this thread is in such a call. It may be a thread of a buffer's then,
 // which cannot end that buffer.
 bool IsInCallPython();

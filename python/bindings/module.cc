@@ -14,6 +14,7 @@ NB_MODULE(_rill, module) {
   rill::python::BindReaders(module);
   rill::python::BindSamplers(module);
   rill::python::BindUnits(module);
+  rill::python::BindWriters(module);
   rill::python::BindTransforms(module);
   rill::python::BindFunctionTransform(module);
   rill::python::BindChannel(module);

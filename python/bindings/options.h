@@ -25,6 +25,12 @@ class OptionReader {
   OptionReader(absl::string_view part, nanobind::dict options)
       : part_(part), options_(std::move(options)) {}
 
+  // It takes options out of a copy.
+  static OptionReader OfCopy(absl::string_view part,
+                             const nanobind::dict& options) {
+    return {part, nanobind::borrow<nanobind::dict>(options.attr("copy")())};
+  }
+
   // Throws INVALID_ARGUMENT where it is of another type.
   template <typename T>
   OptionReader& Read(const char* name, T* option) {

@@ -8,7 +8,9 @@
 
 #include "rill/base/status_macros.h"
 #include "rill/python/bindings/status.h"
+#include "rill/replay/writers/writer.h"
 #include "rill/samplers/prioritized/prioritized_selector.h"
+#include "rill/samplers/priority_reduction.h"
 #include "rill/samplers/sample_unit.h"
 #include "rill/samplers/sampler.h"
 #include "rill/transforms/batch_transform.h"
@@ -21,6 +23,8 @@ struct SamplerPart {
   // Its own, whose exponents may be changed as long as the buffer lives; null
   // of others.
   PrioritizedSelector* priorities = nullptr;
+  // How several priorities of one row become one.
+  PriorityReduction reduction = PriorityReduction::kMax;
 
   std::unique_ptr<Sampler> Take() {
     if (sampler == nullptr) {
@@ -46,6 +50,11 @@ struct UnitPart {
     unit.reset();
     return taken;
   }
+};
+
+// A writer until a buffer takes it, for good.
+struct WriterPart {
+  std::unique_ptr<Writer> writer;
 };
 
 // A transform until a buffer takes it, for good.

@@ -8,15 +8,14 @@
 #include "absl/status/status.h"
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/string.h"
-#include "rill/base/status_macros.h"
-#include "rill/python/bindings/array.h"
+#include "rill/python/bindings/arguments.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/live_slots.h"
 #include "rill/python/bindings/status.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/row_reader.h"
-#include "rill/tensors/dtype.h"
 
 namespace rill::python {
 namespace {
@@ -31,17 +30,7 @@ class Reader {
       : reader_(Value(MemmapStorage::OpenReader(directory))) {}
 
   nb::object Read(const nb::object& index) const {
-    ArrayBytes numbers;
-    numbers.Take(index.ptr(), "index", DType::kInt64);
-    if (numbers.dtype() != DType::kInt64) {
-      throw StatusError{InvalidArgument("MemmapReader: index: got ",
-                                        DTypeName(numbers.dtype()),
-                                        ", want int64")};
-    }
-    // A copy: another thread may change the array meanwhile.
-    const auto* from = reinterpret_cast<const Slot*>(numbers.data());
-    const std::vector<Slot> slots(from,
-                                  from + numbers.size_bytes() / sizeof(Slot));
+    const std::vector<Slot> slots = SlotsOf("MemmapReader", index);
     const auto batch = std::make_shared<OutputBatch>();
     absl::Status status;
     {
@@ -53,8 +42,11 @@ class Reader {
     return maker.Make(batch);
   }
 
+  nb::object Live() const { return LiveSlots(*reader_); }
+
   int64_t size() const { return reader_->size(); }
   int64_t capacity() const { return reader_->capacity(); }
+  int64_t lanes() const { return reader_->lanes().count; }
 
  private:
   std::unique_ptr<RowReader> reader_;
@@ -66,8 +58,10 @@ void BindReaders(nb::module_& module) {
   nb::class_<Reader>(module, "MemmapReader")
       .def(nb::init<const std::string&>(), "directory"_a)
       .def("read", &Reader::Read, "index"_a)
+      .def("live_slots", &Reader::Live)
       .def("__len__", &Reader::size)
-      .def_prop_ro("capacity", &Reader::capacity);
+      .def_prop_ro("capacity", &Reader::capacity)
+      .def_prop_ro("lanes", &Reader::lanes);
 }
 
 }  // namespace rill::python

@@ -19,6 +19,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/sink.h"
+#include "rill/python/bindings/arguments.h"
 #include "rill/python/bindings/array.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
@@ -29,6 +30,7 @@
 #include "rill/python/bindings/parts.h"
 #include "rill/python/bindings/status.h"
 #include "rill/replay/rate_limiter.h"
+#include "rill/samplers/priority_reduction.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
 
@@ -46,12 +48,14 @@ constexpr absl::Duration kWaitAtOnce = absl::Milliseconds(50);
 class Buffer {
  public:
   Buffer(std::shared_ptr<Storage> storage, SamplerPart* sampler,
-         int64_t batch_size, uint64_t seed, int64_t prefetch,
-         int prefetch_threads, std::shared_ptr<RateLimiter> rate_limiter,
-         double rate_limit_timeout, const nb::list& transforms,
+         WriterPart* writer, int64_t batch_size, uint64_t seed,
+         int64_t prefetch, int prefetch_threads,
+         std::shared_ptr<RateLimiter> rate_limiter, double rate_limit_timeout,
+         const nb::list& transforms,
          const std::optional<std::string>& directory)
       : fork_guard_(/*has_threads=*/prefetch > 0),
         priorities_(sampler->priorities),
+        reduction_(sampler->reduction),
         has_prefetch_(prefetch > 0),
         may_wait_(rate_limiter != nullptr),
         timeout_(absl::Seconds(rate_limit_timeout)),
@@ -64,6 +68,7 @@ class Buffer {
                              .prefetch_threads = prefetch_threads,
                              .rate_limiter = std::move(rate_limiter),
                              .rate_limit_timeout = kWaitAtOnce};
+    if (writer != nullptr) options.writer = std::move(writer->writer);
     for (const nb::handle transform : transforms) {
       options.transforms.push_back(
           std::move(nb::cast<TransformPart*>(transform)->transform));
@@ -121,88 +126,31 @@ class Buffer {
       const std::shared_ptr<OutputBatch> batch = output_.Take();
       Run([&]() -> absl::Status {
         RILL_RETURN_IF_ERROR(buffer->SampleInto(batch_size, &batch->rows));
-        RILL_RETURN_IF_ERROR(CheckKeys(places, batch->rows));
+        RILL_RETURN_IF_ERROR(CheckPlaces(places, batch->rows));
         return rows.CopyFrom(batch->rows);
       });
       return;
     }
     Run([&] { return buffer->SampleInto(batch_size, &rows); });
-    absl::Status status = CheckKeys(places, rows);
+    Check(CheckPlaces(places, rows));
     // A leaf that did not do has a new tensor.
-    rows.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-      const Tensor* place = places.Find(key);
-      if (!status.ok() ||
-          (place != nullptr && place->raw_data() == leaf.raw_data())) {
-        return;
-      }
-      if (place == nullptr) {
-        status = InvalidArgument("ReplayBuffer::sample: out: got none of \"",
-                                 key, "\", want all leaves of the batch");
-      } else if (absl::Status copied = place->CopyFrom(leaf); !copied.ok()) {
-        status = InvalidArgument("ReplayBuffer::sample: out: \"", key,
-                                 "\": ", copied.message());
-      }
-    });
-    Check(status);
+    Check(FillPlaces(rows, places));
   }
 
   void UpdatePriority(const nb::object& index, const nb::object& generation,
                       const nb::object& priority) {
     const Held buffer = Get("update_priority");
-    ArrayBytes slots;
-    slots.Take(index.ptr(), "index", DType::kInt64);
-    ArrayBytes generations;
-    std::shared_ptr<OutputBatch> sample;
-    const int64_t* numbers = nullptr;
-    if (!generation.is_none()) {
-      generations.Take(generation.ptr(), "index_generation", DType::kInt64);
-      numbers = Numbers("ReplayBuffer::update_priority", generations,
-                        "index_generation");
-      if (generations.size_bytes() != slots.size_bytes()) {
-        throw StatusError{InvalidArgument(
-            "ReplayBuffer::update_priority: index_generation: got ",
-            generations.size_bytes() / 8, " numbers for ",
-            slots.size_bytes() / 8, " rows, want as many")};
-      }
-    } else {
-      sample = output_.WithNumbers("index", slots);
-      const Tensor* tensor =
-          sample == nullptr ? nullptr : sample->rows.Find("index_generation");
-      if (tensor == nullptr) {
-        throw StatusError{FailedPrecondition(
-            "ReplayBuffer::update_priority: index: got one of none of the last "
-            "batches, want that of a batch; or pass the batch itself, which "
-            "tells rows from those that have overwritten them")};
-      }
-      if (tensor->dtype() != DType::kInt64 || !tensor->is_contiguous() ||
-          static_cast<size_t>(tensor->size_bytes()) != slots.size_bytes()) {
-        throw StatusError{InvalidArgument(
-            "ReplayBuffer::update_priority: index_generation: got ",
-            DTypeName(tensor->dtype()), tensor->shape().ToString(),
-            " from the transforms, want int64[", slots.size_bytes() / 8, "]")};
-      }
-      numbers = tensor->data<int64_t>();
-    }
-    const int64_t* slot =
-        Numbers("ReplayBuffer::update_priority", slots, "index");
-    std::vector<Draw> draws(slots.size_bytes() / sizeof(int64_t));
-    for (size_t i = 0; i < draws.size(); ++i) {
-      draws[i] = {.slot = slot[i], .generation = numbers[i]};
-    }
-    std::vector<float> values = Floats(priority, draws.size());
-    Run([&] { return buffer->UpdatePriorities(draws, values); });
+    const PriorityUpdate update =
+        ReadPriorities(index, generation, priority, reduction_, output_);
+    Run([&] {
+      return buffer->UpdatePriorities(update.draws, update.priorities);
+    });
   }
 
   // The rows of these slots, in order.
   nb::object Read(const nb::object& index) {
     const Held buffer = Get("__getitem__");
-    ArrayBytes numbers;
-    numbers.Take(index.ptr(), "index", DType::kInt64);
-    const int64_t* slots =
-        Numbers("ReplayBuffer::__getitem__", numbers, "index");
-    // A copy: another thread may change the array meanwhile.
-    const std::vector<Slot> rows(
-        slots, slots + numbers.size_bytes() / sizeof(int64_t));
+    const std::vector<Slot> rows = SlotsOf("ReplayBuffer::__getitem__", index);
     const auto batch = std::make_shared<OutputBatch>();
     Run([&] { return buffer->storage().Read(rows, &batch->rows); });
     OutputMaker maker;
@@ -343,7 +291,7 @@ class Buffer {
   }
   static absl::Status CallOnce(absl::FunctionRef<absl::Status()> call) {
     const nb::gil_scoped_release unlocked;
-    return call();
+    return TakeNoted(call());
   }
 
   // The rows that were written.
@@ -363,50 +311,9 @@ class Buffer {
     return written;
   }
 
-  // A place that is no leaf of the batch would keep its old values.
-  static absl::Status CheckKeys(const TensorDict& places,
-                                const TensorDict& batch) {
-    absl::Status status;
-    places.ForEachLeaf([&](absl::string_view key, const Tensor& /*place*/) {
-      if (!status.ok() || batch.Find(key) != nullptr) return;
-      status = InvalidArgument("ReplayBuffer::sample: out: got \"", key,
-                               "\", want leaves of the batch alone");
-    });
-    return status;
-  }
-
-  static const int64_t* Numbers(absl::string_view caller,
-                                const ArrayBytes& array,
-                                absl::string_view key) {
-    if (array.dtype() != DType::kInt64) {
-      throw StatusError{InvalidArgument(caller, ": ", key, ": dtype: got ",
-                                        DTypeName(array.dtype()),
-                                        ", want int64")};
-    }
-    return reinterpret_cast<const int64_t*>(array.data());
-  }
-
-  static std::vector<float> Floats(const nb::object& object, size_t rows) {
-    ArrayBytes bytes;
-    bytes.Take(object.ptr(), "priority", DType::kFloat32);
-    std::vector<float> values;
-    if (bytes.dtype() == DType::kFloat32) {
-      const auto* from = reinterpret_cast<const float*>(bytes.data());
-      values.assign(from, from + bytes.size_bytes() / sizeof(float));
-    } else if (bytes.dtype() == DType::kFloat64) {
-      const auto* from = reinterpret_cast<const double*>(bytes.data());
-      values.assign(from, from + bytes.size_bytes() / sizeof(double));
-    } else {
-      throw StatusError{InvalidArgument(
-          "ReplayBuffer::update_priority: priority: dtype: got ",
-          DTypeName(bytes.dtype()), ", want float32 or float64")};
-    }
-    if (values.size() == 1) values.resize(rows, values[0]);
-    return values;
-  }
-
   mutable ForkGuard fork_guard_;
   PrioritizedSelector* const priorities_;
+  const PriorityReduction reduction_;
   const bool has_prefetch_;
   const bool may_wait_;
   const absl::Duration timeout_;
@@ -420,13 +327,14 @@ class Buffer {
 
 void BindReplayBuffer(nb::module_& module) {
   nb::class_<Buffer>(module, "Buffer")
-      .def(nb::init<std::shared_ptr<Storage>, SamplerPart*, int64_t, uint64_t,
-                    int64_t, int, std::shared_ptr<RateLimiter>, double,
-                    const nb::list&, const std::optional<std::string>&>(),
-           "storage"_a, "sampler"_a, "batch_size"_a, "seed"_a, "prefetch"_a,
-           "prefetch_threads"_a, "rate_limiter"_a.none(),
-           "rate_limit_timeout"_a, "transforms"_a,
-           "directory"_a.none() = nb::none())
+      .def(
+          nb::init<std::shared_ptr<Storage>, SamplerPart*, WriterPart*, int64_t,
+                   uint64_t, int64_t, int, std::shared_ptr<RateLimiter>, double,
+                   const nb::list&, const std::optional<std::string>&>(),
+          "storage"_a, "sampler"_a, "writer"_a.none(), "batch_size"_a, "seed"_a,
+          "prefetch"_a, "prefetch_threads"_a, "rate_limiter"_a.none(),
+          "rate_limit_timeout"_a, "transforms"_a,
+          "directory"_a.none() = nb::none())
       .def("extend", &Buffer::Extend, "rows"_a)
       .def("add", &Buffer::Add, "step"_a)
       .def("sample", &Buffer::Sample, "batch_size"_a)

@@ -1,56 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/shared_ptr.h"
 #include "nanobind/stl/string.h"
+#include "nanobind/stl/vector.h"
 #include "rill/python/bindings/bindings.h"
-#include "rill/python/bindings/objects.h"
+#include "rill/python/bindings/live_slots.h"
+#include "rill/python/bindings/options.h"
 #include "rill/python/bindings/status.h"
-#include "rill/slots/slot.h"
+#include "rill/storage/compressed/compressed_storage.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/list/list_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
-#include "rill/tensors/dtype.h"
-#include "rill/tensors/tensor.h"
+#include "rill/storage/tiered/tiered_storage.h"
 
 namespace rill::python {
 namespace {
 
 namespace nb = nanobind;
-using nb::literals::operator""_a;
 
-std::shared_ptr<Storage> Dense(int64_t capacity, int64_t lanes) {
-  return Value(DenseStorage::Create({.capacity = capacity, .lanes = lanes}));
+// Reads the options that all storages have.
+template <typename Options>
+OptionReader CommonOf(const char* storage, const nb::dict& given,
+                      Options* options) {
+  OptionReader reader = OptionReader::OfCopy(storage, given);
+  reader.Read("max_size", &options->capacity)
+      .Read("lanes", &options->lanes)
+      .Read("priority_key", &options->event_keys.priority);
+  return reader;
 }
 
-std::shared_ptr<Storage> Memmap(const std::string& directory, int64_t capacity,
-                                int64_t lanes, bool opens) {
-  const MemmapStorage::Options options = {
-      .directory = directory, .capacity = capacity, .lanes = lanes};
+std::shared_ptr<Storage> Dense(const nb::dict& given) {
+  DenseStorage::Options options;
+  CommonOf("LazyTensorStorage", given, &options).CheckAllRead();
+  return Value(DenseStorage::Create(options));
+}
+
+// `opens`: what is there already.
+std::unique_ptr<Storage> MakeMemmap(OptionReader* reader,
+                                    MemmapStorage::Options options) {
+  bool opens = false;
+  reader->Read("scratch_dir", &options.directory).Read("opens", &opens);
+  reader->CheckAllRead();
   return Value(opens ? MemmapStorage::Open(options)
                      : MemmapStorage::Create(options));
 }
 
-// The slots of the rows that are there, lane by lane.
-nb::object LiveSlots(const Storage& storage) {
-  const Lanes& lanes = storage.lanes();
-  std::vector<Slot> live;
-  const std::vector<Cursor> cursors = storage.cursors();
-  for (size_t lane = 0; lane < cursors.size(); ++lane) {
-    const int64_t count = std::min(cursors[lane].written, lanes.capacity);
-    for (int64_t i = 0; i < count; ++i) {
-      live.push_back(lanes.SlotOf(static_cast<int64_t>(lane), i));
-    }
-  }
-  const Tensor slots =
-      Value(Tensor::Empty(DType::kInt64, {static_cast<int64_t>(live.size())}));
-  std::copy(live.begin(), live.end(), slots.data<int64_t>());
-  return ArrayOf(slots, "index");
+std::shared_ptr<Storage> Memmap(const nb::dict& given) {
+  MemmapStorage::Options options;
+  OptionReader reader = CommonOf("LazyMemmapStorage", given, &options);
+  return MakeMemmap(&reader, std::move(options));
+}
+
+std::shared_ptr<Storage> List(const nb::dict& given) {
+  ListStorage::Options options;
+  CommonOf("ListStorage", given, &options)
+      .Read("ragged_keys", &options.ragged_leaves)
+      .Read("mask_key", &options.mask_key)
+      .CheckAllRead();
+  return Value(ListStorage::Create(std::move(options)));
+}
+
+std::shared_ptr<Storage> Compressed(const nb::dict& given) {
+  CompressedStorage::Options options;
+  CommonOf("CompressedListStorage", given, &options)
+      .Read("compression_level", &options.level)
+      .CheckAllRead();
+  return Value(CompressedStorage::Create(options));
+}
+
+std::shared_ptr<Storage> Tiered(const nb::dict& given) {
+  MemmapStorage::Options below;
+  TieredStorage::Options options;
+  OptionReader reader = CommonOf("TieredStorage", given, &below);
+  reader.Read("fast_size", &options.fast_capacity).Read("fill", &options.fill);
+  options.below = MakeMemmap(&reader, std::move(below));
+  return Value(TieredStorage::Create(std::move(options)));
 }
 
 }  // namespace
@@ -60,11 +88,14 @@ void BindStorages(nb::module_& module) {
       .def_prop_ro("capacity", &Storage::capacity)
       .def_prop_ro("lanes",
                    [](const Storage& storage) { return storage.lanes().count; })
-      .def("live_slots", &LiveSlots)
+      .def("live_slots",
+           [](const Storage& storage) { return LiveSlots(storage); })
       .def("__len__", &Storage::size);
-  module.def("dense_storage", &Dense, "capacity"_a, "lanes"_a = 1);
-  module.def("memmap_storage", &Memmap, "directory"_a, "capacity"_a,
-             "lanes"_a = 1, "opens"_a = false);
+  module.def("dense_storage", &Dense);
+  module.def("memmap_storage", &Memmap);
+  module.def("list_storage", &List);
+  module.def("compressed_storage", &Compressed);
+  module.def("tiered_storage", &Tiered);
 }
 
 }  // namespace rill::python

@@ -24,18 +24,13 @@ UnitPart Part(absl::StatusOr<SampleUnit> unit) {
   return {Value(std::move(unit))};
 }
 
-OptionReader ReaderOf(const char* unit, const nb::dict& options) {
-  // Options are taken out of a copy.
-  return {unit, nb::borrow<nb::dict>(options.attr("copy")())};
-}
-
 // n_step and frames, which several units have.
 template <typename Options>
 void ReadArithmetic(OptionReader* reader, Options* options) {
   nb::dict n_step;
   if (reader->Read("n_step", &n_step); n_step.size() > 0) {
     NStepReturns::Options read;
-    ReaderOf("n_step", n_step)
+    OptionReader::OfCopy("n_step", n_step)
         .Read("num_steps", &read.num_steps)
         .Read("gamma", &read.gamma)
         .Read("reward_keys", &read.reward_keys)
@@ -45,7 +40,7 @@ void ReadArithmetic(OptionReader* reader, Options* options) {
   nb::dict frames;
   if (reader->Read("frames", &frames); frames.size() > 0) {
     StackFrames::Options read;
-    ReaderOf("frames", frames)
+    OptionReader::OfCopy("frames", frames)
         .Read("num_frames", &read.num_frames)
         .Read("keys", &read.keys)
         .Read("dim", &read.dim)
@@ -60,7 +55,7 @@ void ReadArithmetic(OptionReader* reader, Options* options) {
 }
 
 UnitPart Transitions(const nb::dict& given) {
-  OptionReader reader = ReaderOf("Transition", given);
+  OptionReader reader = OptionReader::OfCopy("Transition", given);
   TransitionsOptions options;
   ReadArithmetic(&reader, &options);
   reader.CheckAllRead();
@@ -68,7 +63,7 @@ UnitPart Transitions(const nb::dict& given) {
 }
 
 UnitPart Slices(const nb::dict& given) {
-  OptionReader reader = ReaderOf("Slice", given);
+  OptionReader reader = OptionReader::OfCopy("Slice", given);
   SlicesOptions options;
   SliceUnitOptions& slices = options.slices;
   bool has_marks = true;
@@ -93,7 +88,7 @@ UnitPart Slices(const nb::dict& given) {
 }
 
 UnitPart Sequences(const nb::dict& given) {
-  OptionReader reader = ReaderOf("Sequence", given);
+  OptionReader reader = OptionReader::OfCopy("Sequence", given);
   SequencesOptions options;
   SequenceUnitOptions& sequences = options.sequences;
   reader.Read("length", &sequences.length)
@@ -114,7 +109,7 @@ UnitPart Sequences(const nb::dict& given) {
 }
 
 UnitPart Trajectories(const nb::dict& given) {
-  OptionReader reader = ReaderOf("Trajectory", given);
+  OptionReader reader = OptionReader::OfCopy("Trajectory", given);
   TrajectoriesOptions options;
   reader.Read("min_rows", &options.trajectories.min_rows)
       .Read("max_rows", &options.trajectories.max_rows)
@@ -141,7 +136,7 @@ HindsightRelabel::Function GoalFunction(const std::string& who,
 }
 
 UnitPart Hindsight(const nb::dict& given) {
-  OptionReader reader = ReaderOf("Hindsight", given);
+  OptionReader reader = OptionReader::OfCopy("Hindsight", given);
   HindsightOptions options;
   HindsightRelabel::Options& relabel = options.relabel;
   nb::object reward;

@@ -17,11 +17,15 @@ from rill.errors import *  # noqa: F401,F403
 from rill.errors import Error  # noqa: F401
 from rill.rate_limiter import RateLimiter  # noqa: F401
 from rill.readers import MemmapReader  # noqa: F401
-from rill.replay_buffers import PrioritizedReplayBuffer, ReplayBuffer, TensorDictReplayBuffer  # noqa: F401
+from rill.replay_buffers import (  # noqa: F401
+    PrioritizedReplayBuffer, ReplayBuffer, TensorDictPrioritizedReplayBuffer, TensorDictReplayBuffer)
 from rill.samplers import (  # noqa: F401
-    PrioritizedSampler, PrioritizedSliceSampler, RandomSampler, SamplerWithoutReplacement, SliceSampler,
-    SliceSamplerWithoutReplacement)
-from rill.storages import LazyMemmapStorage, LazyTensorStorage  # noqa: F401
+    ConsumingSampler, PrioritizedSampler, PrioritizedSliceSampler, RandomSampler, SamplerWithoutReplacement,
+    SliceSampler, SliceSamplerWithoutReplacement, StalenessAwareSampler)
+from rill.storages import (  # noqa: F401
+    CompressedListStorage, LazyMemmapStorage, LazyTensorStorage, ListStorage, TieredStorage)
 from rill.units import FrameStack, Hindsight, NStep, Sequence, Slice, Trajectory, Transition  # noqa: F401
+from rill.writers import (  # noqa: F401
+    ImmutableDatasetWriter, RemovingWriter, RoundRobinWriter, TensorDictMaxValueWriter, TensorDictRoundRobinWriter)
 
 __version__ = "0.2.0"

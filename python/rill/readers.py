@@ -9,7 +9,7 @@ class MemmapReader:
     """Reads rows of the folder of a LazyMemmapStorage whose owner may be another process.
 
     reader[slots] gives rows as a dict of arrays, whole ones, as they are at the
-    call. It is a data set for torch's DataLoader, and pickled it opens the
+    call; reader[:] those that are there, lane by lane. It is a data set for torch's DataLoader, and pickled it opens the
     folder again.
     """
 
@@ -27,11 +27,14 @@ class MemmapReader:
 
     def __getitem__(self, index):
         if isinstance(index, slice):
-            index = list(range(*index.indices(len(self))))
+            index = self._handle.live_slots()[index]
         return self._handle.read(index)
 
     def __getitems__(self, index):
-        return self[index]  # What torch's DataLoader calls.
+        # What torch's DataLoader calls, with numbers below len(): slots, but where lanes have space left.
+        if self._handle.lanes > 1 and len(self) < self.max_size:
+            index = self._handle.live_slots()[index]
+        return self[index]
 
     def __reduce__(self):
         return MemmapReader, (self.scratch_dir,)

@@ -6,12 +6,16 @@ import os
 import time
 import weakref
 
+import numpy as np
+
 from rill import _rill
 from rill.data import as_arrays, as_tensordict, as_torch
 from rill.errors import InvalidArgumentError
-from rill.samplers import PrioritizedSampler, RandomSampler
+from rill.keys import key_text
+from rill.samplers import ConsumingSampler, PrioritizedSampler, RandomSampler
 from rill.storages import LazyTensorStorage
 from rill.transforms import as_transform
+from rill.writers import RemovingWriter, RoundRobinWriter
 
 
 class ReplayBuffer:
@@ -19,6 +23,9 @@ class ReplayBuffer:
 
     storage, sampler: by default LazyTensorStorage(1_000) and RandomSampler().
     batch_size: of sample() without a number.
+    writer: which rows are kept (rill.writers), by default RoundRobinWriter().
+    consume_after_n_samples: a row is drawn so often at most, then a new one takes its place; ConsumingSampler
+    and RemovingWriter, in place of a sampler and a writer.
     sample_unit: what a drawn row becomes (rill.units): n-step returns, sequences, ...; without it a row.
     transform: one or a list of rill.transforms, or functions of samples.
     prefetch: how many batches are made ahead, by threads; needs batch_size.
@@ -29,11 +36,18 @@ class ReplayBuffer:
     Thread-safe. The interpreter's lock is not held while rows are copied, or waited for.
     """
 
-    def __init__(self, *, storage=None, sampler=None, sample_unit=None, transform=None, batch_size=None,
-                 prefetch=0, seed=None, output="numpy", prefetch_threads=1, rate_limiter=None,
-                 rate_limit_timeout=math.inf, _directory=None):
+    def __init__(self, *, storage=None, sampler=None, writer=None, sample_unit=None, transform=None,
+                 batch_size=None, prefetch=0, seed=None, output="numpy", prefetch_threads=1, rate_limiter=None,
+                 rate_limit_timeout=math.inf, consume_after_n_samples=None, _directory=None):
+        if consume_after_n_samples is not None:
+            if sampler is not None or writer is not None:
+                raise InvalidArgumentError("ReplayBuffer: consume_after_n_samples: got a sampler or a writer beside "
+                                           "it, want neither: it is ConsumingSampler and RemovingWriter")
+            sampler = ConsumingSampler(consume_after_n_samples)
+            writer = RemovingWriter(used_up_first=True)
         self._storage = LazyTensorStorage(1_000) if storage is None else storage
         self._sampler = RandomSampler() if sampler is None else sampler
+        self._writer = RoundRobinWriter() if writer is None else writer
         self._unit = sample_unit
         self._transforms = [as_transform(each) for each in
                             (transform if isinstance(transform, (list, tuple)) else [transform])
@@ -49,14 +63,17 @@ class ReplayBuffer:
         _open.add(self)
 
     def _make(self, directory=None):
-        return _rill.Buffer(self._storage._handle, self._sampler.make(self._unit, self._options[0]),
-                            *self._options, [each.make() for each in self._transforms], directory)
+        sampler = self._sampler.make(self._unit, self._options[0])
+        return _rill.Buffer(self._storage._handle, sampler, self._writer.make(sampler), *self._options, [each.make() for each in self._transforms], directory)
 
     def extend(self, data):
         """Appends rows: a dict of arrays [time, ...]. Returns their slots, as an array.
 
-        Of more rows than there is space for only the last are kept, whose slots these are.
+        Of more rows than there is space for only the last are kept, whose slots these are. A list of rows is
+        added row by row, as their sizes may differ (ListStorage).
         """
+        if isinstance(data, list) and data and all(hasattr(row, "keys") for row in data):
+            return np.array([self.add(row) for row in data], np.int64)
         return self._buffer.extend(data if type(data) is dict else as_arrays(data))
 
     def add(self, data):
@@ -150,6 +167,10 @@ class ReplayBuffer:
         return self._sampler
 
     @property
+    def writer(self):
+        return self._writer
+
+    @property
     def alpha(self):
         """The exponent of priorities, of a PrioritizedSampler."""
         return self._buffer.alpha
@@ -175,24 +196,37 @@ class ReplayBuffer:
 class PrioritizedReplayBuffer(ReplayBuffer):
     """A buffer whose rows are drawn in proportion to their priorities."""
 
-    def __init__(self, *, alpha, beta, eps=1e-8, storage=None, **options):
-        super().__init__(storage=storage, sampler=PrioritizedSampler(alpha=alpha, beta=beta, eps=eps),
-                         **options)
+    def __init__(self, *, alpha, beta, eps=1e-8, reduction="max", storage=None, **options):
+        super().__init__(storage=storage, sampler=PrioritizedSampler(None, alpha, beta, eps, reduction), **options)
 
 
 class TensorDictReplayBuffer(ReplayBuffer):
     """A buffer of TensorDicts, which takes priorities by their key.
 
-    priority_key: the leaf that update_tensordict_priority() reads.
+    priority_key: the leaf that update_tensordict_priority() reads, and extend() where rows have it. It is the
+    storage's.
     """
 
-    def __init__(self, *, priority_key="td_error", output="tensordict", **options):
-        super().__init__(output=output, **options)
+    def __init__(self, *, priority_key="td_error", output="tensordict", storage=None, **options):
+        if storage is None:
+            storage = LazyTensorStorage(1_000, priority_key=priority_key)
+        if storage.priority_key != key_text(priority_key):
+            raise InvalidArgumentError("%s: priority_key: got %r for a storage of %r, want one; say %s(..., "
+                                       "priority_key=%r)" % (type(self).__name__, priority_key, storage.priority_key,
+                                                             type(storage).__name__, priority_key))
+        super().__init__(storage=storage, output=output, **options)
         self.priority_key = priority_key
 
     def update_tensordict_priority(self, data):
         """New priorities, of the leaf `priority_key` of a batch that was sampled."""
         self.update_priority(data, data[self.priority_key])
+
+
+class TensorDictPrioritizedReplayBuffer(TensorDictReplayBuffer):
+    """A PrioritizedReplayBuffer of TensorDicts."""
+
+    def __init__(self, *, alpha, beta, eps=1e-8, reduction="max", **options):
+        super().__init__(sampler=PrioritizedSampler(None, alpha, beta, eps, reduction), **options)
 
 
 _open = weakref.WeakSet()

@@ -4,6 +4,8 @@
 A sampler says what it is; the buffer that takes it makes it. One that two
 buffers get is two.
 """
+import weakref
+
 from rill import _rill
 from rill.errors import InvalidArgumentError
 from rill.units import Slice
@@ -39,20 +41,62 @@ class SamplerWithoutReplacement(Sampler):
 class PrioritizedSampler(Sampler):
     """In proportion to priorities, with importance weights.
 
-    max_capacity is the storage's, and need not be given.
+    max_capacity is the storage's, and need not be given. A new row has the priority that its leaf
+    priority_key gives (rill.LazyTensorStorage), else the largest so far. max_priority_within_buffer: the
+    largest of the rows that are stored, for all new rows.
+    reduction: how several priorities of a row become one: "max", "min", "mean" or "median".
     """
 
-    def __init__(self, max_capacity=None, alpha=0.6, beta=0.4, eps=1e-8, *,
+    def __init__(self, max_capacity=None, alpha=0.6, beta=0.4, eps=1e-8, reduction="max", *,
                  max_priority_within_buffer=False):
         del max_capacity
+        self.reduction = reduction
         self.alpha = alpha
         self.beta = beta
         self.eps = eps
         self.max_priority_within_buffer = max_priority_within_buffer
 
     def make(self, unit=None, batch_size=0):
-        return _rill.prioritized_sampler(self.alpha, self.beta, self.eps,
+        return _rill.prioritized_sampler(self.alpha, self.beta, self.eps, self.reduction,
                                          self.max_priority_within_buffer, _made(unit, batch_size))
+
+
+class ConsumingSampler(Sampler):
+    """Every row max_sample_count times at most, until another is written in its place.
+
+    With RemovingWriter(used_up_first=True) new rows take the places of those that are used up;
+    consume_after_n_samples= of a buffer is both.
+    """
+
+    def __init__(self, max_sample_count=1):
+        self.max_sample_count = max_sample_count
+
+    def make(self, unit=None, batch_size=0):
+        return _rill.consuming_sampler(self.max_sample_count, _made(unit, batch_size))
+
+
+class StalenessAwareSampler(Sampler):
+    """Rows of newer policies more often, by their leaf "policy_version", int64 [1].
+
+    staleness is the highest version that was written, minus the row's. max_staleness: older rows are not
+    drawn; -1: all are. staleness_weight_fn(staleness) is in proportion to the probability; 1 / (staleness + 1)
+    without one. It must not call the buffer.
+    """
+
+    def __init__(self, max_staleness=-1, staleness_weight_fn=None, version_key="policy_version"):
+        if version_key != "policy_version":
+            raise InvalidArgumentError("StalenessAwareSampler: version_key: got %r, want \"policy_version\"; "
+                                       "rename the leaf" % (version_key,))
+        self.max_staleness = max_staleness
+        self.staleness_weight_fn = staleness_weight_fn
+
+    def make(self, unit=None, batch_size=0):
+        weigh = None
+        if self.staleness_weight_fn is not None:
+            # As of a function transform: C++ holds no function itself.
+            weak = weakref.proxy(self)
+            weigh = lambda staleness: weak.staleness_weight_fn(staleness)  # noqa: E731
+        return _rill.staleness_aware_sampler(self.max_staleness, weigh, _made(unit, batch_size))
 
 
 class _OverSlices:
@@ -83,9 +127,9 @@ class SliceSamplerWithoutReplacement(_OverSlices, SamplerWithoutReplacement):
 class PrioritizedSliceSampler(_OverSlices, PrioritizedSampler):
     """Slices whose first row is drawn in proportion to its priority."""
 
-    def __init__(self, max_capacity=None, alpha=0.6, beta=0.4, eps=1e-8, *, num_slices=None,
+    def __init__(self, max_capacity=None, alpha=0.6, beta=0.4, eps=1e-8, reduction="max", *, num_slices=None,
                  slice_len=None, max_priority_within_buffer=False, **options):
-        super().__init__(max_capacity, alpha, beta, eps,
+        super().__init__(max_capacity, alpha, beta, eps, reduction,
                          max_priority_within_buffer=max_priority_within_buffer)
         self.unit = Slice(slice_len, num_slices, **options)
 

@@ -58,6 +58,48 @@ class PrioritiesTest(unittest.TestCase):
         with self.assertRaisesRegex(rill.InvalidArgumentError, "index_generation: got int8"):
             buffer.update_priority(batch["index"], 2.0)
 
+    def test_several_priorities_of_a_row_become_one(self):
+        values = np.array([[1, 2, 6], [4, 4, 5]], np.float32)
+        for reduction, want in (("max", [6, 5]), ("min", [1, 4]), ("mean", [3, 13 / 3]), ("median", [2, 4])):
+            with self.subTest(reduction):
+                buffer = buffer_of(rows=2, reduction=reduction)
+                batch = buffer.sample(2000)
+                buffer.update_priority(batch, values[batch["x"]])
+                weights = buffer.sample(2000)
+                light = weights["priority_weight"][weights["x"] == (0 if want[0] > want[1] else 1)][0]
+                self.assertAlmostEqual(light, min(want) / max(want), places=5)
+        with self.assertRaisesRegex(rill.InvalidArgumentError, 'reduction: got "sum", want one of max'):
+            buffer_of(reduction="sum")
+
+    def test_rows_come_with_their_priority(self):
+        td_error = np.array([0, 1, 2, 3], np.float32)[:, None]
+        for make in (lambda **storage: rill.TensorDictPrioritizedReplayBuffer(alpha=0.7, beta=1.0, seed=3, **storage),
+                     lambda **storage: rill.ReplayBuffer(sampler=rill.PrioritizedSampler(alpha=0.7, beta=1.0), seed=3,
+                                                         **storage)):
+            buffer = make(output="numpy")
+            buffer.extend({"x": np.arange(4), "td_error": td_error})
+            batch = buffer.sample(4000)
+            shares = np.bincount(batch["x"], minlength=4) / 4000
+            masses = (td_error[:, 0] + 1e-8) ** 0.7
+            np.testing.assert_allclose(shares, masses / masses.sum(), atol=0.03)
+            # A row whose own is none that can be has the largest so far.
+            buffer.extend({"x": np.array([4]), "td_error": np.array([[np.nan]], np.float32)})
+            shares = np.bincount(buffer.sample(4000)["x"], minlength=5) / 4000
+            self.assertAlmostEqual(shares[4], shares[3], delta=0.04)
+
+    def test_another_key_is_the_storages_too(self):
+        buffer = rill.TensorDictReplayBuffer(priority_key=("a", "p"), sampler=rill.PrioritizedSampler(alpha=1.0),
+                                             output="numpy", seed=3)
+        buffer.extend({"x": np.arange(2), "a": {"p": np.array([0, 1], np.float32)}})
+        self.assertEqual(set(buffer.sample(200)["x"].tolist()), {1})
+        with self.assertRaisesRegex(rill.InvalidArgumentError,
+                                    "priority_key: got 'p' for a storage of 'td_error'.*priority_key='p'"):
+            rill.TensorDictReplayBuffer(priority_key="p", storage=rill.LazyTensorStorage(9))
+        buffer = rill.ReplayBuffer()
+        with self.assertRaisesRegex(rill.InvalidArgumentError, '"td_error": got float64.*want float32'):
+            buffer.extend({"td_error": np.zeros(3)})
+        rill.ReplayBuffer(storage=rill.LazyTensorStorage(9, priority_key=None)).extend({"td_error": np.zeros(3)})
+
     def test_exponents_may_change(self):
         buffer = buffer_of()
         self.assertEqual((buffer.alpha, buffer.beta), (1.0, 1.0))

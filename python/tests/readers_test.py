@@ -40,6 +40,17 @@ class ReadersTest(unittest.TestCase):
         np.testing.assert_array_equal(sums_of(reader, [19, 3]), [38, 6])
         np.testing.assert_array_equal(reader[2:4]["x"][:, 0], [2, 3])
 
+    def test_a_slice_is_of_the_rows_that_are_there(self):
+        path = os.path.join(self.folder.name, "lanes")
+        buffer = rill.ReplayBuffer(storage=rill.LazyMemmapStorage(12, path, lanes=3))
+        self.addCleanup(buffer.close)
+        buffer.extend({"x": np.arange(6).reshape(3, 2)})
+        reader = rill.MemmapReader(path)
+        self.assertEqual(reader[:]["x"].tolist(), [0, 1, 2, 3, 4, 5])
+        self.assertEqual(reader[-2::-2]["x"].tolist(), [4, 2, 0])
+        self.assertEqual(reader.__getitems__([5, 2])["x"].tolist(), [5, 2])
+        self.assertEqual(reader[[9, 4]]["x"].tolist(), [5, 2])  # Slots.
+
     def test_another_process_reads_beside_the_owner(self):
         self.write(0, 10)
         reader = rill.MemmapReader(self.path)

@@ -75,7 +75,6 @@ class MemmapTest(unittest.TestCase):
         gc.collect()
         self.assertFalse(os.path.exists(folder))
 
-
     def test_a_temporary_folder_outlives_a_child(self):
         script = "import os, rill; storage = rill.LazyMemmapStorage(10); child = os.fork(); " \
                  "child and (os.waitpid(child, 0), print(os.path.isdir(storage.scratch_dir)))"
@@ -92,6 +91,97 @@ class MemmapTest(unittest.TestCase):
         self.assertEqual((other.max_size, len(other)), (12, 6))
         rill.ReplayBuffer(storage=other).extend({"x": np.arange(6).reshape(3, 2)})
         self.assertEqual(len(other), 12)
+
+
+class TieredTest(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = os.path.join(folder.name, "rows")
+
+    def test_all_rows_are_read_whichever_tier_has_them(self):
+        buffer = rill.ReplayBuffer(storage=rill.TieredStorage(10, 4, self.folder))
+        for start in (0, 7):
+            buffer.extend(rows(7, start))
+        self.assertEqual(sorted(buffer[:]["x"].tolist()), list(range(4, 14)))
+        del buffer
+        gc.collect()
+        # The files are those of a LazyMemmapStorage.
+        self.assertEqual(length_and_sum(rill.LazyMemmapStorage(10, self.folder, existsok=True))[0], 10)
+
+    def test_another_process_opens_it_by_its_pickle(self):
+        storage = rill.TieredStorage(12, 3, self.folder, lanes=3, priority_key=("td", "error"))
+        rill.ReplayBuffer(storage=storage).extend({"x": np.arange(6).reshape(3, 2)})
+        text = pickle.dumps(storage)
+        del storage
+        gc.collect()
+        other = pickle.loads(text)
+        self.assertEqual((type(other), other.max_size, len(other), other.priority_key),
+                         (rill.TieredStorage, 12, 6, "td/error"))
+
+    def test_a_temporary_folder_goes_with_it_or_with_its_error(self):
+        folders = set(os.listdir(tempfile.gettempdir()))
+        storage = rill.TieredStorage(10, 4)
+        self.assertTrue(os.path.isdir(storage.scratch_dir))
+        del storage
+        gc.collect()
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "fast_capacity: got 20"):
+            rill.TieredStorage(10, 20)
+        left = [name for name in set(os.listdir(tempfile.gettempdir())) - folders if name.startswith("rill_")]
+        self.assertEqual(left, [])
+
+
+class ListStorageTest(unittest.TestCase):
+
+    def test_rows_of_different_sizes(self):
+        buffer = rill.ReplayBuffer(storage=rill.ListStorage(4, ragged_keys=["tokens"]), batch_size=64, seed=1)
+        slots = buffer.extend([{"tokens": np.arange(n), "n": np.int64(n)} for n in (2, 0, 3)])
+        self.assertEqual(slots.tolist(), [0, 1, 2])
+        batch = buffer[:]
+        self.assertEqual(batch["tokens"].tolist(), [[0, 1, 0], [0, 0, 0], [0, 1, 2]])
+        self.assertEqual(batch["mask"]["tokens"].sum(1).tolist(), [2, 0, 3])
+        sample = buffer.sample()
+        for tokens, mask, n in zip(sample["tokens"], sample["mask"]["tokens"], sample["n"]):
+            self.assertEqual(tokens[mask].tolist(), list(range(n)))
+        buffer.add({"tokens": np.arange(7), "n": 7})
+        self.assertEqual(buffer[:]["tokens"].shape, (4, 7))
+
+    def test_other_leaves_are_even(self):
+        buffer = rill.ReplayBuffer(storage=rill.ListStorage(4))
+        buffer.add({"x": np.zeros(2)})
+        with self.assertRaisesRegex(rill.InvalidArgumentError, '"x"'):
+            buffer.add({"x": np.zeros(3)})
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "ListStorage: mask_key: got 7"):
+            rill.ListStorage(4, mask_key=7)
+
+
+class CompressedListStorageTest(unittest.TestCase):
+
+    def test_rows_are_as_they_were(self):
+        buffer = rill.ReplayBuffer(storage=rill.CompressedListStorage(300, compression_level=1))
+        frames = np.random.default_rng(1).integers(0, 3, (500, 40), np.uint8)
+        buffer.extend({"frame": frames})
+        self.assertEqual(sorted(map(bytes, buffer[:]["frame"])), sorted(map(bytes, frames[200:])))
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "level: got 99"):
+            rill.CompressedListStorage(300, compression_level=99)
+
+
+class OptionsTest(unittest.TestCase):
+
+    def test_what_is_wrong_is_named(self):
+        for make, pattern in ((lambda: rill.LazyTensorStorage(0), "capacity: got 0"),
+                              (lambda: rill.LazyTensorStorage("7"), "LazyTensorStorage: max_size, lanes: got '7'"),
+                              (lambda: rill.LazyTensorStorage(8, lanes=0), "max_size, lanes: got 8 and 0"),
+                              (lambda: rill.LazyTensorStorage(8, ndim=2), "ndim: got 2 for 1 lanes; .* say lanes=N"),
+                              (lambda: rill.LazyTensorStorage(8, ndim=3, lanes=2), "ndim: got 3 for 2 lanes"),
+                              (lambda: rill.LazyMemmapStorage(8, ndim=2), "LazyMemmapStorage: ndim: got 2"),
+                              (lambda: rill.LazyTensorStorage(8, 7), "device: got 7")):
+            with self.subTest(pattern), self.assertRaisesRegex(rill.Error, pattern):
+                make()
+
+    def test_a_size_is_rounded_up_to_the_lanes(self):
+        self.assertEqual(rill.LazyTensorStorage(10, lanes=4).max_size, 12)  # As TorchRL's ndim=2.
 
 
 class SaveTest(unittest.TestCase):

@@ -14,7 +14,7 @@
 
 namespace rill::python {
 
-// What calls of a buffer are given besides batches. `caller` begins the
+// Arguments of a buffer's calls besides batches. `caller` begins the
 // messages. The lock is held, but for CheckPlaces and FillPlaces.
 
 // The slots of an array or a list of integers: a copy, as another thread may

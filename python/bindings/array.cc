@@ -17,6 +17,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
+#include "rill/python/bindings/format/array_format.h"
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/status.h"
 #include "rill/tensors/dtype.h"
@@ -39,58 +40,6 @@ struct NumPy {
 NumPy g_numpy;
 
 // --- In ----------------------------------------------------------------------
-
-constexpr DType kSigned[] = {DType::kInt8, DType::kInt16, DType::kInt32,
-                             DType::kInt64};
-constexpr DType kUnsigned[] = {DType::kUInt8, DType::kUInt16, DType::kUInt32,
-                               DType::kUInt64};
-
-std::optional<DType> IntegerOf(const DType (&kinds)[4], Py_ssize_t bytes) {
-  for (const DType dtype : kinds) {
-    if (DTypeSize(dtype) == bytes) return dtype;
-  }
-  return std::nullopt;
-}
-
-// The dtype of a format of the module struct, of native order.
-std::optional<DType> DTypeOfFormat(const char* format, Py_ssize_t bytes) {
-  if (format == nullptr) return DType::kUInt8;
-  if (*format == '@' || *format == '=' || *format == '<') ++format;
-  const bool is_complex = *format == 'Z';
-  if (is_complex) ++format;
-  if (*format == '\0' || format[1] != '\0') return std::nullopt;
-  if (is_complex) {
-    return *format == 'f'   ? std::optional(DType::kComplex64)
-           : *format == 'd' ? std::optional(DType::kComplex128)
-                            : std::nullopt;
-  }
-  switch (*format) {
-    case '?':
-      return DType::kBool;
-    case 'b':
-    case 'h':
-    case 'i':
-    case 'l':
-    case 'q':
-    case 'n':
-      return IntegerOf(kSigned, bytes);
-    case 'B':
-    case 'H':
-    case 'I':
-    case 'L':
-    case 'Q':
-    case 'N':
-      return IntegerOf(kUnsigned, bytes);
-    case 'e':
-      return DType::kFloat16;
-    case 'f':
-      return DType::kFloat32;
-    case 'd':
-      return DType::kFloat64;
-    default:
-      return std::nullopt;
-  }
-}
 
 std::string TypeName(PyObject* object) {
   return nb::borrow<nb::str>(
@@ -241,8 +190,11 @@ bool ArrayBytes::TryTake(PyObject* object) {
     return false;
   }
   is_taken_ = true;
-  const std::optional<DType> dtype =
-      DTypeOfFormat(view_.format, view_.itemsize);
+  // Without a format it is bytes.
+  const std::optional<DType> dtype = DTypeOfExport(
+      view_.format == nullptr ? "B" : view_.format, view_.itemsize,
+      absl::MakeConstSpan(view_.shape, static_cast<size_t>(view_.ndim)),
+      view_.len);
   const auto address = reinterpret_cast<uintptr_t>(view_.buf);
   if (!dtype.has_value() ||
       address %

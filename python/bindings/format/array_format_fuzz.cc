@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an exporter says of an array: accepted elements have the size of their
-// dtype, and all of them lie inside the bytes.
+// The words of an exporter about an array: accepted elements have the size of
+// their dtype, and all of them lie inside the bytes.
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -16,9 +16,13 @@ bool IsRefusal(const absl::Status& status);
 // other lanes may have moved.
 absl::StatusCode CodeOfFailure(const absl::Status& status);
 
+// A failure of simulators with this text: code (CodeOfFailure) and payloads are
+// those of `first`.
+absl::Status FailureLike(const absl::Status& first, absl::string_view text);
+
 // The errors of all lanes in one call as one, "caller: lane 1: why; lane 4:
-// why", and each of `lanes` is OK again. The code is CodeOfFailure of the
-// first. OK where no lane has an error.
+// why", and each of `lanes` is OK again. FailureLike the first. OK where no
+// lane has an error.
 absl::Status TakeLaneErrors(absl::string_view caller,
                             absl::Span<absl::Status> lanes);
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -32,6 +33,16 @@ TEST(LaneErrorsTest, DoNotPromiseThatNothingHasHappened) {
     EXPECT_THAT(TakeLaneErrors("Cart::Step", absl::MakeSpan(lanes)),
                 StatusIs(absl::StatusCode::kInternal));
   }
+}
+
+TEST(LaneErrorsTest, KeepThePayloadsOfTheFirst) {
+  std::vector<absl::Status> lanes = {absl::InternalError("one"),
+                                     absl::InternalError("two")};
+  lanes[0].SetPayload("who", absl::Cord("first"));
+  lanes[1].SetPayload("who", absl::Cord("second"));
+  const absl::Status status =
+      TakeLaneErrors("Cart::Step", absl::MakeSpan(lanes));
+  EXPECT_EQ(status.GetPayload("who"), absl::Cord("first"));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@
 namespace rill {
 namespace {
 
-using envs_internal::CodeOfFailure;
+using envs_internal::FailureLike;
 using envs_internal::CopyLanes;
 using envs_internal::IsRefusal;
 using envs_internal::LaneLeaves;
@@ -296,8 +296,8 @@ absl::Status VectorEnv::TakeErrors(absl::string_view caller) {
                                   parts_[p].first, "): ", status.message()));
   }
   if (first.ok()) return first;
-  return absl::Status(CodeOfFailure(first),
-                      absl::StrCat(caller, ": ", absl::StrJoin(errors, "; ")));
+  return FailureLike(first,
+                     absl::StrCat(caller, ": ", absl::StrJoin(errors, "; ")));
 }
 
 absl::StatusOr<TensorDict> VectorEnv::SaveState() const {

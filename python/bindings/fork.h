@@ -5,7 +5,9 @@
 #include <pthread.h>
 
 #include <cstdint>
+#include <string>
 
+#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/python/bindings/status.h"
 
@@ -17,8 +19,10 @@ namespace rill::python {
 // Thread-safety: all calls hold the interpreter's lock.
 class ForkGuard {
  public:
-  explicit ForkGuard(bool has_threads)
-      : has_threads_(has_threads), forks_(Forks()) {}
+  // `what` begins the message.
+  explicit ForkGuard(bool has_threads,
+                     absl::string_view what = "ReplayBuffer")
+      : what_(what), has_threads_(has_threads), forks_(Forks()) {}
 
   // A call that lets go of the interpreter's lock.
   class Call {
@@ -42,7 +46,7 @@ class ForkGuard {
     if (forks_ == Forks()) return;
     if (is_stranded()) {
       throw StatusError{FailedPrecondition(
-          "ReplayBuffer: got one of the parent process, ",
+          what_, ": got one of the parent process, ",
           has_threads_ ? "whose threads stayed there"
                        : "which was in a call of another thread",
           "; make it in this process, or start the process by \"spawn\"")};
@@ -59,6 +63,7 @@ class ForkGuard {
   static void Count() { ++count_; }
   static inline int64_t count_ = 0;
 
+  const std::string what_;
   const bool has_threads_;
   int64_t forks_;
   int64_t calls_ = 0;

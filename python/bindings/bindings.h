@@ -11,12 +11,16 @@ namespace rill::python {
 // them TorchRL's names and defaults.
 void BindArray(nanobind::module_& module);
 void BindChannel(nanobind::module_& module);
+void BindCollector(nanobind::module_& module);
+void BindEnvs(nanobind::module_& module);
 void BindEstimators(nanobind::module_& module);
 void BindFunctionTransform(nanobind::module_& module);
+void BindPythonEnv(nanobind::module_& module);
 void BindRateLimiter(nanobind::module_& module);
 void BindReaders(nanobind::module_& module);
 void BindReplayBuffer(nanobind::module_& module);
 void BindSamplers(nanobind::module_& module);
+void BindSpecs(nanobind::module_& module);
 void BindStatus(nanobind::module_& module);
 void BindStorages(nanobind::module_& module);
 void BindTransforms(nanobind::module_& module);

@@ -20,5 +20,9 @@ NB_MODULE(_rill, module) {
   rill::python::BindChannel(module);
   rill::python::BindEstimators(module);
   rill::python::BindRateLimiter(module);
+  rill::python::BindSpecs(module);
+  rill::python::BindEnvs(module);
+  rill::python::BindPythonEnv(module);
+  rill::python::BindCollector(module);
   rill::python::BindReplayBuffer(module);
 }

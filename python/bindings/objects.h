@@ -11,15 +11,18 @@
 #include "rill/device/buffer.h"
 #include "rill/python/bindings/array.h"
 #include "rill/python/bindings/release.h"
+#include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
 
 namespace rill::python {
 
 // Single arrays as tensors and back, with the lock held; errors as array.h.
 
-inline Tensor TensorOf(nanobind::handle array, absl::string_view key) {
+// `wanted` is for plain numbers (ArrayBytes::Take).
+inline Tensor TensorOf(nanobind::handle array, absl::string_view key,
+                       std::optional<DType> wanted = std::nullopt) {
   ArrayBytes bytes;
-  bytes.Take(array.ptr(), key, std::nullopt);
+  bytes.Take(array.ptr(), key, wanted);
   return bytes.MoveToTensor(key);
 }
 

@@ -24,6 +24,7 @@
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/channel.h"
+#include "rill/python/bindings/collector.h"
 #include "rill/python/bindings/exception.h"
 #include "rill/python/bindings/fork.h"
 #include "rill/python/bindings/lane_sink.h"
@@ -177,6 +178,13 @@ class Buffer {
         });
     Run([&] { return channel->channel->Drain(&counting).status(); });
     return batches;
+  }
+
+  // One batch of a collector's.
+  void Collect(Collector* collector) {
+    const Held buffer = Get("collect");
+    const Collector::Call call(collector);
+    Run([&] { return call.CollectInto(*buffer.get()); });
   }
 
   void Clear() {
@@ -343,6 +351,7 @@ void BindReplayBuffer(nb::module_& module) {
            "generation"_a.none(), "priority"_a.none())
       .def("read", &Buffer::Read, "index"_a)
       .def("drain", &Buffer::Drain, "channel"_a)
+      .def("collect", &Buffer::Collect, "collector"_a)
       .def("clear", &Buffer::Clear)
       .def("save", &Buffer::Save, "directory"_a)
       .def("close", &Buffer::Close)

@@ -21,7 +21,10 @@ def as_torch(batch):
             for key, value in batch.items()}
 
 
-def as_tensordict(batch):
-    """The same batch as a TensorDict that shares its memory."""
+def as_tensordict(batch, rank=1):
+    """The same batch as a TensorDict that shares its memory. rank: how many dimensions are the batch's."""
     from tensordict import TensorDict
-    return TensorDict(as_torch(batch), batch_size=[len(batch["index"])])
+    leaf = batch
+    while type(leaf) is dict:
+        leaf = next(iter(leaf.values()))
+    return TensorDict(as_torch(batch), batch_size=leaf.shape[:rank])

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/python/bindings/collector.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nanobind/nanobind.h"
+#include "rill/base/status_macros.h"
+#include "rill/collectors/sync_collector.h"
+#include "rill/flow/sink.h"
+#include "rill/python/bindings/batch.h"
+#include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/options.h"
+#include "rill/python/bindings/status.h"
+#include "rill/specs/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
+#include "rill/transforms/split_trajectories.h"
+
+namespace rill::python {
+namespace {
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+// Has a batch recorded in the memory of `rows`, or in new memory where that is
+// of another shape.
+class LentRows final : public Sink {
+ public:
+  LentRows(const TensorDictSpec& spec, TensorDict* rows)
+      : spec_(spec), rows_(rows) {}
+
+  bool is_written() const { return is_written_; }
+
+  absl::StatusOr<TensorDict> Reserve(const Shape& shape) override {
+    if (rows_->empty() || rows_->batch_shape() != shape) {
+      RILL_ASSIGN_OR_RETURN(*rows_, spec_.Empty(shape, Tensor::Options()));
+    }
+    return *rows_;
+  }
+  absl::Status Write(const TensorDict& batch,
+                     const WriteInfo& /*info*/) override {
+    // A batch that an interrupt ended lies elsewhere.
+    if (batch.batch_shape() != rows_->batch_shape()) *rows_ = batch;
+    is_written_ = true;
+    return absl::OkStatus();
+  }
+  absl::Status Cut(int64_t /*producer*/, LaneRange /*lanes*/) override {
+    return absl::OkStatus();
+  }
+  absl::Status Flush() override { return absl::OkStatus(); }
+
+ private:
+  const TensorDictSpec& spec_;
+  TensorDict* const rows_;
+  bool is_written_ = false;
+};
+
+absl::Status SplitInto(const TensorDict& whole, TensorDict* rows) {
+  RILL_ASSIGN_OR_RETURN(*rows, SplitTrajectories(whole));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Collector::Collector(EnvPart* env, const nb::object& act,
+                     const TensorDictSpec& outputs, const nb::dict& given)
+    : fork_guard_(env->has_workers(), "SyncDataCollector"),
+      running_(std::make_shared<Running>()) {
+  SyncCollector::Options options;
+  OptionReader("SyncDataCollector", given)
+      .Read("frames_per_batch", &options.frames_per_batch)
+      .Read("total_frames", &options.total_frames)
+      .Read("init_random_frames", &options.init_random_frames)
+      .Read("max_frames_per_traj", &options.max_frames_per_traj)
+      .Read("reset_at_each_batch", &options.reset_at_each_batch)
+      .Read("set_truncated", &options.set_truncated)
+      .Read("seed", &options.seed)
+      .CheckAllRead();
+  options.env = env->Take();
+  if (!act.is_none()) {
+    running_->policy = std::make_unique<PythonPolicy>(
+        act, options.env->spec().action, outputs);
+    options.policy = running_->policy.get();
+  }
+  // Its owner holds it as long as it is called.
+  options.is_interrupted = [running = running_.get()] {
+    if (running->is_closed) return true;
+    running->interrupt = running->look.Status();
+    return !running->interrupt.ok();
+  };
+  running_->collector = Value(SyncCollector::Create(std::move(options)));
+  frames_per_batch_ = running_->collector->frames_per_batch();
+}
+
+Collector::~Collector() {
+  if (fork_guard_.is_stranded()) {
+    new auto(std::move(running_));  // It is left where it lies.
+    return;
+  }
+  Close();
+}
+
+void Collector::Drop(std::shared_ptr<Running> running) {
+  // A call in flight has it too, and comes here.
+  if (running.use_count() != 1) return;
+  const nb::gil_scoped_release unlocked;
+  running->collector = nullptr;
+}
+
+void Collector::Close() {
+  if (running_ == nullptr || fork_guard_.is_stranded()) return;
+  running_->is_closed = true;
+  Drop(std::move(running_));
+}
+
+Collector::Call::Call(Collector* collector)
+    : owner_(collector),
+      running_([&] {
+        if (collector->is_closed()) {
+          throw StatusError{FailedPrecondition(
+              "SyncDataCollector: got a closed collector, want an open one")};
+        }
+        collector->fork_guard_.Check();
+        if (collector->fork_guard_.calls() != 0) {
+          throw StatusError{FailedPrecondition(
+              "SyncDataCollector: got a call beside another one, want one at a "
+              "time; give each thread a collector of its own")};
+        }
+        return collector->running_;
+      }()),
+      in_flight_(&collector->fork_guard_) {}
+
+Collector::Call::~Call() {
+  owner_->frames_ = running_->collector->frames();
+  if (owner_->is_closed()) Drop(std::move(running_));
+}
+
+absl::Status Collector::Call::CollectInto(Sink& sink) const {
+  running_->interrupt = absl::OkStatus();
+  absl::Status status = running_->collector->CollectInto(sink);
+  if (running_->is_closed) {
+    return absl::CancelledError(
+        "SyncDataCollector: got a collector that was closed in a call, want an "
+        "open one");
+  }
+  return running_->interrupt.ok() ? status : std::move(running_->interrupt);
+}
+
+nb::object Collector::Next(bool splits) {
+  const Call call(this);
+  std::shared_ptr<OutputBatch> batch = std::move(kept_);
+  if (batch == nullptr) {
+    batch = splits && whole_ != nullptr ? whole_ : output_.Take();
+    LentRows rows(call.collector().spec(), &batch->rows);
+    absl::Status status;
+    {
+      const nb::gil_scoped_release unlocked;
+      status = call.CollectInto(rows);
+    }
+    if (!status.ok()) {
+      if (rows.is_written()) kept_ = std::move(batch);
+      // An interrupt ends the environment's processes, too.
+      CheckPython(PyErr_CheckSignals() == 0);
+      throw StatusError{std::move(status)};
+    }
+  }
+  if (splits) {
+    whole_ = std::move(batch);
+    batch = output_.Take();
+    absl::Status status;
+    {
+      const nb::gil_scoped_release unlocked;
+      status = SplitInto(whole_->rows, &batch->rows);
+    }
+    Check(std::move(status));
+  }
+  return output_.Make(batch);
+}
+
+void BindCollector(nb::module_& module) {
+  nb::class_<Collector>(module, "Collector")
+      .def(nb::init<EnvPart*, const nb::object&, const TensorDictSpec&,
+                    const nb::dict&>(),
+           "env"_a, "act"_a.none(), "outputs"_a, "options"_a)
+      .def("next", &Collector::Next, "splits"_a)
+      .def("close", &Collector::Close)
+      .def_prop_ro("is_closed", &Collector::is_closed)
+      .def_prop_ro("calls_in_flight", &Collector::calls_in_flight)
+      .def_prop_ro("frames", &Collector::frames)
+      .def_prop_ro("frames_per_batch", &Collector::frames_per_batch);
+}
+
+}  // namespace rill::python

@@ -176,20 +176,24 @@ def make(name, lanes=1, **options):
 def as_env(env):
     """An Env of what a collector is given: one, an object, a name, a function that makes one, a list of them."""
     if isinstance(env, (list, tuple)):
-        made = [each() if callable(each) and not hasattr(each, "step") else each for each in env]
+        made = [_called(each) for each in env]
         if not any(isinstance(each, (Env, str)) for each in made):
             return PythonEnv(made)
         return VectorEnv([as_env(each) for each in made])
+    env = _called(env)
     if isinstance(env, Env):
         return env
     if isinstance(env, str):
         return make(env)
     if hasattr(env, "reset") and hasattr(env, "step"):
         return PythonEnv(env)
-    if callable(env):
-        return as_env(env())
     raise InvalidArgumentError("environment: got a %s, want an Env, an object with reset and step, a name, a function "
                                "that makes one, or a list of them" % type(env).__name__)
+
+
+def _called(env):
+    """What a class or a function makes; all else as it is."""
+    return env() if isinstance(env, type) or (callable(env) and not hasattr(env, "step")) else env
 
 
 class _Lane:

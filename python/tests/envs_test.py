@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rill.envs: environments of C++, Python objects as environments, and Gymnasium's."""
+import importlib
+import unittest
+
+import numpy as np
+
+import rill
+from rill import envs
+from rill import specs as S
+
+
+class Space:
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+
+# As Gymnasium's, by the names of the classes.
+Box, Discrete, Dict, Tuple = (type(name, (Space,), {}) for name in ("Box", "Discrete", "Dict", "Tuple"))
+
+
+def box(low, high, shape, dtype=np.float32):
+    return Box(low=np.full(shape, low, dtype), high=np.full(shape, high, dtype), shape=shape, dtype=np.dtype(dtype))
+
+
+class Counter:
+    """Counts steps. Ends after `length` of them."""
+
+    observation_space = box(0, 1000, (2,))
+    action_space = Discrete(n=3, start=0)
+
+    def __init__(self, length=3):
+        self.length, self.seeds, self.actions, self.closed = length, [], [], False
+
+    def observation(self):
+        return np.array([self.count, len(self.seeds)], np.float32)
+
+    def reset(self, seed=None):
+        self.count = 0
+        self.seeds.append(seed)
+        return self.observation(), {}
+
+    def step(self, action):
+        self.count += 1
+        self.actions.append(action)
+        return self.observation(), float(self.count), self.count == self.length, False, {}
+
+    def close(self):
+        self.closed = True
+
+
+class BuiltInTest(unittest.TestCase):
+    def test_specs_and_steps(self):
+        for make, observation, action in (
+                (envs.CartPole, 4, S.Categorical(2)), (envs.MountainCar, 2, S.Categorical(3)),
+                (envs.MountainCarContinuous, 2, S.Bounded(-1, 1, (1,))), (envs.Acrobot, 6, S.Categorical(3)),
+                (envs.Pendulum, 3, S.Bounded(-2, 2, (1,)))):
+            env = make(3, max_episode_steps=7, seed=1)
+            self.assertEqual((env.lanes, env.action_spec), (3, action))
+            self.assertEqual(env.observation_spec["observation"].shape, (observation,))
+            self.assertEqual(env.reward_spec, S.Unbounded())
+            batch = env.rollout(20, break_when_any_done=False)
+            self.assertEqual(batch["observation"].shape, (3, 20, observation))
+            self.assertTrue(action.is_in(batch["action"]))
+            self.assertEqual(np.flatnonzero(batch["next"]["truncated"][0]).tolist(), [6, 13])
+            again = make(3, max_episode_steps=7, seed=1).rollout(20, break_when_any_done=False)
+            np.testing.assert_array_equal(batch["observation"], again["observation"])
+
+    def test_a_rollout_with_a_policy_ends_where_it_is_asked_to(self):
+        env = envs.CartPole(2)
+        batch = env.rollout(500, lambda root: np.zeros(2, np.int64))
+        self.assertTrue(batch["next"]["done"][:, -1].any())
+        self.assertFalse(batch["next"]["done"][:, :-1].any())
+        np.testing.assert_array_equal(batch["action"], 0)
+        np.testing.assert_array_equal(batch["observation"][:, 1:], batch["next"]["observation"][:, :-1])
+        env.set_seed(5)
+        first = env.rollout(1)["observation"]
+        env.set_seed(5)
+        np.testing.assert_array_equal(env.rollout(1)["observation"], first)
+
+    def test_wrong_options_and_uses(self):
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "lanes"):
+            envs.CartPole(0)
+        env = envs.CartPole()
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "max_steps"):
+            env.rollout(0)
+        with self.assertRaisesRegex(rill.FailedPreconditionError, "one at a time"):
+            env.rollout(1, lambda root: env.rollout(1))
+        with self.assertRaisesRegex(rill.FailedPreconditionError, "one at a time"):
+            env.rollout(1, lambda root: env.close())
+        rill.SyncDataCollector(env, frames_per_batch=1)
+        for call in (lambda: env.rollout(1), lambda: env.lanes, lambda: env.set_seed(1),
+                     lambda: rill.SyncDataCollector(env, frames_per_batch=1)):
+            with self.assertRaisesRegex(rill.FailedPreconditionError, "has taken"):
+                call()
+        with self.assertRaisesRegex(TypeError, "another process"):
+            importlib.import_module("pickle").dumps(env)
+
+    def test_names_functions_and_lists_are_environments(self):
+        for given, kind, lanes in (
+                ("Pendulum-v1", envs.Pendulum, 1), (lambda: envs.CartPole(3), envs.CartPole, 3), (Counter, envs.PythonEnv, 1),
+                (Counter(), envs.PythonEnv, 1), ([Counter, Counter()], envs.PythonEnv, 2),
+                ([envs.CartPole(2), "CartPole-v1"], envs.VectorEnv, 3)):
+            env = envs.as_env(given)
+            self.assertIsInstance(env, kind)
+            self.assertEqual(env.lanes, lanes)
+            self.assertEqual(env.rollout(1)["action"].shape[:2], (lanes, 1))
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "got a int"):
+            envs.as_env(3)
+        with self.assertRaisesRegex(rill.InvalidArgumentError, r"parts\[1\]: observation"):
+            envs.VectorEnv([envs.CartPole(), envs.Pendulum()])
+
+
+class PythonEnvTest(unittest.TestCase):
+    def test_steps_are_those_of_the_objects(self):
+        objects = [Counter(3), Counter(2)]
+        env = envs.PythonEnv(objects)
+        self.assertEqual((env.name, env.lanes, env.action_spec), ("Counter", 2, S.Categorical(3)))
+        self.assertEqual(env.observation_spec, S.Composite(observation=S.Bounded(0, 1000, (2,))))
+        batch = env.rollout(6, lambda root: np.array([1, 2]), break_when_any_done=False)
+        np.testing.assert_array_equal(batch["observation"][0, :, 0], [0, 1, 2, 0, 1, 2])
+        np.testing.assert_array_equal(batch["next"]["observation"][1, :, 0], [1, 2, 1, 2, 1, 2])
+        np.testing.assert_array_equal(batch["next"]["reward"][1, :, 0], [1, 2, 1, 2, 1, 2])
+        np.testing.assert_array_equal(batch["next"]["terminated"][0, :, 0], [0, 0, 1, 0, 0, 1])
+        self.assertFalse(batch["next"]["truncated"].any())
+        self.assertEqual((objects[0].actions, objects[1].actions), ([1] * 6, [2] * 6))
+        self.assertNotEqual(objects[0].seeds[0], objects[1].seeds[0])
+        env.close()
+        self.assertTrue(objects[0].closed)
+
+    def test_seeds_are_those_of_the_environment(self):
+        seeds = []
+        for _ in range(2):
+            counter = Counter(2)
+            env = envs.PythonEnv(counter)
+            env.set_seed(3)
+            env.rollout(6, break_when_any_done=False)
+            seeds.append(counter.seeds)
+        self.assertEqual(seeds[0], seeds[1])
+        self.assertEqual(len(set(seeds[0])), len(seeds[0]))
+        self.assertTrue(all(0 <= seed < 2**31 for seed in seeds[0]))
+
+    def test_nested_spaces(self):
+        class Robot(Counter):
+            observation_space = Dict(spaces={"joints": box(-1, 1, (2,)), "mode": Discrete(n=5, start=10)})
+            action_space = Tuple(spaces=(Discrete(n=2, start=-1), box(-1, 1, (3,))))
+
+            def observation(self):
+                return {"joints": [0.5, 0.25], "mode": 10 + self.count}
+
+        robot = Robot(3)
+        batch = envs.PythonEnv(robot).rollout(3, seed=1)
+        np.testing.assert_array_equal(batch["observation"]["mode"], [[0, 1, 2]])
+        np.testing.assert_array_equal(batch["next"]["observation"]["mode"], [[1, 2, 3]])
+        np.testing.assert_array_equal(batch["observation"]["joints"][0, 0], [0.5, 0.25])
+        for step, (option, force) in enumerate(robot.actions):
+            self.assertEqual(option, batch["action"]["0"][0, step] - 1)
+            np.testing.assert_array_equal(force, batch["action"]["1"][0, step])
+
+    def test_specs_in_place_of_spaces(self):
+        class Mine:
+            observation_spec = S.Composite({"pixels": S.Bounded(0, 255, (2, 2), np.uint8), "info/step": S.Unbounded((), "int64")})
+            action_spec = S.Bounded(-1, 1, (2,))
+
+            def reset(self, seed):
+                self.count = 0
+                return {"pixels": np.full((2, 2), 7, np.uint8), "info": {"step": 0}}, {}
+
+            def step(self, action):
+                self.count += 1
+                return {"pixels": np.full((2, 2), 8, np.uint8), "info": {"step": self.count}}, 0, False, self.count > 1, {}
+
+        env = envs.PythonEnv(Mine())
+        self.assertEqual(env.action_spec, S.Bounded(-1, 1, (2,)))
+        batch = env.rollout(5)
+        self.assertEqual((batch["pixels"].dtype, batch["pixels"].shape), (np.uint8, (1, 2, 2, 2)))
+        np.testing.assert_array_equal(batch["next"]["info"]["step"], [[1, 2]])
+        self.assertTrue(batch["next"]["truncated"][0, -1])
+
+    def test_nothing_is_shared_with_an_object(self):
+        class Keeper(Counter):
+            action_space = box(-1, 1, (2,))
+
+            def observation(self):
+                self.kept = getattr(self, "kept", np.zeros(2, np.float32))
+                self.kept[0] = self.count
+                return self.kept
+
+        keeper = Keeper(5)
+        batch = envs.PythonEnv(keeper).rollout(4, seed=3)
+        np.testing.assert_array_equal(batch["observation"][0, :, 0], [0, 1, 2, 3])
+        np.testing.assert_array_equal(np.stack(keeper.actions), batch["action"][0])
+
+    def test_an_exception_is_the_same_and_a_reset_goes_on(self):
+        error = KeyError("out of fuel")
+
+        class Faulty(Counter):
+            def step(self, action):
+                if self.count == 1 and len(self.seeds) == 1:
+                    raise error
+                return super().step(action)
+
+        for objects in ([Faulty()], [Counter(), Faulty()]):
+            env = envs.PythonEnv(objects)
+            with self.assertRaises(KeyError) as caught:
+                env.rollout(3)
+            self.assertIs(caught.exception, error)
+            self.assertEqual(env.rollout(2)["observation"].shape, (len(objects), 2, 2))
+        vector = envs.VectorEnv([envs.PythonEnv(Counter()), envs.PythonEnv(Faulty())])
+        with self.assertRaises(KeyError) as caught:
+            vector.rollout(3)
+        self.assertIs(caught.exception, error)
+
+    def test_what_an_object_gives_is_checked(self):
+        def of(**methods):
+            return envs.PythonEnv(type("Bad", (Counter,), methods)())
+
+        four = np.zeros(4, np.float32)
+        for env, kind, text in (
+                (of(step=lambda self, action: (0, 0, False, {})), rill.InvalidArgumentError, "got a tuple of 4, want the five"),
+                (of(step=lambda self, action: None), rill.InvalidArgumentError, "got a NoneType"),
+                (of(observation=lambda self: four), rill.InvalidArgumentError, r"observation: got shape \(4,\), want \(2,\)"),
+                (of(observation=lambda self: ["a", "b"]), TypeError, "same_kind"),
+                (of(reset=lambda self, seed: None), TypeError, "subscriptable"),
+                (of(reset=lambda self: None), TypeError, "seed"),
+                (of(step=lambda self, action: (self.observation(), "much", False, False, {})), TypeError, "real number"),
+                (of(step=lambda self, action: (self.observation(), np.nan, False, False, {})), rill.InternalError, "finite"),
+                (of(step=lambda self, action: (self.observation(), 0.0, np.ones(2), False, {})), ValueError, "ambiguous")):
+            with self.subTest(text), self.assertRaisesRegex(kind, text):
+                env.rollout(2)
+        for make, text in ((lambda: envs.PythonEnv([]), "no object"), (lambda: envs.PythonEnv([Counter()] * 2), "twice"),
+                           (lambda: envs.PythonEnv(object()), "observation_space"),
+                           (lambda: envs.PythonEnv([Counter(), object()]), "reset")):
+            with self.subTest(text), self.assertRaisesRegex((rill.InvalidArgumentError, AttributeError), text):
+                make()
+
+
+class GymnasiumTest(unittest.TestCase):
+    def setUp(self):
+        try:
+            self.gymnasium = importlib.import_module("gymnasium")
+        except ImportError:
+            self.skipTest("there is no gymnasium")
+
+    def test_an_object_steps_as_the_built_in_one(self):
+        made = self.gymnasium.make("CartPole-v1")
+        env = envs.PythonEnv(made)
+        self.assertEqual(env.name, "CartPoleEnv")
+        self.assertEqual(env.action_spec, envs.CartPole().action_spec)
+        batch = env.rollout(500, lambda root: np.array([1]))
+        observation, _ = made.reset(seed=1)
+        self.assertEqual(observation.dtype, batch["observation"].dtype)
+        self.assertTrue(batch["next"]["terminated"][0, -1])
+
+    def test_by_name_in_processes(self):
+        env = envs.GymEnv("CartPole-v1", 3, children=2, seed=1)
+        batch = env.rollout(10, break_when_any_done=False)
+        self.assertEqual(batch["observation"].shape, (3, 10, 4))
+        env.close()
+        with self.assertRaisesRegex(rill.Error, "Nothing"):
+            envs.make("Nothing-v0")
+        longer = envs.GymEnv("CartPole-v1", max_episode_steps=3)
+        self.assertEqual(longer.rollout(9)["action"].shape, (1, 3))
+
+
+if __name__ == "__main__":
+    unittest.main()

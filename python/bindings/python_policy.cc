@@ -21,7 +21,9 @@ namespace nb = nanobind;
 // Whether no value of a policy's loses its meaning.
 bool MayBecome(DType from, DType to) {
   if (IsFloatingPoint(from)) return IsFloatingPoint(to);
-  return IsInteger(from) && from != DType::kUInt64 && to == DType::kInt64;
+  return to == DType::kInt64 &&
+         (from == DType::kUInt8 || from == DType::kInt8 ||
+          from == DType::kInt16 || from == DType::kInt32);
 }
 
 // A copy of `root`, in the memory of an earlier one where it fits.

@@ -99,7 +99,7 @@ def _configure_impl(ctx):
             flag = "RILL_PYTHON=" + wanted,
             kept = "python_wheels",
             pip_options = [],
-            members = ["nanobind/include/*", "nanobind/src/*", "nanobind/ext/*"],
+            members = ["nanobind/include/*", "nanobind/src/*", "nanobind/ext/*", "nanobind/stubgen.py"],
         )
         ctx.symlink("unpacked/nanobind", "nanobind")
         ctx.symlink(python.headers, "include")

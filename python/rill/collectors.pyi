@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Iterator
+from typing import Any, Self
+
+from rill.envs import Env, _EnvLike
+from rill.policies import _Output, _Policy
+from rill.replay_buffers import ReplayBuffer
+
+class SyncDataCollector:
+    replay_buffer: ReplayBuffer | None
+    policy: _Policy | None
+    total_frames: int
+    def __init__(
+        self,
+        create_env_fn: _EnvLike,
+        policy: _Policy | None = None,
+        *,
+        frames_per_batch: int,
+        total_frames: int = -1,
+        init_random_frames: int | None = None,
+        max_frames_per_traj: int | None = None,
+        reset_at_each_iter: bool = False,
+        set_truncated: bool = False,
+        split_trajs: bool = False,
+        replay_buffer: ReplayBuffer | None = None,
+        seed: int | None = None,
+        output: _Output = "numpy",
+    ) -> None: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def next(self) -> Any: ...
+    def __len__(self) -> int: ...
+    @property
+    def frames(self) -> int: ...
+    @property
+    def frames_per_batch(self) -> int: ...
+    @property
+    def env(self) -> Env: ...
+    def update_policy_weights_(self, *args: object, **kwargs: object) -> None: ...
+    def shutdown(self) -> None: ...
+    close = shutdown
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: object) -> None: ...
+
+Collector = SyncDataCollector

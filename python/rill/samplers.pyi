@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+from rill import _rill
+from rill.units import SampleUnit, Slice
+
+class Sampler:
+    def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
+
+class RandomSampler(Sampler):
+    def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
+
+class SamplerWithoutReplacement(Sampler):
+    drop_last: bool
+    shuffle: bool
+    def __init__(self, drop_last: bool = False, shuffle: bool = True) -> None: ...
+    def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
+
+class PrioritizedSampler(Sampler):
+    alpha: float
+    beta: float
+    eps: float
+    max_priority_within_buffer: bool
+    def __init__(
+        self,
+        max_capacity: int | None = None,
+        alpha: float = 0.6,
+        beta: float = 0.4,
+        eps: float = 1e-8,
+        *,
+        max_priority_within_buffer: bool = False,
+    ) -> None: ...
+    def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
+
+class _OverSlices:
+    def make(self, unit: None = None, batch_size: int = 0) -> _rill.Sampler: ...
+
+class SliceSampler(_OverSlices, RandomSampler):  # type: ignore[misc]
+    unit: Slice
+    def __init__(self, *, num_slices: int | None = None, slice_len: int | None = None, **options: Any) -> None: ...
+
+class SliceSamplerWithoutReplacement(_OverSlices, SamplerWithoutReplacement):  # type: ignore[misc]
+    unit: Slice
+    def __init__(
+        self,
+        *,
+        num_slices: int | None = None,
+        slice_len: int | None = None,
+        drop_last: bool = False,
+        shuffle: bool = True,
+        **options: Any,
+    ) -> None: ...
+
+class PrioritizedSliceSampler(_OverSlices, PrioritizedSampler):  # type: ignore[misc]
+    unit: Slice
+    def __init__(
+        self,
+        max_capacity: int | None = None,
+        alpha: float = 0.6,
+        beta: float = 0.4,
+        eps: float = 1e-8,
+        *,
+        num_slices: int | None = None,
+        slice_len: int | None = None,
+        max_priority_within_buffer: bool = False,
+        **options: Any,
+    ) -> None: ...

@@ -9,17 +9,26 @@ from rill.readers import MemmapReader as MemmapReader
 from rill.replay_buffers import (
     PrioritizedReplayBuffer as PrioritizedReplayBuffer,
     ReplayBuffer as ReplayBuffer,
+    TensorDictPrioritizedReplayBuffer as TensorDictPrioritizedReplayBuffer,
     TensorDictReplayBuffer as TensorDictReplayBuffer,
 )
 from rill.samplers import (
+    ConsumingSampler as ConsumingSampler,
     PrioritizedSampler as PrioritizedSampler,
     PrioritizedSliceSampler as PrioritizedSliceSampler,
     RandomSampler as RandomSampler,
     SamplerWithoutReplacement as SamplerWithoutReplacement,
     SliceSampler as SliceSampler,
     SliceSamplerWithoutReplacement as SliceSamplerWithoutReplacement,
+    StalenessAwareSampler as StalenessAwareSampler,
 )
-from rill.storages import LazyMemmapStorage as LazyMemmapStorage, LazyTensorStorage as LazyTensorStorage
+from rill.storages import (
+    CompressedListStorage as CompressedListStorage,
+    LazyMemmapStorage as LazyMemmapStorage,
+    LazyTensorStorage as LazyTensorStorage,
+    ListStorage as ListStorage,
+    TieredStorage as TieredStorage,
+)
 from rill.units import (
     FrameStack as FrameStack,
     Hindsight as Hindsight,
@@ -28,6 +37,13 @@ from rill.units import (
     Slice as Slice,
     Trajectory as Trajectory,
     Transition as Transition,
+)
+from rill.writers import (
+    ImmutableDatasetWriter as ImmutableDatasetWriter,
+    RemovingWriter as RemovingWriter,
+    RoundRobinWriter as RoundRobinWriter,
+    TensorDictMaxValueWriter as TensorDictMaxValueWriter,
+    TensorDictRoundRobinWriter as TensorDictRoundRobinWriter,
 )
 
 __version__: str

@@ -13,6 +13,7 @@ from rill.samplers import Sampler
 from rill.storages import Storage
 from rill.transforms import _TransformLike
 from rill.units import SampleUnit
+from rill.writers import Writer
 
 class ReplayBuffer:
     batch_size: int | None
@@ -21,6 +22,7 @@ class ReplayBuffer:
         *,
         storage: Storage | None = None,
         sampler: Sampler | None = None,
+        writer: Writer | None = None,
         sample_unit: SampleUnit | None = None,
         transform: _TransformLike | Sequence[_TransformLike] | None = None,
         batch_size: int | None = None,
@@ -30,6 +32,7 @@ class ReplayBuffer:
         prefetch_threads: int = 1,
         rate_limiter: RateLimiter | None = None,
         rate_limit_timeout: float = ...,
+        consume_after_n_samples: int | None = None,
         _directory: str | None = None,
     ) -> None: ...
     def extend(self, data: _BatchLike) -> NDArray[np.int64]: ...
@@ -55,6 +58,8 @@ class ReplayBuffer:
     @property
     def sampler(self) -> Sampler: ...
     @property
+    def writer(self) -> Writer: ...
+    @property
     def alpha(self) -> float: ...
     @alpha.setter
     def alpha(self, value: float) -> None: ...
@@ -65,10 +70,24 @@ class ReplayBuffer:
 
 class PrioritizedReplayBuffer(ReplayBuffer):
     def __init__(
-        self, *, alpha: float, beta: float, eps: float = 1e-8, storage: Storage | None = None, **options: Any
+        self,
+        *,
+        alpha: float,
+        beta: float,
+        eps: float = 1e-8,
+        reduction: str = "max",
+        storage: Storage | None = None,
+        **options: Any,
     ) -> None: ...
 
 class TensorDictReplayBuffer(ReplayBuffer):
     priority_key: _Key
-    def __init__(self, *, priority_key: _Key = "td_error", output: _Output = "tensordict", **options: Any) -> None: ...
+    def __init__(
+        self, *, priority_key: _Key = "td_error", output: _Output = "tensordict", storage: Storage | None = None, **options: Any
+    ) -> None: ...
     def update_tensordict_priority(self, data: Any) -> None: ...
+
+class TensorDictPrioritizedReplayBuffer(TensorDictReplayBuffer):
+    def __init__(
+        self, *, alpha: float, beta: float, eps: float = 1e-8, reduction: str = "max", **options: Any
+    ) -> None: ...

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
 from typing import Any
 
 from rill import _rill
@@ -20,6 +21,7 @@ class PrioritizedSampler(Sampler):
     alpha: float
     beta: float
     eps: float
+    reduction: str
     max_priority_within_buffer: bool
     def __init__(
         self,
@@ -27,8 +29,25 @@ class PrioritizedSampler(Sampler):
         alpha: float = 0.6,
         beta: float = 0.4,
         eps: float = 1e-8,
+        reduction: str = "max",
         *,
         max_priority_within_buffer: bool = False,
+    ) -> None: ...
+    def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
+
+class ConsumingSampler(Sampler):
+    max_sample_count: int
+    def __init__(self, max_sample_count: int = 1) -> None: ...
+    def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
+
+class StalenessAwareSampler(Sampler):
+    max_staleness: int
+    staleness_weight_fn: Callable[[Any], Any] | None
+    def __init__(
+        self,
+        max_staleness: int = -1,
+        staleness_weight_fn: Callable[[Any], Any] | None = None,
+        version_key: str = "policy_version",
     ) -> None: ...
     def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
 
@@ -59,6 +78,7 @@ class PrioritizedSliceSampler(_OverSlices, PrioritizedSampler):  # type: ignore[
         alpha: float = 0.6,
         beta: float = 0.4,
         eps: float = 1e-8,
+        reduction: str = "max",
         *,
         num_slices: int | None = None,
         slice_len: int | None = None,

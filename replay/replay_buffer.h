@@ -239,9 +239,11 @@ class ReplayBuffer : public Sink {
   };
   // Samples once, which makes all memory, and waits for that batch.
   // FAILED_PRECONDITION names the part that no graph can hold. It can hold rows
-  // of a DenseStorage on a device, a unit of single rows with n-step returns or
-  // stacked frames, and transforms that are done in the gather. `prefetch` and
-  // another Options::device are refused. Else errors as Sample.
+  // of a DenseStorage on a device, and transforms that are done in the gather.
+  // Units are single rows, and slices and sequences that always have as many
+  // rows, with n-step returns and stacked frames. Where a unit may pad, each
+  // batch has a mask. `prefetch` and another Options::device are refused. Else
+  // errors as Sample.
   absl::StatusOr<std::unique_ptr<CapturedSample>> CaptureSample();
 
   // New priorities for the rows of a sample (reads its `index` and

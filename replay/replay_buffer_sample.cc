@@ -24,14 +24,14 @@ namespace rill {
 
 namespace {
 
-// Each draw is one row, of whose lists beside it most lengths are known, and
-// its unit leaves its kernels to others.
+// Each draw has as many rows, of whose lists beside them most lengths are
+// known, and its unit leaves its kernels to others.
 bool MayFixLists(const replay_internal::BufferParts& parts) {
   const UnitTransform* const unit = parts.unit_transform.get();
   const PlanLayout& layout = parts.sampler->traits().layout;
-  const PlanLayout rows = {.context = layout.context};
-  return layout == rows && (unit == nullptr ? layout.context.empty()
-                                            : unit->traits().leaves_launches);
+  return layout.rows_a_draw().has_value() &&
+         (unit == nullptr ? layout.context.empty()
+                          : unit->traits().leaves_launches);
 }
 
 }  // namespace
@@ -66,8 +66,9 @@ absl::Status ReplayBuffer::State::CheckCanCapture() const {
   if (!MayFixLists(*parts)) {
     return FailedPrecondition(
         kCaller, "sampler: got ", parts->sampler->name(),
-        " over a unit whose rows differ in number from batch to batch, want "
-        "single rows, with n-step returns or stacked frames or without");
+        " over a unit that calls functions, or whose rows differ in number "
+        "from batch to batch, want single rows, or slices or sequences of one "
+        "length: strict or padded ones");
   }
   const replay_internal::TransformStage& transforms = *parts->transforms;
   // Without rows, which Sample misses, it is not known yet.

@@ -3,6 +3,15 @@
 
 namespace rill {
 
+std::vector<int64_t> PlanLayout::RowsOfLists(int64_t batch_size) const {
+  const int64_t draws = batch_size / rows_a_draw().value_or(1);
+  std::vector<int64_t> rows;
+  for (const List& list : context) {
+    rows.push_back(list.rows * (list.name == kWindowEnds ? batch_size : draws));
+  }
+  return rows;
+}
+
 std::string PlanLayout::ContextString() const {
   if (context.empty()) return "none";
   std::string text;

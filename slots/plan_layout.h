@@ -3,6 +3,7 @@
 #define RILL_SLOTS_PLAN_LAYOUT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,26 @@ struct PlanLayout {
   int64_t burn_in = 0;
   int64_t length = 1;
   int64_t bootstrap = 0;
+  // A draw has this in place of those of them that there are not.
+  enum class Missing {
+    kNothing,  // It has fewer rows.
+    kNone,     // All rows of each draw are there.
+    kPadding,  // Rows that only pad (SamplePlan::mask).
+  };
+  Missing missing = Missing::kNothing;
   std::vector<List> context = {};  // SamplePlan::context, in its order.
+
+  bool may_pad() const { return missing == Missing::kPadding; }
+  // The rows of each draw, in every plan; none where these differ.
+  std::optional<int64_t> rows_a_draw() const {
+    const int64_t most = burn_in + length + bootstrap;
+    if (missing == Missing::kNothing && most != 1) return std::nullopt;
+    return most;
+  }
+
+  // The most rows of each list in a plan for a batch of so many rows, where
+  // there are rows_a_draw.
+  std::vector<int64_t> RowsOfLists(int64_t batch_size) const;
 
   // "none" / "frames before (3 rows), window ends (1 row)".
   std::string ContextString() const;

@@ -131,6 +131,15 @@ TEST_F(CapturedSamplesTest, AReplayIsOneLaunchBehindOneUploadAndNothingElse) {
       },
       [three] {
         return *MakeUniformSamplerOver(*MakeTransitions({.n_step = three}));
+      },
+      [] { return *MakeSliceSampler({.length = 2}); },
+      [three] {
+        return *MakeUniformSamplerOver(
+            *MakeSlices({.slices = {.length = 2}, .n_step = three}));
+      },
+      [three] {
+        return *MakeUniformSamplerOver(*MakeSequences(
+            {.sequences = {.length = 1, .burn_in = 1}, .n_step = three}));
       }};
   const auto counts = [&] {
     std::vector<int64_t> counts;
@@ -288,12 +297,13 @@ TEST_F(CapturedSamplesTest, WhatNoGraphCanHoldIsNamedAndTheBufferWorksOn) {
        [](Options* options) { options->prefetch = 2; }},
       {"got SliceSampler over a unit",
        [](Options* options) {
-         options->sampler = *MakeSliceSampler({.length = 2});
+         options->sampler =
+             *MakeSliceSampler({.length = 2, .is_strict = false});
        }},
       {"over a unit",
        [](Options* options) {
-         options->sampler = *MakeUniformSamplerOver(
-             *MakeSequences({.sequences = {.length = 2}}));
+         options->sampler = *MakeUniformSamplerOver(*MakeSequences(
+             {.sequences = {.length = 2, .end = SequenceEnd::kStop}}));
        }},
       {"transforms: got [OneStep, FunctionTransform], which are no part",
        [](Options* options) {

@@ -298,12 +298,9 @@ absl::StatusOr<std::unique_ptr<SampleQueue::Captured>> SampleQueue::Capture() {
   std::unique_ptr<Captured> captured(
       new Captured(std::make_unique<Job>(options_.reader)));
   captured->chain_ = options_.transforms->chain();
-  std::vector<int64_t> most_rows;
-  for (const PlanLayout::List& list :
-       options_.sampler->traits().layout.context) {
-    most_rows.push_back(list.rows);
-  }
-  captured->job_->reader.FixLists(std::move(most_rows));
+  const auto& layout = options_.sampler->traits().layout;
+  captured->job_->reader.FixLists(layout.RowsOfLists(options_.batch_size),
+                                  layout.may_pad());
   RILL_RETURN_IF_ERROR(MakeAgain(captured.get()));
   Job& job = *captured->job_;
   if (const absl::Status made = job.placed.copied->Synchronize(); !made.ok()) {

@@ -507,8 +507,8 @@ absl::Status SampleReader::ReadForUnit(const RowReader& storage,
           : ReadApart(storage, slots, &rows_apart_, &apart_));
   for (size_t i = 0; i < plan.context.size(); ++i) {
     absl::Span<const Slot> rows = plan.context[i].rows;
-    if (most_rows_.has_value() && !slots.empty()) {
-      rows = FixedList(i, rows, slots);
+    if (rows_of_lists_.has_value() && !slots.empty()) {
+      rows = FixedList(i, rows, slots[0]);
     }
     if (!reads_.context[i].batch.empty() && rows.size() != slots.size()) {
       return InvalidArgument(
@@ -671,25 +671,27 @@ absl::Status SampleReader::WriteOrigins(const SamplePlan& plan,
       weights[i] = plan.draws[PickOf(plan, i)].weight;
     }
   }
-  return plan.mask.empty() ? absl::OkStatus() : WriteMask(plan, out);
+  const bool has_mask = fixes_mask_ || !plan.mask.empty();
+  return has_mask ? WriteMask(plan, n, out) : absl::OkStatus();
 }
 
-absl::Status SampleReader::WriteMask(const SamplePlan& plan, TensorDict* out) {
+absl::Status SampleReader::WriteMask(const SamplePlan& plan, int64_t n,
+                                     TensorDict* out) {
   if (has_mask_) {
     return InvalidArgument(
         "ReplayBuffer: rows: got a leaf \"", kMaskKey,
         "\", want none where the sampler pads: a sample has its "
         "own; rename it");
   }
-  const auto n = static_cast<int64_t>(plan.mask.size());
   // The batch before has given it up, or it has another one.
-  if (!mask_.is_valid() ||
-      !MayReuse(mask_, DType::kBool, {n}, {}, {.memory = memory_})) {
+  if (fixes_mask_ ? !(mask_.shape() == Shape({n}))
+                  : !mask_.is_valid() || !MayReuse(mask_, DType::kBool, {n}, {},
+                                                   {.memory = memory_})) {
     if (uploads_ != nullptr && mask_.is_valid()) uploads_->Keep(mask_.buffer());
     RILL_ASSIGN_OR_RETURN(mask_, Tensor::Empty(DType::kBool, {n}, memory_));
   }
   RILL_ASSIGN_OR_RETURN(bool* const mask, RoomFor<bool>(mask_.raw_data(), n));
-  for (int64_t i = 0; i < n; ++i) mask[i] = plan.mask[i] != 0;
+  for (int64_t i = 0; i < n; ++i) mask[i] = plan.mask.empty() || plan.mask[i];
   return out->Set(kMaskKey, mask_);
 }
 

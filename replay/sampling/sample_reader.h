@@ -74,10 +74,11 @@ class SampleReader {
     if (uploads_ != nullptr) uploads_->End(std::move(end));
   }
 
-  // From here on each list beside the batch's rows has most_rows for each of
-  // those. The rows of its plan, which are at most as many, are first; nobody
-  // reads the others. For rows on a device.
-  void FixLists(std::vector<int64_t> most_rows);
+  // From here on each list beside the batch's rows has so many `rows`. Those of
+  // its plan, which are at most as many, are first; nobody reads the others.
+  // With `has_mask` each batch has a mask, and the batches are made in the same
+  // tensors. For rows on a device.
+  void FixLists(std::vector<int64_t> rows, bool has_mask);
   // From here on what a Read enqueues behind its uploads is one graph, which
   // the next Read captures and all launch. They are reads of as many rows, into
   // the tensors of the first, through one chain, with lists that are fixed and
@@ -181,9 +182,9 @@ class SampleReader {
   // `leaves_launches`: the unit's are still to come.
   absl::Status ReadNoted(const RowReader& storage, const TensorDict& batch,
                          bool leaves_launches = false);
-  // A list that FixLists has fixed, for a batch of rows `batch`.
+  // A list that FixLists has fixed, filled up with a row of the batch.
   absl::Span<const Slot> FixedList(size_t list, absl::Span<const Slot> slots,
-                                   absl::Span<const Slot> batch);
+                                   Slot filler);
   absl::Status RunUnit(const SamplePlan& plan, TensorDict* out);
   // Behind what the unit has sent.
   absl::Status EnqueueMade(Device device, const TensorDict& batch);
@@ -198,7 +199,7 @@ class SampleReader {
   absl::Status NameRows(TensorDict* out) const;
   absl::Status WriteOrigins(const SamplePlan& plan,
                             absl::Span<const Slot> slots, TensorDict* out);
-  absl::Status WriteMask(const SamplePlan& plan, TensorDict* out);
+  absl::Status WriteMask(const SamplePlan& plan, int64_t n, TensorDict* out);
   // Memory of the host to write `count` values of a leaf to, which lie at `to`:
   // there, or on their way there.
   template <typename T>
@@ -243,9 +244,10 @@ class SampleReader {
   std::vector<Tensor> before_;  // Leaves of the batch that is bound.
   Tensor mask_;                 // Of the batch before, to be written again.
   std::unique_ptr<ReadGraph> graph_;  // Of MakeGraph.
-  // Set by FixLists: the most rows of each list, for a row of the batch.
-  std::optional<std::vector<int64_t>> most_rows_;
+  // Set by FixLists.
+  std::optional<std::vector<int64_t>> rows_of_lists_;
   std::vector<std::vector<Slot>> fixed_lists_;
+  bool fixes_mask_ = false;
   // Of rows on a device; behind all that enqueued work uses, so that it is
   // waited for before that goes.
   std::unique_ptr<StreamUploads> uploads_;

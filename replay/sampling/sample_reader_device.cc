@@ -132,18 +132,19 @@ void SampleReader::NoteMapped(absl::Span<const Slot> slots, Mapped* mapped) {
   noted_maps_.push_back(&mapped->read);
 }
 
-void SampleReader::FixLists(std::vector<int64_t> most_rows) {
-  fixed_lists_.resize(most_rows.size());
-  most_rows_ = std::move(most_rows);
+void SampleReader::FixLists(std::vector<int64_t> rows, bool has_mask) {
+  fixed_lists_.resize(rows.size());
+  rows_of_lists_ = std::move(rows);
+  fixes_mask_ = has_mask;
 }
 
 absl::Span<const Slot> SampleReader::FixedList(size_t list,
                                                absl::Span<const Slot> slots,
-                                               absl::Span<const Slot> batch) {
+                                               Slot filler) {
   std::vector<Slot>& fixed = fixed_lists_[list];
-  const size_t most = static_cast<size_t>((*most_rows_)[list]) * batch.size();
+  const auto most = static_cast<size_t>((*rows_of_lists_)[list]);
   fixed.assign(slots.begin(), slots.end());
-  if (fixed.size() < most) fixed.resize(most, batch[0]);
+  if (fixed.size() < most) fixed.resize(most, filler);
   return fixed;
 }
 

@@ -16,6 +16,7 @@
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/periodic_anchors.h"
 #include "rill/samplers/units/starts_unit.h"
+#include "rill/slots/plan_layout.h"
 #include "rill/slots/slot.h"
 
 namespace rill {
@@ -50,6 +51,23 @@ absl::string_view NameOf(SequenceEnd end) {
   return "";
 }
 
+PlanLayout::Missing MissingOf(const SequenceUnitOptions& options) {
+  switch (options.end) {
+    case SequenceEnd::kStop:
+      return PlanLayout::Missing::kNothing;
+    case SequenceEnd::kStrict:
+      if (options.burn_in == 0 || options.needs_burn_in) {
+        return PlanLayout::Missing::kNone;
+      }
+      return PlanLayout::Missing::kPadding;
+    case SequenceEnd::kPad:
+    case SequenceEnd::kShift:
+    case SequenceEnd::kIncludeReset:
+      break;
+  }
+  return PlanLayout::Missing::kPadding;
+}
+
 UnitTraits TraitsOf(const SequenceUnitOptions& options) {
   return {.name = "Sequence",
           .options = OptionValues()
@@ -65,7 +83,8 @@ UnitTraits TraitsOf(const SequenceUnitOptions& options) {
           .layout = samplers_internal::WindowPlanner(options.windows)
                         .Extend({.burn_in = options.burn_in,
                                  .length = options.length,
-                                 .bootstrap = options.bootstrap})};
+                                 .bootstrap = options.bootstrap,
+                                 .missing = MissingOf(options)})};
 }
 
 // A sequence has burn_in + length + bootstrap rows, whatever its trajectory

@@ -13,6 +13,7 @@
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/starts_unit.h"
+#include "rill/slots/plan_layout.h"
 
 namespace rill {
 namespace {
@@ -46,24 +47,31 @@ absl::string_view NameOf(SliceStarts starts) {
   return "";
 }
 
+PlanLayout::Missing MissingOf(const SliceUnitOptions& options) {
+  if (options.is_padded) return PlanLayout::Missing::kPadding;
+  const bool is_whole =
+      options.is_strict && options.span_left == 0 && options.span_right == 0;
+  return is_whole ? PlanLayout::Missing::kNone : PlanLayout::Missing::kNothing;
+}
+
 // Its option values are without num_slices and batch_size, which are another
 // way to give `length`.
 UnitTraits TraitsOf(const SliceUnitOptions& options) {
-  return {
-      .name = "Slice",
-      .options = OptionValues()
-                     .Int("length", options.length)
-                     .Bool("is_strict", options.is_strict)
-                     .Bool("is_padded", options.is_padded)
-                     .Int("span_left", options.span_left)
-                     .Int("span_right", options.span_right)
-                     .Choice("starts", NameOf(options.starts))
-                     .Int("windows.frames", options.windows.frames)
-                     .Int("windows.steps", options.windows.steps),
-      .picks_by_rule = options.starts == SliceStarts::kRows ||
-                       options.starts == SliceStarts::kRecent,
-      .layout =
-          WindowPlanner(options.windows).Extend({.length = options.length})};
+  return {.name = "Slice",
+          .options = OptionValues()
+                         .Int("length", options.length)
+                         .Bool("is_strict", options.is_strict)
+                         .Bool("is_padded", options.is_padded)
+                         .Int("span_left", options.span_left)
+                         .Int("span_right", options.span_right)
+                         .Choice("starts", NameOf(options.starts))
+                         .Int("windows.frames", options.windows.frames)
+                         .Int("windows.steps", options.windows.steps),
+          .picks_by_rule = options.starts == SliceStarts::kRows ||
+                           options.starts == SliceStarts::kRecent,
+          .layout = WindowPlanner(options.windows)
+                        .Extend({.length = options.length,
+                                 .missing = MissingOf(options)})};
 }
 
 class SliceUnit final : public StartsUnit {

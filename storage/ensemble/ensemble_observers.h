@@ -58,7 +58,7 @@ class EnsembleObservers {
   // OnAttach and OnWrite with all there is.
   void Add(WriteObserver* observer, const LiveRows& rows);
   void Remove(WriteObserver* observer);
-  // What any of them reads.
+  // The values that any of them reads.
   ValuesRead values_read() const;
   // OnClear, and no more / with all there is then. Events are passed on again.
   void Clear();

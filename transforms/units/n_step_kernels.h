@@ -39,7 +39,7 @@ struct NStepKernel {
   int64_t num_draws = 0;
   int64_t num_rows = 0;    // Of the batch.
   int64_t num_behind = 0;  // Rows of the list.
-  int64_t max_rows = 0;    // Of a draw, without those that pad.
+  int64_t max_rows = 0;    // Of a draw, with those that pad.
   bool one_thread_a_draw = true;
   int64_t num_steps = 1;
   double gamma = 1;

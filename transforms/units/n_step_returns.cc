@@ -293,7 +293,7 @@ absl::Status NStepReturns::Enqueue(absl::string_view caller,
   DrawWalk walk(plan, &list);
   for (DrawRows rows; walk.Next(&rows);) {
     draws.host[rows.draw] = rows;
-    kernel.max_rows = std::max(kernel.max_rows, rows.num_real());
+    kernel.max_rows = std::max(kernel.max_rows, rows.end - rows.begin);
   }
   const auto read_behind = [&](absl::string_view key, const Tensor& own) {
     return work->Read(key, own.dtype(),

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "rill/base/status_macros.h"
 #include "rill/transforms/fill_value.h"
@@ -388,10 +389,10 @@ absl::Status StackFrames::EnqueueStack(absl::string_view caller, size_t i,
       RILL_ASSIGN_OR_RETURN(lists[2], read(*input.behind));
     }
   }
-  const std::byte* value = nullptr;
-  if (options_.padding == Padding::kConstant && !input.frames->mask.empty()) {
-    RILL_ASSIGN_OR_RETURN(value, PadOf(caller, key, dtype));
-  }
+  // Also where none pads here: a graph of this launch has batches to come.
+  RILL_ASSIGN_OR_RETURN(const std::byte* const value,
+                        PadOf(caller, key, dtype));
+  const std::vector<uint8_t>& mask = input.frames->mask;
   RILL_ASSIGN_OR_RETURN(const Layout layout,
                         LayoutOf(caller, key, dtype, frame));
   const Shape batch_shape = batch->batch_shape();
@@ -405,9 +406,9 @@ absl::Status StackFrames::EnqueueStack(absl::string_view caller, size_t i,
   int64_t put = 0;
   ForEachFrame(*input.plan, input.steps, input.num_steps, is_next,
                [&](FrameList list, int64_t number) {
-                 const bool pads =
-                     list == FrameList::kBefore && value != nullptr &&
-                     input.frames->mask[static_cast<size_t>(number)] == 0;
+                 const bool pads = list == FrameList::kBefore &&
+                                   value != nullptr && !mask.empty() &&
+                                   mask[static_cast<size_t>(number)] == 0;
                  sources.host[put++] =
                      pads ? StackFramesKernel<uint8_t>::kPad
                           : StackFramesKernel<uint8_t>::kLists * number +

@@ -200,6 +200,10 @@ absl::Status FakeBackend::Enqueue(Operation operation, int index,
     run(addresses);
     return absl::OkStatus();
   };
+  int64_t host_bytes = 0;
+  for (const Range& range : ranges) {
+    if (!memory_.IsDevice(range.data)) host_bytes += range.bytes;
+  }
   queue->Push(std::move(ranges), std::move(body));
   for (const Move& move : moves) {
     Note({.kind = Call::Kind::kCopy,
@@ -209,7 +213,9 @@ absl::Status FakeBackend::Enqueue(Operation operation, int index,
           .to_device = memory_.IsDevice(move.to)});
   }
   if (moves.empty()) {
-    Note({.kind = Call::Kind::kCompute, .stream = stream.value});
+    Note({.kind = Call::Kind::kCompute,
+          .stream = stream.value,
+          .host_bytes = host_bytes});
   }
   RunSome();
   return absl::OkStatus();

@@ -96,6 +96,7 @@ class FakeBackend final : public Backend {
     int64_t bytes = 0;       // Of a copy.
     bool from_device = false;
     bool to_device = false;
+    int64_t host_bytes = 0;  // kCompute: of memory that is not a device's.
   };
 
   // Registers a new one; no buffer, stream or event of the old one may live.

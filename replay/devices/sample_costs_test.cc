@@ -18,10 +18,18 @@
 #include "rill/device/testing/fake_backend.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sample_units.h"
+#include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/sample_unit.h"
 #include "rill/samplers/sampler.h"
+#include "rill/samplers/selector.h"
+#include "rill/samplers/selectors/consuming_selector.h"
+#include "rill/samplers/selectors/mixture_selector.h"
+#include "rill/samplers/selectors/ordered_selector.h"
+#include "rill/samplers/selectors/recent_selector.h"
+#include "rill/samplers/selectors/staleness_selector.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/samplers/uniform_selector.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
@@ -41,11 +49,12 @@ struct Costs {
   int64_t allocations = 0;
   int64_t waits = 0;
   int64_t copies = 0;  // Between host and device, as copies of their own.
+  int64_t bytes = 0;   // Theirs, and those that launches read on the host.
   friend bool operator==(const Costs&, const Costs&) = default;
   friend void PrintTo(const Costs& costs, std::ostream* out) {
     *out << costs.gathers << " gathers, " << costs.launches << " launches, "
          << costs.allocations << " allocations, " << costs.waits << " waits, "
-         << costs.copies << " copies";
+         << costs.copies << " copies, " << costs.bytes << " bytes";
   }
 };
 
@@ -62,8 +71,11 @@ class Counter {
     for (const FakeBackend::Call& call : fake_->TakeCalls()) {
       costs.waits += call.kind == Kind::kSynchronizeEvent ||
                      call.kind == Kind::kSynchronizeStream;
-      costs.copies +=
-          call.kind == Kind::kCopy && call.from_device != call.to_device;
+      costs.bytes += call.host_bytes;
+      if (call.kind == Kind::kCopy && call.from_device != call.to_device) {
+        ++costs.copies;
+        costs.bytes += call.bytes;
+      }
     }
     return costs;
   }
@@ -163,6 +175,25 @@ TEST_F(SampleCostsTest, AWriteWaitsForTheFlagsThatItsSamplerReads) {
     EXPECT_EQ(WaitsOfAWrite(*MakePrioritizedSampler({.device = device})), 0);
   }
   EXPECT_EQ(WaitsOfAWrite(Over(MakeTransitions({.n_step = kThreeSteps}))), 1);
+}
+
+TEST_F(SampleCostsTest, NoSelectorReadsTheEndsOfTrajectories) {
+  std::vector<std::unique_ptr<Selector>> selectors;
+  selectors.push_back(MakeFifoSelector());
+  selectors.push_back(*MakeMinHeapSelector());
+  selectors.push_back(*MakeConsumingSelector());
+  selectors.push_back(MakeRecentSelector());
+  selectors.push_back(MakeStalenessSelector());
+  std::vector<MixturePart> parts(1);
+  parts[0] = {.selector = MakeUniformSelector(), .share = 1};
+  selectors.push_back(*MakeMixtureSelector(std::move(parts)));
+  for (std::unique_ptr<Selector>& selector : selectors) {
+    SCOPED_TRACE(selector->name());
+    auto sampler =
+        MakeSampler(std::move(selector), *MakeTransitions({}), "Sampler");
+    RILL_ASSERT_OK(sampler);
+    EXPECT_EQ(WaitsOfAWrite(*std::move(sampler)), 0);
+  }
 }
 
 TEST_F(SampleCostsTest, Rainbow) {

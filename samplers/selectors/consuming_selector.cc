@@ -162,6 +162,7 @@ class ConsumingSelector final : public Selector, private Selector::UsedUp {
     return inner_->LoadState(*inner, {.changed = changed.In("inner")});
   }
 
+  ValuesRead values_read() const override { return inner_->values_read(); }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     used_.OnAttach(lanes, cursors);
     counts_.Reset(lanes.num_slots());

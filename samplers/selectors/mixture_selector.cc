@@ -140,6 +140,13 @@ class MixtureSelector final : public Selector, private Selector::UsedUp {
     return absl::OkStatus();
   }
 
+  ValuesRead values_read() const override {
+    ValuesRead read = ValuesRead::None();
+    for (const MixturePart& part : parts_) {
+      read = read | part.selector->values_read();
+    }
+    return read;
+  }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     used_up_.Reset(uses_up_ ? lanes.num_slots() : 0);
     for (const MixturePart& part : parts_) {

@@ -123,6 +123,10 @@ class OrderedSelector final : public Selector {
     return absl::OkStatus();
   }
 
+  ValuesRead values_read() const override {
+    if (is_by_age()) return ValuesRead::None();
+    return {.trajectories = false, .policy_versions = false};
+  }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     lanes_ = lanes;
     used_.OnAttach(lanes, cursors);

@@ -38,6 +38,7 @@ class RecentSelector final : public Selector {
     }
   }
 
+  ValuesRead values_read() const override { return ValuesRead::None(); }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     lanes_ = lanes;
     ends_.assign(cursors.size(), 0);

@@ -110,6 +110,9 @@ class StalenessSelector final : public Selector {
     return absl::OkStatus();
   }
 
+  ValuesRead values_read() const override {
+    return {.trajectories = false, .priorities = false};
+  }
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     used_.OnAttach(lanes, cursors);
     versions_.Reset(lanes.num_slots());

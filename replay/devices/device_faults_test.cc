@@ -3,6 +3,7 @@
 // device can refuse is refused once, and so is every operation that it can fail
 // to carry out: an error, nothing lost or leaked, and the buffer goes on.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,8 +21,10 @@
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/sample_units.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/prioritized_sampler.h"
+#include "rill/samplers/sample_unit.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/storage.h"
@@ -43,6 +46,8 @@ struct Form {
   int64_t prefetch = 0;
   bool batches_there = false;     // Writes come from the device.
   bool priorities_there = false;  // They lie on the device.
+  // What an item is; null: a row.
+  std::function<absl::StatusOr<SampleUnit>()> unit = nullptr;
 };
 
 const Form kForms[] = {
@@ -53,6 +58,24 @@ const Form kForms[] = {
     {.name = "DensePrioritiesThere",
      .is_prioritized = true,
      .priorities_there = true},
+    {.name = "DenseReturns",
+     .is_prioritized = true,
+     .batches_there = true,
+     .priorities_there = true,
+     .unit =
+         [] {
+           return MakeTransitions(
+               {.n_step = NStepReturns::Options{.num_steps = 2}});
+         }},
+    {.name = "DenseSlices",
+     .unit = [] { return MakeSlices({.slices = {.length = 2}}); }},
+    {.name = "DenseSequencesPrefetched",
+     .is_prioritized = true,
+     .prefetch = 2,
+     .unit =
+         [] {
+           return MakeSequences({.sequences = {.length = 1, .burn_in = 1}});
+         }},
     {.name = "Tiered", .is_tiered = true},
     {.name = "TieredPrioritizedPrefetched",
      .is_tiered = true,
@@ -98,12 +121,16 @@ class DeviceFaultsTest : public ::testing::TestWithParam<Form> {
       RILL_EXPECT_OK(dense);
       storage = *std::move(dense);
     }
+    auto unit =
+        GetParam().unit == nullptr ? MakeTransitions({}) : GetParam().unit();
+    RILL_EXPECT_OK(unit);
+    const PrioritizedOptions there = {.device = Device::Fake(0)};
     auto sampler =
         GetParam().is_prioritized
-            ? MakePrioritizedSampler({.device = GetParam().priorities_there
-                                                    ? Device::Fake(0)
-                                                    : Device::Cpu()})
-            : MakeUniformSampler();
+            ? MakePrioritizedSamplerOver(
+                  *std::move(unit),
+                  GetParam().priorities_there ? there : PrioritizedOptions())
+            : MakeUniformSamplerOver(*std::move(unit));
     RILL_EXPECT_OK(sampler);
     auto buffer = ReplayBuffer::Create({.storage = std::move(storage),
                                         .sampler = *std::move(sampler),

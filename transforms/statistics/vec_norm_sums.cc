@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 // Highway includes this file again for each instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -22,6 +23,11 @@ using D = hn::CappedTag<double, 8>;
 using Vector = hn::Vec<D>;
 // Zeros behind a block's numbers make them fill pairs of vectors.
 constexpr size_t kStep = 16;
+
+// Ascending rows without others between them.
+bool AreConsecutive(absl::Span<const size_t> rows) {
+  return !rows.empty() && rows.back() - rows.front() + 1 == rows.size();
+}
 
 // Takes the digits of the numbers one after the other, from the one whose unit
 // is given, and adds each to its sum. Leaves of the numbers what is below. No
@@ -95,9 +101,16 @@ void AddAll(const T* in, int64_t n, absl::Span<const size_t> rows,
   double low[kVecNormBlock];
   std::fill(numbers + rows.size(), numbers + size, 0);
   for (int64_t i = 0; i < n; ++i, ++sums) {
-    for (size_t row = 0; row < rows.size(); ++row) {
-      numbers[row] =
-          static_cast<double>(in[static_cast<int64_t>(rows[row]) * n + i]);
+    if (AreConsecutive(rows)) {
+      const T* from = in + static_cast<int64_t>(rows[0]) * n + i;
+      for (size_t row = 0; row < rows.size(); ++row, from += n) {
+        numbers[row] = static_cast<double>(*from);
+      }
+    } else {
+      for (size_t row = 0; row < rows.size(); ++row) {
+        numbers[row] =
+            static_cast<double>(in[static_cast<int64_t>(rows[row]) * n + i]);
+      }
     }
     const double largest = LargestOf(numbers, size);
     const int64_t window = WindowOf(largest, sums->window);
@@ -120,6 +133,27 @@ void AddAll(const T* in, int64_t n, absl::Span<const size_t> rows,
 template <typename T>
 bool AreAllSummable(const T* in, int64_t n, absl::Span<const size_t> rows) {
   bool are_summable = true;
+  if (AreConsecutive(rows)) {
+    const hn::ScalableTag<T> d;
+    // Every finite float is within it.
+    const auto most =
+        hn::Set(d, static_cast<T>(std::min<double>(
+                       kMostVecNormValue, std::numeric_limits<T>::max())));
+    const T* const begin = in + static_cast<int64_t>(rows[0]) * n;
+    const size_t size = rows.size() * static_cast<size_t>(n);
+    auto are_within = hn::Eq(most, most);
+    size_t i = 0;
+    for (; i + hn::Lanes(d) <= size; i += hn::Lanes(d)) {
+      are_within =
+          hn::And(are_within, hn::Le(hn::Abs(hn::LoadU(d, begin + i)), most));
+    }
+    are_summable = hn::AllTrue(d, are_within);
+    for (; i < size; ++i) {
+      are_summable &=
+          std::abs(static_cast<double>(begin[i])) <= kMostVecNormValue;
+    }
+    return are_summable;
+  }
   for (const size_t row : rows) {
     const T* const begin = in + static_cast<int64_t>(row) * n;
     for (int64_t i = 0; i < n; ++i) {

@@ -15,7 +15,7 @@ namespace rill::transforms_internal {
 inline constexpr size_t kVecNormBlock = 256;
 
 // Whether all elements of these rows of `in` [lanes, n] are within
-// +-kMostVecNormValue.
+// +-kMostVecNormValue. Rows ascend, here and below.
 bool AreSummable(const float* in, int64_t n, absl::Span<const size_t> rows);
 bool AreSummable(const double* in, int64_t n, absl::Span<const size_t> rows);
 

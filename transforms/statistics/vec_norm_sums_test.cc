@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -184,6 +185,21 @@ TEST(VecNormSumsTest, SmallDeviationsOfLargeNumbersKeepTheirDigits) {
   const VecNormElement got = StatisticsOf(SumsOf(numbers), 1000);
   EXPECT_DOUBLE_EQ(got.mean, 1e9 + 0x1p-11);
   EXPECT_NEAR(std::sqrt(got.squares / 1000), 0x1p-11, 1e-12);
+}
+
+TEST(VecNormSumsTest, NoPlaceOfABlockIsOverlooked) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> in(37, std::numeric_limits<float>::max());
+  ForEachTarget([&] {
+    EXPECT_TRUE(AreSummable(in.data(), 1, Rows(in.size())));
+    for (float& number : in) {
+      for (const float bad : {infinity, -infinity, std::nanf("")}) {
+        const float good = std::exchange(number, bad);
+        EXPECT_FALSE(AreSummable(in.data(), 1, Rows(in.size())));
+        number = good;
+      }
+    }
+  });
 }
 
 TEST(VecNormSumsTest, NumbersAreSummableUpToTheLargest) {

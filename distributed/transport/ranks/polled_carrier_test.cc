@@ -170,7 +170,10 @@ TEST(PolledCarrierTest, TheEndWaitsForAllRanksAndStillAnswers) {
   RILL_ASSERT_OK_AND_ASSIGN(auto second, Start(job, 1));
   std::thread ends([&] { first = nullptr; });
   // It is at its first barrier, or was never.
-  const auto is_there = [&] { return job->at_barrier > 0; };
+  const auto is_there = [&] {
+    job->mu.AssertReaderHeld();
+    return job->at_barrier > 0;
+  };
   {
     absl::MutexLock lock(&job->mu);
     ASSERT_TRUE(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/transport/call_threads.h"
 
+#include <atomic>
 #include <memory>
 #include <set>
 #include <thread>
@@ -60,18 +61,19 @@ TEST(CallThreadsTest, AnIdleThreadIsToldOfWork) {
 }
 
 TEST(CallThreadsTest, TheEndWaitsForAllWorkAndDestroysIt) {
-  auto held = std::make_shared<int>(0);
-  {
-    absl::Notification may_go;
-    CallThreads threads;
-    for (int i = 0; i < 4; ++i) {
-      threads.Run([&may_go, held] {
-        may_go.WaitForNotification();
-        (void)held;
-      });
-    }
-    may_go.Notify();
+  const auto held = std::make_shared<std::atomic<int>>(0);
+  absl::Notification may_go;
+  auto threads = std::make_unique<CallThreads>();
+  for (int i = 0; i < 4; ++i) {
+    threads->Run([&may_go, held] {
+      may_go.WaitForNotification();
+      ++*held;
+    });
   }
+  std::thread ends([&] { threads = nullptr; });
+  may_go.Notify();
+  ends.join();
+  EXPECT_EQ(*held, 4);
   EXPECT_EQ(held.use_count(), 1);
 }
 

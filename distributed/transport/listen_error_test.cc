@@ -37,7 +37,10 @@ TEST(TryToListenTest, APortInUseAlreadyExists) {
   EXPECT_THAT(TryToListen("127.0.0.1", ntohs(address.sin_port)),
               StatusIs(absl::StatusCode::kAlreadyExists));
   close(listener);
-  RILL_EXPECT_OK(TryToListen("127.0.0.1", ntohs(address.sin_port)));
+  // Nobody listens there for having tried.
+  for (int i = 0; i < 2; ++i) {
+    RILL_EXPECT_OK(TryToListen("127.0.0.1", ntohs(address.sin_port)));
+  }
 }
 
 }  // namespace

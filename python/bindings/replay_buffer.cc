@@ -44,6 +44,15 @@ using nb::literals::operator""_a;
 // How long a call waits for the rate limiter before it looks for an interrupt.
 constexpr absl::Duration kWaitAtOnce = absl::Milliseconds(50);
 
+// A batch whose arrays Python code fills anew for each write.
+struct BoundRows {
+  TensorDict rows;
+};
+
+BoundRows Bind(const nb::object& rows) {
+  return {InputReader(/*batch_rank=*/1).ReadPlaces(rows.ptr())};
+}
+
 // rill::ReplayBuffer for Python: arrays in and out, no lock of the
 // interpreter's while it works.
 class Buffer {
@@ -107,6 +116,12 @@ class Buffer {
   int64_t Add(const nb::object& step) {
     written_ = Write(step, /*is_step=*/true);
     return written_.empty() ? -1 : written_.front().slot;
+  }
+
+  // Appends rows that were bound, as they are now.
+  void Append(const BoundRows& bound) {
+    const Held buffer = Get("extend");
+    Run([&] { return buffer->Extend(bound.rows).status(); });
   }
 
   nb::object Sample(int64_t batch_size) {
@@ -334,6 +349,8 @@ class Buffer {
 }  // namespace
 
 void BindReplayBuffer(nb::module_& module) {
+  nb::class_<BoundRows>(module, "BoundRows");
+  module.def("bind_rows", &Bind, "rows"_a);
   nb::class_<Buffer>(module, "Buffer")
       .def(
           nb::init<std::shared_ptr<Storage>, SamplerPart*, WriterPart*, int64_t,
@@ -345,6 +362,7 @@ void BindReplayBuffer(nb::module_& module) {
           "directory"_a.none() = nb::none())
       .def("extend", &Buffer::Extend, "rows"_a)
       .def("add", &Buffer::Add, "step"_a)
+      .def("append", &Buffer::Append, "rows"_a)
       .def("sample", &Buffer::Sample, "batch_size"_a)
       .def("sample_into", &Buffer::SampleInto, "batch_size"_a, "out"_a)
       .def("update_priority", &Buffer::UpdatePriority, "index"_a,

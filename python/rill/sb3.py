@@ -15,6 +15,7 @@ import torch
 from stable_baselines3.common import buffers, type_aliases
 
 import rill
+from rill import _rill
 
 
 class ReplayBuffer(buffers.ReplayBuffer):
@@ -49,6 +50,7 @@ class ReplayBuffer(buffers.ReplayBuffer):
         self._is_dict = isinstance(self.obs_shape, dict)
         self._seed = int(np.random.randint(2**31))
         self._rows = self._make_rows()
+        self._places, self._bound = self._make_places()
 
     def _make_rows(self):
         return rill.ReplayBuffer(
@@ -57,6 +59,7 @@ class ReplayBuffer(buffers.ReplayBuffer):
 
     def __getstate__(self):
         state = self.__dict__.copy()
+        del state["_places"], state["_bound"]
         with tempfile.TemporaryDirectory() as folder:
             self._rows.dumps(os.path.join(folder, "rows"))
             state["_rows"] = {
@@ -70,6 +73,7 @@ class ReplayBuffer(buffers.ReplayBuffer):
         files = state.pop("_rows")
         self.__dict__.update(state)
         self._rows = self._make_rows()
+        self._places, self._bound = self._make_places()
         with tempfile.TemporaryDirectory() as folder:
             for name, content in files.items():
                 path = pathlib.Path(folder, name)
@@ -77,35 +81,40 @@ class ReplayBuffer(buffers.ReplayBuffer):
                 path.write_bytes(content)
             self._rows.loads(os.path.join(folder, "rows"))
 
-    def _observations(self, values):
-        if self._is_dict:
-            spaces = self.observation_space.spaces
-            return {
-                key: np.asarray(values[key], dtype=spaces[key].dtype).reshape(self.n_envs, *shape)
-                for key, shape in self.obs_shape.items()
-            }
-        return np.asarray(values, dtype=self.observation_space.dtype).reshape(
-            self.n_envs, *self.obs_shape
-        )
+    def _make_places(self):
+        """The arrays of a step, which add() fills, and what appends them."""
+        def observations():
+            if self._is_dict:
+                spaces = self.observation_space.spaces
+                return {
+                    key: np.zeros((self.n_envs, *shape), spaces[key].dtype)
+                    for key, shape in self.obs_shape.items()
+                }
+            return np.zeros((self.n_envs, *self.obs_shape), self.observation_space.dtype)
+
+        places = {
+            "observation": observations(),
+            "action": np.zeros((self.n_envs, self.action_dim), self._action_dtype),
+            "next": {
+                "observation": observations(),
+                "reward": np.zeros((self.n_envs, 1), np.float32),
+                "end": np.zeros((self.n_envs, 1), np.float32),
+            },
+        }
+        return places, _rill.bind_rows(places)
 
     def add(self, obs, next_obs, action, reward, done, infos):
-        ends = np.asarray(done, dtype=np.float32)
+        places, after = self._places, self._places["next"]
+        _fill(places["observation"], obs)
+        _fill(places["action"], action)
+        _fill(after["observation"], next_obs)
+        _fill(after["reward"], reward)
+        _fill(after["end"], done)
         if self.handle_timeout_termination:
-            cut = [info.get("TimeLimit.truncated", False) for info in infos]
-            ends = ends * (1 - np.asarray(cut, dtype=np.float32))
-        self._rows.extend(
-            {
-                "observation": self._observations(obs),
-                "action": np.asarray(action, dtype=self._action_dtype).reshape(
-                    self.n_envs, self.action_dim
-                ),
-                "next": {
-                    "observation": self._observations(next_obs),
-                    "reward": np.asarray(reward, dtype=np.float32).reshape(self.n_envs, 1),
-                    "end": ends.reshape(self.n_envs, 1),
-                },
-            }
-        )
+            for i, info in enumerate(infos):
+                if info.get("TimeLimit.truncated", False):
+                    after["end"][i] = 0
+        self._rows._buffer.append(self._bound)
         self.pos += 1
         if self.pos == self.buffer_size:
             self.full = True
@@ -136,3 +145,15 @@ class ReplayBuffer(buffers.ReplayBuffer):
         if isinstance(values, dict):
             return {key: self._to_torch(value) for key, value in values.items()}
         return torch.from_numpy(values).to(self.device)
+
+
+def _fill(place, values):
+    """Copies a step's values to their place, with casts, as the original does."""
+    if type(place) is dict:
+        for key, each in place.items():
+            _fill(each, values[key])
+        return
+    values = np.asarray(values)
+    if values.shape != place.shape:
+        values = values.reshape(place.shape)
+    place[...] = values

@@ -78,6 +78,34 @@ class Sb3Test(unittest.TestCase):
             self.make(self.sb3.ReplayBuffer, optimize_memory_usage=True)
 
 
+class JaxTest(unittest.TestCase):
+    def test_a_batch_by_dlpack_is_not_overwritten(self):
+        jnp = needs("jax.numpy")
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(1000), batch_size=64, seed=1)
+        buffer.extend({"x": np.arange(1000, dtype=np.float32)})
+        batch = buffer.sample()
+        address, want = batch["x"].ctypes.data, batch["x"].copy()
+        shared = jnp.from_dlpack(batch["x"])
+        self.assertEqual(shared.unsafe_buffer_pointer(), address)
+        del batch
+        for _ in range(10):
+            buffer.sample()
+        np.testing.assert_array_equal(np.asarray(shared), want)
+
+    def test_a_jitted_function_takes_a_batch_as_it_is(self):
+        jax = needs("jax")
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(1000), batch_size=64, seed=1)
+        buffer.extend({"x": np.arange(1000, dtype=np.float32)})
+        double = jax.jit(lambda x: 2 * x)
+        got, want = [], []
+        for _ in range(50):  # More than the memory of a few batches that serves again.
+            batch = buffer.sample()
+            want.append(2 * batch["x"].copy())
+            got.append(double(batch["x"]))
+        for ours, theirs in zip(got, want):
+            np.testing.assert_array_equal(np.asarray(ours), theirs)
+
+
 class TorchRlTest(unittest.TestCase):
     def test_estimators_are_those_of_torchrl(self):
         torch = needs("torch")

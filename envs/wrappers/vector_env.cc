@@ -36,8 +36,8 @@
 namespace rill {
 namespace {
 
-using envs_internal::FailureLike;
 using envs_internal::CopyLanes;
+using envs_internal::FailureLike;
 using envs_internal::IsRefusal;
 using envs_internal::LaneLeaves;
 using envs_internal::LanePool;

@@ -20,8 +20,7 @@ namespace rill::python {
 class ForkGuard {
  public:
   // `what` begins the message.
-  explicit ForkGuard(bool has_threads,
-                     absl::string_view what = "ReplayBuffer")
+  explicit ForkGuard(bool has_threads, absl::string_view what = "ReplayBuffer")
       : what_(what), has_threads_(has_threads), forks_(Forks()) {}
 
   // A call that lets go of the interpreter's lock.

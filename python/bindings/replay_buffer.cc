@@ -24,7 +24,7 @@
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/channel.h"
-#include "rill/python/bindings/collector.h"
+#include "rill/python/bindings/envs/collector.h"
 #include "rill/python/bindings/exception.h"
 #include "rill/python/bindings/fork.h"
 #include "rill/python/bindings/lane_sink.h"

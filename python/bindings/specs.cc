@@ -35,9 +35,9 @@ using nb::literals::operator""_a;
 using Sizes = std::vector<int64_t>;
 
 // By LeafSpec::Domain: the names of the classes in rill/specs.py.
-constexpr const char* kDomains[] = {
-    "Unbounded", "Bounded",          "Categorical", "Binary",
-    "OneHot",    "MultiCategorical", "MultiOneHot"};
+constexpr const char* kDomains[] = {"Unbounded",  "Bounded", "Categorical",
+                                    "Binary",     "OneHot",  "MultiCategorical",
+                                    "MultiOneHot"};
 
 Shape ShapeOf(const Sizes& sizes) { return Value(Shape::Create(sizes)); }
 
@@ -66,8 +66,8 @@ LeafSpec MakeLeaf(const std::string& domain, const nb::dict& given) {
   LeafSpec spec;
   if (domain == "Unbounded") spec = LeafSpec::Unbounded(dtype, lead);
   if (domain == "Bounded") {
-    spec = Value(
-        LeafSpec::Bounded(TensorOf(low, "low"), TensorOf(high, "high")));
+    spec =
+        Value(LeafSpec::Bounded(TensorOf(low, "low"), TensorOf(high, "high")));
   }
   if (domain == "Categorical") spec = LeafSpec::Categorical(n, dtype, lead);
   if (domain == "Binary") spec = LeafSpec::Binary(lead, dtype);
@@ -104,28 +104,8 @@ void CheckLeaf(const LeafSpec& spec, const nb::object& value) {
   Check(spec.CheckValues("value", tensor.shape().Prefix(rank), tensor));
 }
 
-void BindLeaf(nb::module_& module) {
-  nb::class_<LeafSpec>(module, "LeafSpec")
-      .def(nb::new_(&MakeLeaf), "domain"_a, "options"_a)
-      .def_prop_ro("domain",
-                   [](const LeafSpec& spec) {
-                     return kDomains[static_cast<int>(spec.domain)];
-                   })
-      .def_prop_ro("dtype",
-                   [](const LeafSpec& spec) {
-                     return std::string(DTypeName(spec.dtype));
-                   })
-      .def_prop_ro("shape",
-                   [](const LeafSpec& spec) { return TupleOf(spec.shape); })
-      .def_ro("n", &LeafSpec::num_categories)
-      .def_prop_ro("nvec",
-                   [](const LeafSpec& spec) {
-                     return Sizes(spec.nvec().begin(), spec.nvec().end());
-                   })
-      .def_prop_ro("low", [](const LeafSpec& spec) { return Bound(spec, true); })
-      .def_prop_ro("high",
-                   [](const LeafSpec& spec) { return Bound(spec, false); })
-      .def_prop_ro("mask", &Mask)
+void BindValues(nb::class_<LeafSpec>* leaf) {
+  (*leaf)
       .def(
           "rand",
           [](const LeafSpec& spec, const Sizes& batch, uint64_t seed) {
@@ -153,7 +133,6 @@ void BindLeaf(nb::module_& module) {
             return ArrayOf(Value(spec.Project(tensor)), "value");
           },
           "value"_a)
-      .def("cardinality", &LeafSpec::Cardinality)
       .def("enumerate",
            [](const LeafSpec& spec) {
              return ArrayOf(Value(spec.Enumerate()), "value");
@@ -187,10 +166,38 @@ void BindLeaf(nb::module_& module) {
             const Tensor tensor = TensorOf(value, "value", spec.dtype);
             return ArrayOf(Value(spec.ToCategorical(tensor)), "value");
           },
-          "value"_a)
-      .def("equals", [](const LeafSpec& a, const LeafSpec& b) { return a == b; },
-           "other"_a)
+          "value"_a);
+}
+
+void BindLeaf(nb::module_& module) {
+  nb::class_<LeafSpec> leaf(module, "LeafSpec");
+  leaf.def(nb::new_(&MakeLeaf), "domain"_a, "options"_a)
+      .def_prop_ro("domain",
+                   [](const LeafSpec& spec) {
+                     return kDomains[static_cast<int>(spec.domain)];
+                   })
+      .def_prop_ro("dtype",
+                   [](const LeafSpec& spec) {
+                     return std::string(DTypeName(spec.dtype));
+                   })
+      .def_prop_ro("shape",
+                   [](const LeafSpec& spec) { return TupleOf(spec.shape); })
+      .def_ro("n", &LeafSpec::num_categories)
+      .def_prop_ro("nvec",
+                   [](const LeafSpec& spec) {
+                     return Sizes(spec.nvec().begin(), spec.nvec().end());
+                   })
+      .def_prop_ro("low",
+                   [](const LeafSpec& spec) { return Bound(spec, true); })
+      .def_prop_ro("high",
+                   [](const LeafSpec& spec) { return Bound(spec, false); })
+      .def_prop_ro("mask", &Mask)
+      .def("cardinality", &LeafSpec::Cardinality)
+      .def(
+          "equals", [](const LeafSpec& a, const LeafSpec& b) { return a == b; },
+          "other"_a)
       .def("__str__", &LeafSpec::ToString);
+  BindValues(&leaf);
 }
 
 // --- Dictionaries ------------------------------------------------------------
@@ -206,8 +213,7 @@ TensorDictSpec MakeDict(
 TensorDict Read(const TensorDictSpec& spec, const nb::object& dict) {
   InputReader reader(/*batch_rank=*/0);
   reader.Expect(spec);
-  const TensorDict given =
-      reader.Read(dict.ptr(), /*is_step=*/false)->rows;
+  const TensorDict given = reader.Read(dict.ptr(), /*is_step=*/false)->rows;
   Shape batch;
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     const Tensor* tensor = given.Find(leaf.key);
@@ -263,8 +269,8 @@ void BindDict(nb::module_& module) {
       .def(
           "check",
           [](const TensorDictSpec& spec, const nb::object& value) {
-            Check(spec.CheckValues("Composite::assert_is_in",
-                                   Read(spec, value)));
+            Check(
+                spec.CheckValues("Composite::assert_is_in", Read(spec, value)));
           },
           "value"_a)
       .def(

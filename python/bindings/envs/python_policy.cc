@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/python/bindings/python_policy.h"
+#include "rill/python/bindings/envs/python_policy.h"
 
 #include <cstddef>
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_PYTHON_BINDINGS_ENV_PART_H_
-#define RILL_PYTHON_BINDINGS_ENV_PART_H_
+#ifndef RILL_PYTHON_BINDINGS_ENVS_ENV_PART_H_
+#define RILL_PYTHON_BINDINGS_ENVS_ENV_PART_H_
 
 #include <memory>
 #include <utility>
@@ -88,4 +88,4 @@ class EnvPart {
 
 }  // namespace rill::python
 
-#endif  // RILL_PYTHON_BINDINGS_ENV_PART_H_
+#endif  // RILL_PYTHON_BINDINGS_ENVS_ENV_PART_H_

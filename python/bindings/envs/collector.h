@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_PYTHON_BINDINGS_COLLECTOR_H_
-#define RILL_PYTHON_BINDINGS_COLLECTOR_H_
+#ifndef RILL_PYTHON_BINDINGS_ENVS_COLLECTOR_H_
+#define RILL_PYTHON_BINDINGS_ENVS_COLLECTOR_H_
 
 #include <atomic>
 #include <cstdint>
@@ -11,10 +11,10 @@
 #include "rill/collectors/sync_collector.h"
 #include "rill/flow/sink.h"
 #include "rill/python/bindings/batch.h"
-#include "rill/python/bindings/env_part.h"
+#include "rill/python/bindings/envs/env_part.h"
+#include "rill/python/bindings/envs/interrupt.h"
+#include "rill/python/bindings/envs/python_policy.h"
 #include "rill/python/bindings/fork.h"
-#include "rill/python/bindings/interrupt.h"
-#include "rill/python/bindings/python_policy.h"
 #include "rill/specs/spec.h"
 
 namespace rill::python {
@@ -95,4 +95,4 @@ class Collector {
 
 }  // namespace rill::python
 
-#endif  // RILL_PYTHON_BINDINGS_COLLECTOR_H_
+#endif  // RILL_PYTHON_BINDINGS_ENVS_COLLECTOR_H_

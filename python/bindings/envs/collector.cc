@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/python/bindings/collector.h"
+#include "rill/python/bindings/envs/collector.h"
 
 #include <cstdint>
 #include <memory>

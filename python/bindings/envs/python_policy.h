@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_PYTHON_BINDINGS_PYTHON_POLICY_H_
-#define RILL_PYTHON_BINDINGS_PYTHON_POLICY_H_
+#ifndef RILL_PYTHON_BINDINGS_ENVS_PYTHON_POLICY_H_
+#define RILL_PYTHON_BINDINGS_ENVS_PYTHON_POLICY_H_
 
 #include <cstdint>
 #include <string>
@@ -45,4 +45,4 @@ class PythonPolicy final : public Policy {
 
 }  // namespace rill::python
 
-#endif  // RILL_PYTHON_BINDINGS_PYTHON_POLICY_H_
+#endif  // RILL_PYTHON_BINDINGS_ENVS_PYTHON_POLICY_H_

@@ -16,7 +16,7 @@
 #include "rill/envs/lane_env.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
-#include "rill/python/bindings/env_part.h"
+#include "rill/python/bindings/envs/env_part.h"
 #include "rill/python/bindings/exception.h"
 #include "rill/python/bindings/objects.h"
 #include "rill/python/bindings/status.h"
@@ -67,13 +67,15 @@ class PythonLane final : public Lane {
   const SharedObject step_;
 };
 
-// `make(lane, row)` gives the two functions of a lane, whose leaves `row` shows.
+// `make(lane, row)` gives the two functions of a lane, whose leaves `row`
+// shows.
 std::unique_ptr<EnvPart> Make(const std::string& name, int64_t lanes,
                               const TensorDictSpec& observation,
                               const TensorDictSpec& action,
                               const nb::object& make) {
-  const auto make_lane = [&](int64_t lane, const TensorDict& row)
-      -> absl::StatusOr<std::unique_ptr<Lane>> {
+  const auto make_lane =
+      [&](int64_t lane,
+          const TensorDict& row) -> absl::StatusOr<std::unique_ptr<Lane>> {
     std::unique_ptr<Lane> made;
     RILL_RETURN_IF_ERROR(CallPython(name, [&] {
       const auto shown = std::make_shared<OutputBatch>();
@@ -85,13 +87,13 @@ std::unique_ptr<EnvPart> Make(const std::string& name, int64_t lanes,
     }));
     return made;
   };
-  return std::make_unique<EnvPart>(Value(MakeLaneEnv({.name = name,
-                                                      .lanes = lanes,
-                                                      .observation =
-                                                          observation,
-                                                      .action = action},
-                                                     make_lane)),
-                                   /*has_workers=*/false);
+  return std::make_unique<EnvPart>(
+      Value(MakeLaneEnv({.name = name,
+                         .lanes = lanes,
+                         .observation = observation,
+                         .action = action},
+                        make_lane)),
+      /*has_workers=*/false);
 }
 
 }  // namespace

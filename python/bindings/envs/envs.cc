@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The environments of C++, and what Python code asks of any.
-#include "rill/envs/env.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,6 +18,7 @@
 #include "rill/envs/classic_control/mountain_car.h"
 #include "rill/envs/classic_control/mountain_car_continuous.h"
 #include "rill/envs/classic_control/pendulum.h"
+#include "rill/envs/env.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/gymnasium/gymnasium_env.h"
 #include "rill/envs/policies/exploration.h"
@@ -28,10 +27,10 @@
 #include "rill/envs/wrappers/vector_env.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
-#include "rill/python/bindings/env_part.h"
-#include "rill/python/bindings/interrupt.h"
+#include "rill/python/bindings/envs/env_part.h"
+#include "rill/python/bindings/envs/interrupt.h"
+#include "rill/python/bindings/envs/python_policy.h"
 #include "rill/python/bindings/options.h"
-#include "rill/python/bindings/python_policy.h"
 #include "rill/python/bindings/status.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -124,8 +123,8 @@ nb::object RollOut(EnvPart* part, const nb::object& act,
     policy = std::make_unique<InterruptedPolicy>(
         Value(MakeRandomPolicy(call.env().spec(), {.seed = seed})));
   } else {
-    policy = std::make_unique<PythonPolicy>(act, call.env().spec().action,
-                                            outputs);
+    policy =
+        std::make_unique<PythonPolicy>(act, call.env().spec().action, outputs);
   }
   const auto batch = std::make_shared<OutputBatch>();
   absl::StatusOr<TensorDict> rows;
@@ -141,8 +140,8 @@ nb::object RollOut(EnvPart* part, const nb::object& act,
 void BindPart(nb::module_& module) {
   using Call = EnvPart::Call;
   nb::class_<EnvPart>(module, "Env")
-      .def_prop_ro(
-          "name", [](EnvPart& part) { return Call(&part).env().name(); })
+      .def_prop_ro("name",
+                   [](EnvPart& part) { return Call(&part).env().name(); })
       .def_prop_ro("lanes",
                    [](EnvPart& part) { return Call(&part).env().lanes(); })
       .def_prop_ro(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_PYTHON_BINDINGS_INTERRUPT_H_
-#define RILL_PYTHON_BINDINGS_INTERRUPT_H_
+#ifndef RILL_PYTHON_BINDINGS_ENVS_INTERRUPT_H_
+#define RILL_PYTHON_BINDINGS_ENVS_INTERRUPT_H_
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -16,7 +16,7 @@ namespace rill::python {
 // Thread-safety: thread-compatible. Cost: a look at the clock.
 class InterruptLook {
  public:
-  // What a handler of signals has raised (exception.h).
+  // Carries the exception that a handler of signals has raised (exception.h).
   absl::Status Status() {
     const absl::Time now = Clock::Steady().Now();
     if (now < next_) return absl::OkStatus();
@@ -31,4 +31,4 @@ class InterruptLook {
 
 }  // namespace rill::python
 
-#endif  // RILL_PYTHON_BINDINGS_INTERRUPT_H_
+#endif  // RILL_PYTHON_BINDINGS_ENVS_INTERRUPT_H_

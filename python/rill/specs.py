@@ -119,12 +119,7 @@ class Bounded(TensorSpec):
         low, high = np.asarray(low), np.asarray(high)
         if shape is None:
             shape = np.broadcast_shapes(low.shape, high.shape)
-        # A bound beyond an integer's range is its end.
-        if dtype.kind in "iu":
-            ends = np.iinfo(dtype)
-            low, high = np.clip(low, ends.min, ends.max), np.clip(high, ends.min, ends.max)
-        super().__init__(low=np.array(np.broadcast_to(low, _sizes(shape)), dtype),
-                         high=np.array(np.broadcast_to(high, _sizes(shape)), dtype))
+        super().__init__(low=_bound("low", low, shape, dtype), high=_bound("high", high, shape, dtype))
 
     @property
     def low(self):
@@ -317,6 +312,15 @@ def _escaped(name):
 
 def _sizes(shape):
     return [int(size) for size in ((shape,) if isinstance(shape, (int, np.integer)) else shape)]
+
+
+def _bound(name, bound, shape, dtype):
+    """A bound of each element. Floats are rounded."""
+    with np.errstate(invalid="ignore"):
+        made = np.broadcast_to(bound, _sizes(shape)).astype(dtype)
+    if dtype.kind != "f" and (made != bound).any():
+        raise InvalidArgumentError("Bounded: %s: got %s, want numbers of %s" % (name, bound, dtype))
+    return made
 
 
 def _lead(shape, last):

@@ -200,6 +200,10 @@ class PolicyTest(unittest.TestCase):
             self.assertEqual(root.batch_size, torch.Size([2]))
             return root.set("action", layer(root["observation"]).argmax(-1))
 
+        def in_place(root):
+            policy(root)
+
+        self.assertIsInstance(collector_of(in_place, output="tensordict").next(), tensordict.TensorDict)
         batch = collector_of(policy, output="tensordict").next()
         self.assertIsInstance(batch, tensordict.TensorDict)
         self.assertEqual((batch.batch_size, batch["next", "reward"].shape), (torch.Size([2, 4]), torch.Size([2, 4, 1])))

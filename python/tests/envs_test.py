@@ -89,10 +89,11 @@ class BuiltInTest(unittest.TestCase):
         with self.assertRaisesRegex(rill.FailedPreconditionError, "one at a time"):
             env.rollout(1, lambda root: env.close())
         rill.SyncDataCollector(env, frames_per_batch=1)
-        for call in (lambda: env.rollout(1), lambda: env.lanes, lambda: env.set_seed(1),
+        for call in (lambda: env.rollout(1), lambda: env.set_seed(1),
                      lambda: rill.SyncDataCollector(env, frames_per_batch=1)):
             with self.assertRaisesRegex(rill.FailedPreconditionError, "has taken"):
                 call()
+        self.assertEqual((env.lanes, env.action_spec), (1, S.Categorical(2)))
         with self.assertRaisesRegex(TypeError, "another process"):
             importlib.import_module("pickle").dumps(env)
 

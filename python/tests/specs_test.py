@@ -91,6 +91,8 @@ class LeafTest(unittest.TestCase):
     def test_wrong_arguments(self):
         for make, text in ((lambda: S.Bounded(1, -1), "low"), (lambda: S.Categorical(0), "got 0"),
                            (lambda: S.OneHot(3, (2, 4)), "ends with 3"), (lambda: S.Binary(), "got none"),
+                           (lambda: S.Bounded(0, 300, dtype=np.uint8), "high: got 300, want numbers of uint8"),
+                           (lambda: S.Bounded(-np.inf, 1, dtype="int32"), "low: got -inf"),
                            (lambda: S.Unbounded(dtype="float31"), "float31"), (lambda: S.Unbounded((-1,)), "-1"),
                            (lambda: S.OneHot(3, mask=[True]), "mask"), (lambda: S.MultiCategorical([]), "nvec|choice"),
                            (lambda: S.Composite(a=3), 'a int'), (lambda: S.Categorical(3, mask=[False] * 3), "option")):

@@ -8,6 +8,7 @@
 #include "nanobind/nanobind.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env.h"
+#include "rill/envs/env_spec.h"
 #include "rill/python/bindings/fork.h"
 #include "rill/python/bindings/status.h"
 
@@ -20,6 +21,7 @@ class EnvPart {
   // has_workers: it has threads or processes, which a fork leaves behind.
   EnvPart(std::unique_ptr<Env> env, bool has_workers)
       : env_(std::move(env)),
+        spec_(env_->spec()),
         has_workers_(has_workers),
         fork_guard_(has_workers, "Env") {}
   ~EnvPart() {
@@ -32,6 +34,8 @@ class EnvPart {
   EnvPart(const EnvPart&) = delete;
   EnvPart& operator=(const EnvPart&) = delete;
 
+  // Also of one that was taken.
+  const EnvSpec& spec() const { return spec_; }
   bool has_workers() const { return has_workers_; }
 
   // No effect where it was taken, or left behind by a fork.
@@ -82,6 +86,7 @@ class EnvPart {
   }
 
   std::unique_ptr<Env> env_;
+  const EnvSpec spec_;
   const bool has_workers_;
   ForkGuard fork_guard_;
 };

@@ -138,26 +138,21 @@ nb::object RollOut(EnvPart* part, const nb::object& act,
 }
 
 void BindPart(nb::module_& module) {
-  using Call = EnvPart::Call;
   nb::class_<EnvPart>(module, "Env")
-      .def_prop_ro("name",
-                   [](EnvPart& part) { return Call(&part).env().name(); })
+      .def_prop_ro("name", [](const EnvPart& part) { return part.spec().name; })
       .def_prop_ro("lanes",
-                   [](EnvPart& part) { return Call(&part).env().lanes(); })
+                   [](const EnvPart& part) { return part.spec().lanes; })
+      .def_prop_ro("observation_spec",
+                   [](const EnvPart& part) { return part.spec().observation; })
+      .def_prop_ro("action_spec",
+                   [](const EnvPart& part) { return part.spec().action; })
       .def_prop_ro(
-          "observation_spec",
-          [](EnvPart& part) { return Call(&part).env().spec().observation; })
-      .def_prop_ro(
-          "action_spec",
-          [](EnvPart& part) { return Call(&part).env().spec().action; })
-      .def_prop_ro("reward_spec",
-                   [](EnvPart& part) {
-                     return Value(RewardSpec(Call(&part).env().spec()));
-                   })
+          "reward_spec",
+          [](const EnvPart& part) { return Value(RewardSpec(part.spec())); })
       .def(
           "seed",
           [](EnvPart& part, uint64_t seed) {
-            Check(Call(&part).env().Seed(seed));
+            Check(EnvPart::Call(&part).env().Seed(seed));
           },
           "seed"_a)
       .def("rollout", &RollOut, "act"_a.none(), "outputs"_a, "options"_a)

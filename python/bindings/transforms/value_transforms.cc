@@ -3,7 +3,7 @@
 #include "rill/estimators/reward_to_go.h"
 #include "rill/estimators/value_estimators.h"
 #include "rill/python/bindings/options.h"
-#include "rill/python/bindings/transform_maker.h"
+#include "rill/python/bindings/transforms/transform_maker.h"
 #include "rill/transforms/episodes/burn_in.h"
 #include "rill/transforms/episodes/next_observation_delta.h"
 #include "rill/transforms/episodes/random_crop.h"

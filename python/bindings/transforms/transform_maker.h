@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_PYTHON_BINDINGS_TRANSFORM_MAKER_H_
-#define RILL_PYTHON_BINDINGS_TRANSFORM_MAKER_H_
+#ifndef RILL_PYTHON_BINDINGS_TRANSFORMS_TRANSFORM_MAKER_H_
+#define RILL_PYTHON_BINDINGS_TRANSFORMS_TRANSFORM_MAKER_H_
 
 #include <functional>
 #include <map>
@@ -61,4 +61,4 @@ void AddEstimators(TransformMakers* makers);
 
 }  // namespace rill::python
 
-#endif  // RILL_PYTHON_BINDINGS_TRANSFORM_MAKER_H_
+#endif  // RILL_PYTHON_BINDINGS_TRANSFORMS_TRANSFORM_MAKER_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transforms of structure and of images.
 #include "rill/python/bindings/options.h"
-#include "rill/python/bindings/transform_maker.h"
+#include "rill/python/bindings/transforms/transform_maker.h"
 #include "rill/transforms/images/cat_frames.h"
 #include "rill/transforms/images/crop.h"
 #include "rill/transforms/images/gray_scale.h"

@@ -8,7 +8,7 @@
 #include "rill/python/bindings/options.h"
 #include "rill/python/bindings/parts.h"
 #include "rill/python/bindings/status.h"
-#include "rill/python/bindings/transform_maker.h"
+#include "rill/python/bindings/transforms/transform_maker.h"
 
 namespace rill::python {
 namespace {

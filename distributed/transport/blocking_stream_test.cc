@@ -87,6 +87,7 @@ class FakeExchange final : public BlockingExchange {
 
  private:
   absl::Status Put(const Message& request) {
+    EXPECT_TRUE(peer_->may_begin.HasBeenNotified());
     peer_->may_write.WaitForNotification();
     absl::MutexLock lock(&peer_->mu);
     if (!peer_->write_error.ok()) return peer_->write_error;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/transport/stream_server.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,9 @@
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/served_stream.h"
 #include "rill/distributed/transport/transport.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -37,6 +42,15 @@ Request Numbered(int64_t number) {
   Request request;
   request.message.values.Set("number", number);
   return request;
+}
+
+// Pushes a request with this tensor, which nobody else has.
+Tensor PushTensor(ServedStream& stream) {
+  Tensor tensor = *Tensor::Zeros(DType::kFloat32, {1});
+  Request request;
+  RILL_EXPECT_OK(request.message.batch.Set("x", tensor));
+  stream.Push(std::move(request));
+  return tensor;
 }
 
 // Replies, errors and ends that came back, in order: numbers, codes and texts.
@@ -104,9 +118,12 @@ class StreamServerTest : public ::testing::Test {
   }
 
   const std::shared_ptr<HeldService> service_ = std::make_shared<HeldService>();
+  // Waits until all streams rest; nothing is pushed behind it.
+  void AwaitRest() { threads_ = nullptr; }
+
   const std::shared_ptr<Log> log_ = std::make_shared<Log>();
-  CallThreads threads_;
-  StreamServer server_{"here", service_, &threads_};
+  std::unique_ptr<CallThreads> threads_ = std::make_unique<CallThreads>();
+  StreamServer server_{"here", service_, threads_.get()};
 };
 
 TEST_F(StreamServerTest, RequestsOfAStreamAreCarriedOutInOrder) {
@@ -117,6 +134,31 @@ TEST_F(StreamServerTest, RequestsOfAStreamAreCarriedOutInOrder) {
   EXPECT_EQ(service_->last_peer(), "somebody");
   stream->Push({.deadline = absl::InfinitePast()});
   EXPECT_THAT(log_->Await(6).back(), "DEADLINE_EXCEEDED");
+}
+
+// Fails where it is called twice at once.
+class LonelyService final : public Service {
+ public:
+  absl::StatusOr<Message> Call(const CallInfo&,
+                               const Message& request) override {
+    EXPECT_EQ(++running_, 1);
+    std::this_thread::yield();
+    --running_;
+    return request;
+  }
+
+ private:
+  std::atomic<int> running_ = 0;
+};
+
+TEST_F(StreamServerTest, AStreamHasOneCallAtATime) {
+  StreamServer server("there", std::make_shared<LonelyService>(),
+                      threads_.get());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto stream,
+      server.Open("", "", std::make_unique<LoggedWay>(log_)));
+  for (int64_t i = 0; i < 300; ++i) stream->Push(Numbered(i));
+  EXPECT_EQ(log_->Await(300).back(), "299");
 }
 
 TEST_F(StreamServerTest, StreamsAreCarriedOutAtOnce) {
@@ -135,19 +177,20 @@ TEST_F(StreamServerTest, AShutdownEndsStreamsBehindTheReplyUnderWay) {
   const auto idle = std::make_shared<Log>();
   const auto stream = Open("hold", log_), rests = Open("echo", idle);
   stream->Push(Numbered(1));
-  stream->Push(Numbered(2));
+  const Tensor waits = PushTensor(*stream);
   ASSERT_TRUE(service_->AwaitBegun(1));
   EXPECT_THAT(server_.Shutdown(absl::InfinitePast()),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        HasSubstr("\"here\": 1 calls still run")));
-  EXPECT_THAT(idle->Await(1),
-              ElementsAre("end: \"here\": the server was shut down"));
+  EXPECT_EQ(waits.buffer().use_count(), 1);
   stream->Push(Numbered(3));
   EXPECT_THAT(log_->Await(0), IsEmpty());
   service_->Release(3);
   RILL_EXPECT_OK(server_.Shutdown(Soon()));
   EXPECT_THAT(log_->Await(2),
               ElementsAre("1", "end: \"here\": the server was shut down"));
+  EXPECT_THAT(idle->Await(1),
+              ElementsAre("end: \"here\": the server was shut down"));
   EXPECT_EQ(service_->begun(), 1);
   EXPECT_THAT(server_.Open("echo", "", std::make_unique<LoggedWay>(log_)),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("\"here\"")));
@@ -160,6 +203,7 @@ TEST_F(StreamServerTest, AClosedStreamHasNoReplyAndNoEnd) {
   ASSERT_TRUE(service_->AwaitBegun(1));
   stream->Close();
   service_->Release(2);
+  AwaitRest();
   RILL_EXPECT_OK(server_.Shutdown(Soon()));
   EXPECT_THAT(log_->Await(0), IsEmpty());
   EXPECT_EQ(service_->begun(), 1);
@@ -184,8 +228,9 @@ TEST_F(StreamServerTest, BehindACallWithoutAReplyNothingIsTaken) {
   const auto stream = Open("silent", log_);
   stream->Push(Numbered(1));
   stream->Push(Numbered(2));
-  EXPECT_THAT(log_->Await(1), ElementsAre("silent"));
+  AwaitRest();
   stream->Push(Numbered(3));
+  EXPECT_THAT(log_->Await(1), ElementsAre("silent"));
   RILL_EXPECT_OK(server_.Shutdown(Soon()));
   EXPECT_THAT(log_->Await(2),
               ElementsAre("silent", "end: \"here\": the server was shut down"));
@@ -195,9 +240,9 @@ TEST_F(StreamServerTest, AServerLeavesBeforeItIsShutDown) {
   int left = 0;
   {
     auto held = std::make_shared<int>(0);
-    const auto server =
-        MakeServer(std::make_shared<StreamServer>("there", service_, &threads_),
-                   [&left, held] { ++left; });
+    const auto server = MakeServer(
+        std::make_shared<StreamServer>("there", service_, threads_.get()),
+        [&left, held] { ++left; });
     EXPECT_EQ(server->address(), "there");
     RILL_EXPECT_OK(server->Shutdown(Soon()));
     EXPECT_EQ(left, 1);

@@ -2,21 +2,18 @@
 #ifndef RILL_DISTRIBUTED_TRANSPORT_CALL_THREADS_H_
 #define RILL_DISTRIBUTED_TRANSPORT_CALL_THREADS_H_
 
-#include <cstddef>
-#include <deque>
 #include <functional>
-#include <thread>
-#include <utility>
-#include <vector>
+#include <memory>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
-#include "absl/synchronization/mutex.h"
 
 namespace rill {
 
 // Threads that calls of services run on, for engines: as many as ever had work
 // at once. They stay.
+//
+// The destructor waits for all work. Where it comes out of such work, as where
+// a service had the last of an engine, that thread ends behind its work, alone.
 // Thread-safety: thread-safe.
 // Cost: a hand-over to a thread that waits, or a new thread.
 class CallThreads {
@@ -26,25 +23,16 @@ class CallThreads {
   // likes; then it waits.
   using Idle = std::function<void(absl::FunctionRef<bool()> has_work)>;
 
-  explicit CallThreads(Idle idle = nullptr) : idle_(std::move(idle)) {}
-  // Waits for all work, on another thread than these.
+  explicit CallThreads(Idle idle = nullptr);
   ~CallThreads();
 
   // Waits for nobody. Work is destroyed where it ran.
   void Run(Work work);
 
  private:
-  void Loop();
-  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return !ready_.empty() || is_stopping_;
-  }
+  class State;
 
-  const Idle idle_;
-  absl::Mutex mu_;
-  std::deque<Work> ready_ ABSL_GUARDED_BY(mu_);
-  size_t num_idle_ ABSL_GUARDED_BY(mu_) = 0;
-  bool is_stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mu_);
+  const std::shared_ptr<State> state_;  // The threads have it too.
 };
 
 }  // namespace rill

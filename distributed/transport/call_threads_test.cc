@@ -77,5 +77,22 @@ TEST(CallThreadsTest, TheEndWaitsForAllWorkAndDestroysIt) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
+TEST(CallThreadsTest, AnEndOutOfWorkWaitsForTheOthersWork) {
+  absl::Notification may_go, has_ended;
+  std::atomic<int> done = 0;
+  auto threads = std::make_unique<CallThreads>();
+  threads->Run([&] {
+    may_go.WaitForNotification();
+    ++done;
+  });
+  threads->Run([&] {
+    may_go.Notify();
+    threads = nullptr;
+    EXPECT_EQ(done, 1);
+    has_ended.Notify();
+  });
+  has_ended.WaitForNotification();
+}
+
 }  // namespace
 }  // namespace rill

@@ -11,21 +11,25 @@
 
 namespace rill {
 
+// Run comes with the mutex: behind Stop it was called before, or never is.
 void ServedStream::Push(Request request) {
-  {
-    absl::MutexLock lock(&mu_);
-    if (!takes_more_) return;
-    requests_.push_back(std::move(request));
-    if (std::exchange(has_thread_, true)) return;
-  }
-  options_.threads->Run([self = shared_from_this()] { self->Serve(); });
+  absl::MutexLock lock(&mu_);
+  if (service_ == nullptr) return;
+  requests_.push_back(std::move(request));
+  if (std::exchange(has_thread_, true)) return;
+  threads_->Run([self = shared_from_this()] { self->Serve(); });
+}
+
+std::shared_ptr<Service> ServedStream::Stop() {
+  requests_.clear();
+  return std::move(service_);
 }
 
 void ServedStream::Close() {
+  std::shared_ptr<Service> service;
   absl::MutexLock lock(&mu_);
-  takes_more_ = false;
   is_closed_ = true;
-  requests_.clear();
+  service = Stop();
 }
 
 void ServedStream::Cut(const absl::Status& why) {
@@ -34,10 +38,10 @@ void ServedStream::Cut(const absl::Status& why) {
 }
 
 void ServedStream::Finish(const absl::Status& why) {
+  std::shared_ptr<Service> service;
   {
     absl::MutexLock lock(&mu_);
-    takes_more_ = false;
-    requests_.clear();
+    service = Stop();
     if (is_closed_ || !finished_.ok()) return;
     finished_ = why;
     if (is_calling_) return;
@@ -45,40 +49,43 @@ void ServedStream::Finish(const absl::Status& why) {
   way_->End(why);
 }
 
-bool ServedStream::Take(Request* request) {
+bool ServedStream::Take(Work* work) {
   absl::MutexLock lock(&mu_);
-  if (requests_.empty() || !options_.calls->Begin()) {
+  if (requests_.empty() || !calls_->Begin()) {
     has_thread_ = false;
     return false;
   }
   is_calling_ = true;
-  *request = std::move(requests_.front());
+  *work = {std::move(requests_.front()), service_};
   requests_.pop_front();
   return true;
 }
 
+absl::Status ServedStream::EndCall(bool has_reply) {
+  std::shared_ptr<Service> service;
+  absl::MutexLock lock(&mu_);
+  is_calling_ = false;
+  if (!has_reply) service = Stop();
+  return is_closed_ ? absl::OkStatus() : finished_;
+}
+
 void ServedStream::Serve() {
-  Request request;
-  while (Take(&request)) {
+  Work work;
+  while (Take(&work)) {
     std::optional<absl::StatusOr<Message>> reply =
-        way_->Call(*options_.service,
-                   {.method = options_.method,
-                    .peer = options_.peer,
-                    .deadline = request.deadline},
-                   request.message);
-    if (reply.has_value() && !is_closed()) way_->Reply(*std::move(reply));
-    absl::Status finished;
-    {
-      absl::MutexLock lock(&mu_);
-      is_calling_ = false;
-      if (!reply.has_value()) {
-        takes_more_ = false;
-        requests_.clear();
-      }
-      if (!is_closed_) finished = finished_;
-    }
+        way_->Call(*work.service,
+                   {.method = method_,
+                    .peer = peer_,
+                    .deadline = work.request.deadline},
+                   work.request.message);
+    const bool has_reply = reply.has_value();
+    if (has_reply && !is_closed()) way_->Reply(*std::move(reply));
+    const absl::Status finished = EndCall(has_reply);
     if (!finished.ok()) way_->End(finished);
-    options_.calls->End();
+    // What is waited for has nothing of the call any more. The last of the
+    // engine may go with the service.
+    work = {};
+    calls_->End();
   }
 }
 

@@ -43,6 +43,9 @@ class ReplyWay {
 
 // A stream where it is served, for engines: requests that wait, and a thread
 // that carries them out, one behind the other.
+//
+// Behind Close, Cut or Finish it uses neither the threads nor the service any
+// more, but for a call under way, which lets go of the service before it ends.
 // Thread-safety: thread-safe. Its mutex is not held while ReplyWay or the
 //   service are called.
 // Cost: a hand-over to a thread where the stream rested.
@@ -52,13 +55,18 @@ class ServedStream : public std::enable_shared_from_this<ServedStream> {
     std::string method = {};
     std::string peer = {};  // As the service sees the client.
     std::shared_ptr<Service> service = nullptr;
-    // These may be shared. Run is called by Push alone.
+    // These may be shared.
     CallThreads* threads = nullptr;
     std::shared_ptr<RunningCalls> calls = nullptr;
   };
   // Held by shared_ptr: its work has it too.
   ServedStream(Options options, std::unique_ptr<ReplyWay> way)
-      : options_(std::move(options)), way_(std::move(way)) {}
+      : method_(std::move(options.method)),
+        peer_(std::move(options.peer)),
+        threads_(options.threads),
+        calls_(std::move(options.calls)),
+        way_(std::move(way)),
+        service_(std::move(options.service)) {}
 
   // Behind the others; dropped where the stream has ended.
   void Push(Request request);
@@ -72,21 +80,34 @@ class ServedStream : public std::enable_shared_from_this<ServedStream> {
   void Finish(const absl::Status& why);
 
  private:
+  struct Work {
+    Request request;
+    std::shared_ptr<Service> service;
+  };
+
   void Serve();
   // False where none waits or calls are closed.
-  bool Take(Request* request);
+  bool Take(Work* work);
+  // The call under way is over; the error to end the way with, where it is to.
+  absl::Status EndCall(bool has_reply);
+  // No request is taken any more. What it gives back goes without the mutex.
+  std::shared_ptr<Service> Stop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool is_closed() {
     absl::MutexLock lock(&mu_);
     return is_closed_;
   }
 
-  const Options options_;
+  const std::string method_;
+  const std::string peer_;
+  CallThreads* const threads_;
+  const std::shared_ptr<RunningCalls> calls_;
   const std::unique_ptr<ReplyWay> way_;
   absl::Mutex mu_;
+  // Null where it takes no more.
+  std::shared_ptr<Service> service_ ABSL_GUARDED_BY(mu_);
   std::deque<Request> requests_ ABSL_GUARDED_BY(mu_);
   bool has_thread_ ABSL_GUARDED_BY(mu_) = false;  // Or will have.
   bool is_calling_ ABSL_GUARDED_BY(mu_) = false;
-  bool takes_more_ ABSL_GUARDED_BY(mu_) = true;
   bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
   // Finish has come, and End is to come behind the call under way.
   absl::Status finished_ ABSL_GUARDED_BY(mu_);

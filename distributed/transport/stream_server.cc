@@ -43,7 +43,7 @@ class StreamServerHandle final : public Server {
 absl::StatusOr<std::shared_ptr<ServedStream>> StreamServer::Open(
     std::string method, std::string peer, std::unique_ptr<ReplyWay> way) {
   absl::MutexLock lock(&mu_);
-  if (is_down_) {
+  if (service_ == nullptr) {
     return Unavailable("Connection::Open: the server at \"", address_,
                        "\" is gone");
   }
@@ -69,16 +69,18 @@ std::vector<std::shared_ptr<ServedStream>> StreamServer::Streams() {
 
 absl::Status StreamServer::Shutdown(absl::Time deadline) {
   calls_->Close();
+  std::shared_ptr<Service> service;
   std::vector<std::shared_ptr<ServedStream>> streams;
   {
     absl::MutexLock lock(&mu_);
-    is_down_ = true;
+    service = std::move(service_);
     streams = Streams();
   }
   for (const auto& stream : streams) {
     stream->Finish(Unavailable("\"", address_, "\": the server was shut down"));
   }
   streams.clear();
+  service = nullptr;
   return calls_->Await(address_, deadline);
 }
 

@@ -21,16 +21,19 @@
 namespace rill {
 
 // The streams of a server, for engines that find streams to it by themselves.
+//
+// Shutdown lets go of the service. Where calls still run, the last of them does
+// on its thread, before it ends.
 // Thread-safety: thread-safe. Its mutex is not held while others are called.
 // Cost: Open is O(streams).
 class StreamServer {
  public:
-  // `threads` outlives the last ServedStream::Push, and may be shared.
+  // `threads` outlives Shutdown, and may be shared.
   StreamServer(std::string address, std::shared_ptr<Service> service,
                CallThreads* threads)
       : address_(std::move(address)),
-        service_(std::move(service)),
-        threads_(threads) {}
+        threads_(threads),
+        service_(std::move(service)) {}
 
   const std::string& address() const { return address_; }
 
@@ -49,11 +52,10 @@ class StreamServer {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string address_;
-  const std::shared_ptr<Service> service_;
   CallThreads* const threads_;
   const std::shared_ptr<RunningCalls> calls_ = std::make_shared<RunningCalls>();
   absl::Mutex mu_;
-  bool is_down_ ABSL_GUARDED_BY(mu_) = false;
+  std::shared_ptr<Service> service_ ABSL_GUARDED_BY(mu_);  // Null: shut down.
   std::vector<std::weak_ptr<ServedStream>> streams_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/barrier.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
@@ -234,6 +235,59 @@ TEST_F(StreamServerTest, BehindACallWithoutAReplyNothingIsTaken) {
   RILL_EXPECT_OK(server_.Shutdown(Soon()));
   EXPECT_THAT(log_->Await(2),
               ElementsAre("silent", "end: \"here\": the server was shut down"));
+}
+
+TEST_F(StreamServerTest, AShutdownLetsGoOfTheService) {
+  auto held = std::make_shared<HeldService>();
+  const std::weak_ptr<HeldService> seen = held;
+  StreamServer server("there", std::move(held), &threads_);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto stream,
+      server.Open("echo", "", std::make_unique<LoggedWay>(log_)));
+  stream->Push(Numbered(1));
+  EXPECT_THAT(log_->Await(1), ElementsAre("1"));
+  RILL_EXPECT_OK(server.Shutdown(Soon()));
+  EXPECT_TRUE(seen.expired());
+}
+
+TEST_F(StreamServerTest, TheLastCallLetsGoOfTheServiceBeforeItEnds) {
+  auto held = std::make_shared<HeldService>();
+  const std::weak_ptr<HeldService> seen = held;
+  StreamServer server("there", held, &threads_);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto stream,
+      server.Open("hold", "", std::make_unique<LoggedWay>(log_)));
+  stream->Push(Numbered(1));
+  ASSERT_TRUE(held->AwaitBegun(1));
+  EXPECT_THAT(server.Shutdown(absl::InfinitePast()),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  held->Release();
+  held = nullptr;
+  RILL_EXPECT_OK(server.Shutdown(Soon()));
+  EXPECT_TRUE(seen.expired());
+}
+
+// Else a sanitizer sees a push that uses threads that are gone.
+TEST_F(StreamServerTest, ThreadsMayGoBehindAShutdownWhileRequestsCome) {
+  for (int i = 0; i < 200; ++i) {
+    auto threads = std::make_unique<CallThreads>();
+    StreamServer server("there", service_, threads.get());
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const auto stream,
+        server.Open("echo", "", std::make_unique<LoggedWay>(log_)));
+    absl::Barrier* const barrier = new absl::Barrier(2);
+    const auto meet = [barrier] {
+      if (barrier->Block()) delete barrier;
+    };
+    std::thread carrier([&] {
+      meet();
+      stream->Push(Numbered(i));
+    });
+    meet();
+    server.Shutdown(absl::InfinitePast()).IgnoreError();
+    threads = nullptr;
+    carrier.join();
+  }
 }
 
 TEST_F(StreamServerTest, AServerLeavesBeforeItIsShutDown) {

@@ -22,7 +22,9 @@ namespace rill {
 // An address is any text, known within this transport alone; an empty one is
 // chosen. Servers, connections and streams may outlive the transport.
 //
-// The destructor of the last of these waits for calls under way.
+// The destructor of the last of these waits for calls under way. It may come
+// out of a service's destructor: a server that is shut down lets go of its
+// service, or its last call does, on the thread of that call.
 // Thread-safety: thread-safe.
 // Cost: two hand-overs between threads a call, whatever its size.
 //

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -329,6 +330,57 @@ TEST(InprocTransportTest, AKilledServerIsGoneAndItsAddressFree) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
                             pair.transport->Connect("replay", Soon()));
   RILL_EXPECT_OK(connection->Call("echo", {}, Soon()).status());
+}
+
+// Has the last of its engine.
+class KeepsItsEngine final : public Service {
+ public:
+  KeepsItsEngine(std::unique_ptr<Connection> connection,
+                 absl::Notification* is_gone)
+      : connection_(std::move(connection)), is_gone_(*is_gone) {}
+  ~KeepsItsEngine() override {
+    connection_ = nullptr;
+    is_gone_.Notify();
+  }
+
+  absl::StatusOr<Message> Call(const CallInfo& info,
+                               const Message& request) override {
+    return held_.Call(info, request);
+  }
+  HeldService& held() { return held_; }
+
+ private:
+  HeldService held_;
+  std::unique_ptr<Connection> connection_;
+  absl::Notification& is_gone_;
+};
+
+TEST(InprocTransportTest, AnEngineMayEndWithAServiceBehindItsLastCall) {
+  absl::Notification is_gone;
+  std::unique_ptr<Server> server;
+  HeldService* held = nullptr;
+  {
+    const auto transport = MakeInproc();
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const auto other,
+        transport->Listen("other", std::make_shared<HeldService>()));
+    RILL_ASSERT_OK_AND_ASSIGN(auto connection,
+                              transport->Connect("other", Soon()));
+    auto service =
+        std::make_shared<KeepsItsEngine>(std::move(connection), &is_gone);
+    held = &service->held();
+    RILL_ASSERT_OK_AND_ASSIGN(server, transport->Listen("", service));
+    RILL_ASSERT_OK_AND_ASSIGN(connection,
+                              transport->Connect(server->address(), Soon()));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
+                              connection->Open("hold", {}, Soon()));
+    RILL_ASSERT_OK(stream->Send({}, Soon()));
+    ASSERT_TRUE(held->AwaitBegun(1));
+  }
+  server = nullptr;
+  EXPECT_FALSE(is_gone.HasBeenNotified());
+  held->Release();
+  is_gone.WaitForNotification();
 }
 
 }  // namespace

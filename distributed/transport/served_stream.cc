@@ -49,6 +49,12 @@ void ServedStream::Finish(const absl::Status& why) {
   way_->End(why);
 }
 
+bool ServedStream::HasRequest() {
+  absl::MutexLock lock(&mu_);
+  if (requests_.empty()) has_thread_ = false;
+  return has_thread_;
+}
+
 bool ServedStream::Take(Work* work) {
   absl::MutexLock lock(&mu_);
   if (requests_.empty() || !calls_->Begin()) {
@@ -71,7 +77,9 @@ absl::Status ServedStream::EndCall(bool has_reply) {
 
 void ServedStream::Serve() {
   Work work;
-  while (Take(&work)) {
+  while (HasRequest()) {
+    way_->Await();
+    if (!Take(&work)) return;
     std::optional<absl::StatusOr<Message>> reply =
         way_->Call(*work.service,
                    {.method = method_,

@@ -21,11 +21,14 @@ namespace rill {
 
 // The way from a stream's server back to its client: all that an engine has to
 // be for a ServedStream. Reply and End wait for nobody. Calls come one at a
-// time, but for Cut.
+// time, but for Cut, and what comes during Await.
 class ReplyWay {
  public:
   virtual ~ReplyWay() = default;
 
+  // Before each call begins, for engines that delay requests. Returns soon
+  // behind the end of the stream; then there is no call.
+  virtual void Await() {}
   // Calls the service; engines that lose and repeat calls do it otherwise.
   // Nothing: there is no reply, and the server takes no more of the stream.
   virtual std::optional<absl::StatusOr<Message>> Call(Service& service,
@@ -86,6 +89,8 @@ class ServedStream : public std::enable_shared_from_this<ServedStream> {
   };
 
   void Serve();
+  // The thread goes on where requests wait.
+  bool HasRequest();
   // False where none waits or calls are closed.
   bool Take(Work* work);
   // The call under way is over; the error to end the way with, where it is to.

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/barrier.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -104,6 +105,23 @@ class LoggedWay final : public ReplyWay {
 
  private:
   const std::shared_ptr<Log> log_;
+};
+
+// Its requests come behind the end alone.
+class LateWay final : public ReplyWay {
+ public:
+  explicit LateWay(std::shared_ptr<Log> log) : log_(std::move(log)) {}
+
+  void Await() override {
+    log_->Add("late");
+    has_ended_.WaitForNotification();
+  }
+  void Reply(absl::StatusOr<Message>) override { log_->Add("reply"); }
+  void End(const absl::Status&) override { has_ended_.Notify(); }
+
+ private:
+  const std::shared_ptr<Log> log_;
+  absl::Notification has_ended_;
 };
 
 class StreamServerTest : public ::testing::Test {
@@ -237,10 +255,22 @@ TEST_F(StreamServerTest, BehindACallWithoutAReplyNothingIsTaken) {
               ElementsAre("silent", "end: \"here\": the server was shut down"));
 }
 
+TEST_F(StreamServerTest, ARequestThatIsDelayedHoldsNoShutdownUp) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto stream,
+      server_.Open("echo", "", std::make_unique<LateWay>(log_)));
+  stream->Push(Numbered(1));
+  EXPECT_THAT(log_->Await(1), ElementsAre("late"));
+  RILL_EXPECT_OK(server_.Shutdown(absl::InfinitePast()));
+  threads_ = nullptr;
+  EXPECT_THAT(log_->Await(1), ElementsAre("late"));
+  EXPECT_EQ(service_->begun(), 0);
+}
+
 TEST_F(StreamServerTest, AShutdownLetsGoOfTheService) {
   auto held = std::make_shared<HeldService>();
   const std::weak_ptr<HeldService> seen = held;
-  StreamServer server("there", std::move(held), &threads_);
+  StreamServer server("there", std::move(held), threads_.get());
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto stream,
       server.Open("echo", "", std::make_unique<LoggedWay>(log_)));
@@ -253,7 +283,7 @@ TEST_F(StreamServerTest, AShutdownLetsGoOfTheService) {
 TEST_F(StreamServerTest, TheLastCallLetsGoOfTheServiceBeforeItEnds) {
   auto held = std::make_shared<HeldService>();
   const std::weak_ptr<HeldService> seen = held;
-  StreamServer server("there", held, &threads_);
+  StreamServer server("there", held, threads_.get());
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto stream,
       server.Open("hold", "", std::make_unique<LoggedWay>(log_)));

@@ -299,6 +299,16 @@ TEST(InprocTransportTest, ALateRequestIsCarriedOutBehindOthers) {
   EXPECT_EQ(pair.service->begun(), 9);
 }
 
+TEST(InprocTransportTest, ARequestThatIsStillOnItsWayHoldsNoShutdownUp) {
+  Pair pair{.transport = MakeInproc({.max_delay = absl::Hours(1000)})};
+  const auto stream = pair.Open("echo");
+  RILL_ASSERT_OK(stream->Send({}, Soon()));
+  RILL_EXPECT_OK(pair.server->Shutdown(absl::InfinitePast()));
+  EXPECT_THAT(stream->Receive(Soon()),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(pair.service->begun(), 0);
+}
+
 TEST(InprocTransportTest, ACutEndsStreamsAndTheServerLives) {
   Pair pair{.transport = MakeInproc()};
   const auto stream = pair.Open("hold");

@@ -48,12 +48,13 @@ void LateCalls::CarryOutDue(Service& service) {
   }
 }
 
+void InprocWay::Await() { parts_.replies->AwaitEnd(NextFate().delay); }
+
 std::optional<absl::StatusOr<Message>> InprocWay::Call(Service& service,
                                                        const CallInfo& info,
                                                        const Message& request) {
-  const InprocFate fate =
-      DrawInprocFate(parts_.faults, parts_.stream, requests_++);
-  if (parts_.replies->AwaitEnd(fate.delay)) return std::nullopt;
+  const InprocFate fate = NextFate();
+  ++requests_;
   if (fate.fault == InprocFault::kStall) return std::nullopt;
   if (fate.fault == InprocFault::kLate) {
     parts_.late->Add(info, request, fate.calls_late);

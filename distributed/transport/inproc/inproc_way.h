@@ -56,6 +56,7 @@ class InprocWay final : public ReplyWay {
   explicit InprocWay(Parts parts) : parts_(std::move(parts)) {}
 
   // Each request has its fate.
+  void Await() override;
   std::optional<absl::StatusOr<Message>> Call(Service& service,
                                               const CallInfo& info,
                                               const Message& request) override;
@@ -64,6 +65,10 @@ class InprocWay final : public ReplyWay {
   void Cut(const absl::Status& why) override { parts_.replies->Cut(why); }
 
  private:
+  InprocFate NextFate() const {
+    return DrawInprocFate(parts_.faults, parts_.stream, requests_);
+  }
+
   const Parts parts_;
   uint32_t requests_ = 0;
 };

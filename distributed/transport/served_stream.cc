@@ -80,12 +80,10 @@ void ServedStream::Serve() {
   while (HasRequest()) {
     way_->Await();
     if (!Take(&work)) return;
-    std::optional<absl::StatusOr<Message>> reply =
-        way_->Call(*work.service,
-                   {.method = method_,
-                    .peer = peer_,
-                    .deadline = work.request.deadline},
-                   work.request.message);
+    std::optional<absl::StatusOr<Message>> reply = way_->Call(
+        *work.service,
+        {.method = method_, .peer = peer_, .deadline = work.request.deadline},
+        work.request.message);
     const bool has_reply = reply.has_value();
     if (has_reply && !is_closed()) way_->Reply(*std::move(reply));
     const absl::Status finished = EndCall(has_reply);

@@ -93,6 +93,16 @@ void StreamServer::Cut(const absl::Status& why) {
   for (const auto& stream : streams) stream->Cut(why);
 }
 
+void StreamServer::Kill(const absl::Status& why) {
+  calls_->Close();
+  std::shared_ptr<Service> service;
+  {
+    absl::MutexLock lock(&mu_);
+    service = std::move(service_);
+  }
+  Cut(why);
+}
+
 std::unique_ptr<Server> MakeServer(std::shared_ptr<StreamServer> streams,
                                    std::function<void()> leave) {
   return std::make_unique<StreamServerHandle>(std::move(streams),

@@ -46,6 +46,9 @@ class StreamServer {
   absl::Status Shutdown(absl::Time deadline);
   // ServedStream::Cut for each stream there is.
   void Cut(const absl::Status& why);
+  // Takes no more calls and cuts all streams. Shutdown still waits for calls
+  // under way.
+  void Kill(const absl::Status& why);
 
  private:
   std::vector<std::shared_ptr<ServedStream>> Streams()

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -229,11 +230,13 @@ TEST_F(StreamServerTest, AClosedStreamHasNoReplyAndNoEnd) {
 }
 
 TEST_F(StreamServerTest, ACutEndsAllStreamsAndTheServerLives) {
-  const auto stream = Open("hold", log_);
+  const auto idle = std::make_shared<Log>();
+  const auto stream = Open("hold", log_), rests = Open("echo", idle);
   stream->Push(Numbered(1));
   ASSERT_TRUE(service_->AwaitBegun(1));
   server_.Cut(absl::UnavailableError("the cable"));
   EXPECT_THAT(log_->Await(1), ElementsAre("cut: the cable"));
+  EXPECT_THAT(idle->Await(1), ElementsAre("cut: the cable"));
   service_->Release(1);
   const auto other = std::make_shared<Log>();
   const auto next = Open("echo", other);
@@ -253,6 +256,40 @@ TEST_F(StreamServerTest, BehindACallWithoutAReplyNothingIsTaken) {
   RILL_EXPECT_OK(server_.Shutdown(Soon()));
   EXPECT_THAT(log_->Await(2),
               ElementsAre("silent", "end: \"here\": the server was shut down"));
+}
+
+// Whose client comes again at once.
+class ReopenedWay final : public ReplyWay {
+ public:
+  explicit ReopenedWay(std::function<void()> reopen)
+      : reopen_(std::move(reopen)) {}
+  void Reply(absl::StatusOr<Message>) override {}
+  void End(const absl::Status&) override {}
+  void Cut(const absl::Status&) override { reopen_(); }
+
+ private:
+  const std::function<void()> reopen_;
+};
+
+TEST_F(StreamServerTest, AKilledServerTakesNothingFromTheFirstCutOn) {
+  absl::StatusOr<std::shared_ptr<ServedStream>> again;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto cut,
+      server_.Open("echo", "", std::make_unique<ReopenedWay>([&] {
+                     again = server_.Open("echo", "",
+                                          std::make_unique<LoggedWay>(log_));
+                     if (again.ok()) (*again)->Push(Numbered(1));
+                   })));
+  const auto stream = Open("hold", log_);
+  stream->Push(Numbered(2));
+  ASSERT_TRUE(service_->AwaitBegun(1));
+  server_.Kill(absl::UnavailableError("the power"));
+  EXPECT_THAT(again, StatusIs(absl::StatusCode::kUnavailable));
+  stream->Push(Numbered(3));
+  service_->Release(3);
+  RILL_EXPECT_OK(server_.Shutdown(Soon()));
+  EXPECT_THAT(log_->Await(1), ElementsAre("cut: the power"));
+  EXPECT_EQ(service_->begun(), 1);
 }
 
 TEST_F(StreamServerTest, ARequestThatIsDelayedHoldsNoShutdownUp) {
@@ -321,17 +358,21 @@ TEST_F(StreamServerTest, ThreadsMayGoBehindAShutdownWhileRequestsCome) {
 }
 
 TEST_F(StreamServerTest, AServerLeavesBeforeItIsShutDown) {
-  int left = 0;
+  const auto streams =
+      std::make_shared<StreamServer>("there", service_, threads_.get());
+  std::vector<bool> lived;
+  const auto leave = [&lived, one = streams.get()] {
+    lived.push_back(
+        one->Open("", "", std::make_unique<LoggedWay>(std::make_shared<Log>()))
+            .ok());
+  };
   {
-    auto held = std::make_shared<int>(0);
-    const auto server = MakeServer(
-        std::make_shared<StreamServer>("there", service_, threads_.get()),
-        [&left, held] { ++left; });
+    const auto server = MakeServer(streams, leave);
     EXPECT_EQ(server->address(), "there");
     RILL_EXPECT_OK(server->Shutdown(Soon()));
-    EXPECT_EQ(left, 1);
+    EXPECT_THAT(lived, ElementsAre(true));
   }
-  EXPECT_EQ(left, 2);
+  EXPECT_THAT(lived, ElementsAre(true, false));
 }
 
 }  // namespace

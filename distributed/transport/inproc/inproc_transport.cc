@@ -220,9 +220,7 @@ void InprocTransport::Kill(absl::string_view address) {
   if (!listener.ok()) return;
   StreamServer& server = *(*listener)->server;
   core_->Remove(&server);
-  server.Cut(Unavailable("the server was killed"));
-  // No call begins any more.
-  server.Shutdown(absl::InfinitePast()).IgnoreError();
+  server.Kill(Unavailable("the server was killed"));
 }
 
 }  // namespace rill

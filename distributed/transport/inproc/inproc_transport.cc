@@ -61,11 +61,12 @@ class InprocTransport::Core {
   }
   // The way of the next stream.
   std::unique_ptr<ReplyWay> MakeWay(std::shared_ptr<ReplyWindow> replies,
-                                    std::shared_ptr<LateCalls> late) {
+                                    const Listener& listener) {
     absl::MutexLock lock(&mu_);
     return std::make_unique<InprocWay>(
         InprocWay::Parts{.replies = std::move(replies),
-                         .late = std::move(late),
+                         .late = listener.late,
+                         .server = listener.server->address(),
                          .faults = faults_,
                          .stream = streams_++});
   }
@@ -160,12 +161,12 @@ class InprocTransport::CoreConnection final : public Connection {
       absl::string_view method, const StreamOptions& options,
       absl::Time /*deadline*/) override {
     RILL_RETURN_IF_ERROR(CheckWindow(options.window));
-    auto replies =
-        std::make_shared<ReplyWindow>(std::string(method), options.window);
+    auto replies = std::make_shared<ReplyWindow>(
+        std::string(method), options.window, listener_->server->address());
     RILL_ASSIGN_OR_RETURN(
         auto served,
         listener_->server->Open(std::string(method), peer_,
-                                core_->MakeWay(replies, listener_->late)));
+                                core_->MakeWay(replies, *listener_)));
     return std::make_unique<CoreStream>(core_, std::move(replies),
                                         std::move(served));
   }
@@ -192,9 +193,10 @@ absl::StatusOr<std::unique_ptr<Server>> InprocTransport::Listen(
   RILL_RETURN_IF_ERROR(CheckService("InprocTransport::Listen", service));
   RILL_ASSIGN_OR_RETURN(const auto listener,
                         core_->Add(address, std::move(service)));
-  const std::shared_ptr<StreamServer> server = listener->server;
-  return MakeServer(server,
-                    [core = core_, one = server.get()] { core->Remove(one); });
+  return MakeServer(listener->server, [core = core_, listener] {
+    core->Remove(listener->server.get());
+    listener->late->Close();
+  });
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> InprocTransport::Connect(
@@ -212,7 +214,8 @@ absl::Status InprocTransport::SetFaults(const InprocFaults& faults) {
 void InprocTransport::Cut(absl::string_view address) {
   const auto listener = core_->Find(std::string(address));
   if (!listener.ok()) return;
-  (*listener)->server->Cut(Unavailable("the connection was cut"));
+  (*listener)->server->Cut(Unavailable("InprocTransport: \"", address,
+                                       "\": the connection was cut"));
 }
 
 void InprocTransport::Kill(absl::string_view address) {
@@ -220,7 +223,9 @@ void InprocTransport::Kill(absl::string_view address) {
   if (!listener.ok()) return;
   StreamServer& server = *(*listener)->server;
   core_->Remove(&server);
-  server.Kill(Unavailable("the server was killed"));
+  server.Kill(
+      Unavailable("InprocTransport: \"", address, "\": the server was killed"));
+  (*listener)->late->Close();
 }
 
 }  // namespace rill

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/buffer.h"
 #include "rill/distributed/transport/call_stream.h"
 #include "rill/distributed/transport/conformance/held_service.h"
 #include "rill/distributed/transport/conformance/transport_conformance.h"
@@ -25,6 +27,9 @@
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/shape.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/wrong_parts.h"
 
@@ -273,7 +278,8 @@ TEST(InprocTransportTest, ALostRequestEndsItsStreamBeforeTheCall) {
 TEST(InprocTransportTest, ALostReplyEndsItsStreamBehindTheCall) {
   Pair pair{.transport = MakeInproc({.lose_reply = 1})};
   EXPECT_THAT(pair.connection->Call("echo", {}, Soon()),
-              StatusIs(absl::StatusCode::kUnavailable));
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("\"replay\": the connection was lost")));
   EXPECT_EQ(pair.service->begun(), 1);
 }
 
@@ -282,7 +288,8 @@ TEST(InprocTransportTest, AStalledStreamIsSilent) {
   const auto stream = pair.Open("echo");
   RILL_ASSERT_OK(stream->Send({}, Soon()));
   EXPECT_THAT(stream->Receive(Clock::System().Now() + absl::Milliseconds(5)),
-              StatusIs(absl::StatusCode::kDeadlineExceeded));
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       HasSubstr("no reply from \"replay\"")));
   RILL_ASSERT_OK(pair.transport->SetFaults({}));
   RILL_EXPECT_OK(pair.connection->Call("echo", {}, Soon()).status());
 }
@@ -316,7 +323,8 @@ TEST(InprocTransportTest, ACutEndsStreamsAndTheServerLives) {
   ASSERT_TRUE(pair.service->AwaitBegun(1));
   pair.transport->Cut("replay");
   EXPECT_THAT(stream->Receive(Soon()),
-              StatusIs(absl::StatusCode::kUnavailable));
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("\"replay\": the connection was cut")));
   RILL_EXPECT_OK(pair.connection->Call("echo", {}, Soon()).status());
   pair.service->Release();
 }
@@ -328,7 +336,8 @@ TEST(InprocTransportTest, AKilledServerIsGoneAndItsAddressFree) {
   ASSERT_TRUE(pair.service->AwaitBegun(1));
   pair.transport->Kill("replay");
   EXPECT_THAT(stream->Receive(Soon()),
-              StatusIs(absl::StatusCode::kUnavailable));
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("\"replay\": the server was killed")));
   EXPECT_THAT(pair.connection->Call("echo", {}, Soon()),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("replay")));
   RILL_ASSERT_OK_AND_ASSIGN(const auto next,
@@ -340,6 +349,27 @@ TEST(InprocTransportTest, AKilledServerIsGoneAndItsAddressFree) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
                             pair.transport->Connect("replay", Soon()));
   RILL_EXPECT_OK(connection->Call("echo", {}, Soon()).status());
+}
+
+TEST(InprocTransportTest, AServerThatIsGoneKeepsNoLateRequest) {
+  for (const bool is_killed : {true, false}) {
+    Pair pair{.transport = MakeInproc({.late = 1})};
+    RILL_ASSERT_OK_AND_ASSIGN(const std::shared_ptr<Buffer> bytes,
+                              Buffer::Allocate(8));
+    Message request;
+    RILL_ASSERT_OK(request.batch.Set(
+        "x", *Tensor::View(bytes, DType::kUInt8, Shape({8}), 0)));
+    EXPECT_THAT(pair.connection->Call("echo", request, Soon()),
+                StatusIs(absl::StatusCode::kUnavailable));
+    request = {};
+    if (is_killed) {
+      pair.transport->Kill("replay");
+    } else {
+      pair.server = nullptr;
+    }
+    // The thread of the call may be about to let go of it.
+    while (bytes.use_count() > 1) std::this_thread::yield();
+  }
 }
 
 // Has the last of its engine.

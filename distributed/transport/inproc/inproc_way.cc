@@ -22,6 +22,7 @@ namespace rill::inproc_internal {
 void LateCalls::Add(const CallInfo& info, const Message& request,
                     int64_t calls) {
   absl::MutexLock lock(&mu_);
+  if (is_closed_) return;
   late_.push_back({.method = std::string(info.method),
                    .peer = std::string(info.peer),
                    .deadline = info.deadline,
@@ -33,8 +34,10 @@ void LateCalls::CarryOutDue(Service& service) {
   std::vector<Late> due;
   {
     absl::MutexLock lock(&mu_);
-    const auto first = std::stable_partition(
-        late_.begin(), late_.end(), [](Late& one) { return --one.calls > 0; });
+    for (Late& one : late_) --one.calls;
+    const auto first =
+        std::stable_partition(late_.begin(), late_.end(),
+                              [](const Late& one) { return one.calls > 0; });
     due.assign(std::make_move_iterator(first),
                std::make_move_iterator(late_.end()));
     late_.erase(first, late_.end());
@@ -46,6 +49,13 @@ void LateCalls::CarryOutDue(Service& service) {
         late.request)
         .IgnoreError();
   }
+}
+
+void LateCalls::Close() {
+  std::vector<Late> late;  // Goes without the mutex.
+  absl::MutexLock lock(&mu_);
+  is_closed_ = true;
+  late.swap(late_);
 }
 
 void InprocWay::Await() { parts_.replies->AwaitEnd(NextFate().delay); }
@@ -69,7 +79,8 @@ std::optional<absl::StatusOr<Message>> InprocWay::Call(Service& service,
     }
     if (fate.fault != InprocFault::kLoseReply) return reply;
   }
-  End(Unavailable("the connection was lost"));
+  End(Unavailable("InprocTransport: \"", parts_.server,
+                  "\": the connection was lost"));
   return std::nullopt;
 }
 

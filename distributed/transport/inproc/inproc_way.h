@@ -31,6 +31,8 @@ class LateCalls {
   void Add(const CallInfo& info, const Message& request, int64_t calls);
   // Another call begins: carries out what is late by now.
   void CarryOutDue(Service& service);
+  // The server is gone: no call comes any more, and requests are let go.
+  void Close();
 
  private:
   struct Late {
@@ -41,6 +43,7 @@ class LateCalls {
   };
 
   absl::Mutex mu_;
+  bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<Late> late_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -50,6 +53,7 @@ class InprocWay final : public ReplyWay {
   struct Parts {
     std::shared_ptr<ReplyWindow> replies = nullptr;  // The client has it too.
     std::shared_ptr<LateCalls> late = nullptr;
+    std::string server = {};  // Its address.
     InprocFaults faults = {};
     uint64_t stream = 0;  // Its number among the engine's.
   };

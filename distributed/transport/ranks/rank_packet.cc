@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/state/saved_state.h"
 #include "rill/base/status_macros.h"
+#include "rill/distributed/transport/value_limits.h"
 #include "rill/flow/frames/frame.h"
 
 namespace rill::ranks_internal {
@@ -31,6 +32,7 @@ constexpr auto kMaxCode =
 }  // namespace
 
 absl::StatusOr<FramePieces> EncodePacket(const RankPacket& packet) {
+  RILL_RETURN_IF_ERROR(CheckValues(packet.message.values));
   const Front front = {packet.kind, packet.stream, packet.number,
                        static_cast<int64_t>(packet.text.size())};
   return EncodeFramePieces(

@@ -39,7 +39,8 @@ struct RankPacket {
   Message message = {};
 };
 
-// Large columns stay where they are (EncodeFramePieces). Errors as EncodeFrame.
+// Large columns stay where they are (EncodeFramePieces). Errors as EncodeFrame;
+// INVALID_ARGUMENT for values that are too many or too deep (value_limits.h).
 absl::StatusOr<FramePieces> EncodePacket(const RankPacket& packet);
 // The batch is a view of `bytes`. DATA_LOSS for bytes of no packet.
 absl::StatusOr<RankPacket> DecodePacket(std::shared_ptr<Buffer> bytes);

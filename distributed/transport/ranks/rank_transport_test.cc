@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
@@ -25,6 +26,7 @@
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/ranks/rank_carrier.h"
 #include "rill/distributed/transport/transport.h"
+#include "rill/distributed/transport/value_limits.h"
 #include "rill/flow/frames/frame.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/test_steps.h"
@@ -342,6 +344,50 @@ TEST(RankTransportTest, MessagesThatAreTooLargeAreRefusedAndTheStreamGoesOn) {
   RILL_ASSERT_OK_AND_ASSIGN(const Reply reply, stream->Receive(Soon()));
   EXPECT_THAT(reply.status, StatusIs(absl::StatusCode::kInvalidArgument,
                                      HasSubstr("want <= 16777216")));
+}
+
+// Gives back values that no receiver takes.
+class WideService final : public Service {
+ public:
+  absl::StatusOr<Message> Call(const CallInfo&, const Message&) override {
+    return Wide();
+  }
+  static Message Wide() {
+    Message message;
+    for (int64_t i = 0; i <= kMaxValues; ++i) {
+      message.values.Set(absl::StrCat(i), i);
+    }
+    return message;
+  }
+};
+
+TEST(RankTransportTest, ValuesThatNoReceiverTakesAreRefusedAndStreamsGoOn) {
+  const Job job(2);
+  const auto service = std::make_shared<HeldService>();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto wide,
+      job.ranks[1]->Listen("rank:1/wide", std::make_shared<WideService>()));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto server,
+                            job.ranks[1]->Listen("", service));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
+                            job.ranks[0]->Connect("rank:1", Soon()));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto other,
+                            connection->Open("hold", {}, Soon()));
+  RILL_ASSERT_OK(other->Send({}, Soon()));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
+                            connection->Open("echo", {}, Soon()));
+  EXPECT_THAT(stream->Send(WideService::Wide(), Soon()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("got 4097 in one state")));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto to_wide,
+                            job.ranks[0]->Connect("rank:1/wide", Soon()));
+  EXPECT_THAT(to_wide->Call("x", {}, Soon()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("got 4097 in one state")));
+  RILL_ASSERT_OK(stream->Send({}, Soon()));
+  RILL_EXPECT_OK(stream->Receive(Soon()).status());
+  service->Release();
+  RILL_EXPECT_OK(other->Receive(Soon()).status());
 }
 
 TEST(RankTransportTest, StreamsKeepTheEngine) {

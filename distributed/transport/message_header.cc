@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "rill/base/status_macros.h"
+#include "rill/distributed/transport/value_limits.h"
 #include "rill/formats/json/bounded_json.h"
 #include "rill/formats/json/utf8.h"
 
@@ -24,7 +25,8 @@ using formats_internal::ParseJsonShape;
 using formats_internal::ShownJson;
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxDepth = 16;  // Of parts in one another, as SavedState has it.
+// Of the text of an error.
+constexpr size_t kMaxErrorBytes = 64 << 10;
 
 // --- Values to JSON --------------------------------------------------------
 
@@ -74,11 +76,19 @@ Json StateJson(const SavedState& state) {
   return json;
 }
 
+int64_t CountNames(const Json& json) {
+  int64_t names = json.is_object() ? static_cast<int64_t>(json.size()) : 0;
+  for (const Json& item : json) {
+    if (item.is_structured()) names += CountNames(item);
+  }
+  return names;
+}
+
 // --- Values from JSON ------------------------------------------------------
 
 absl::Status WrongValue(absl::string_view name, const Json& json) {
   return InvalidArgument(
-      "value \"", name, "\": got ", ShownJson(json),
+      "value ", ShownJson(name), ": got ", ShownJson(json),
       ", want a number, a text, a list of numbers or of objects, or a form of "
       "docs/formats/arrow.md");
 }
@@ -98,10 +108,11 @@ std::optional<double> DoubleOf(const Json& json) {
   return std::nullopt;
 }
 
-absl::StatusOr<SavedState> StateOf(const Json& json, int depth);
+// `depth`: of the states that this is in, and this.
+absl::StatusOr<SavedState> StateOf(const Json& json, int64_t depth);
 
 absl::StatusOr<SavedState::Value> ListOf(absl::string_view name,
-                                         const Json& json, int depth) {
+                                         const Json& json, int64_t depth) {
   std::vector<int64_t> ints;
   std::vector<double> doubles;
   std::vector<SavedState> parts;
@@ -146,7 +157,7 @@ absl::StatusOr<SavedState::Value> FormOf(absl::string_view name,
 }
 
 absl::StatusOr<SavedState::Value> ValueOf(absl::string_view name,
-                                          const Json& json, int depth) {
+                                          const Json& json, int64_t depth) {
   if (json.is_string()) return json.get<std::string>();
   if (IsInt64(json)) return json.get<int64_t>();
   if (json.is_number_float()) return json.get<double>();
@@ -155,10 +166,15 @@ absl::StatusOr<SavedState::Value> ValueOf(absl::string_view name,
   return WrongValue(name, json);
 }
 
-absl::StatusOr<SavedState> StateOf(const Json& json, int depth) {
-  if (!json.is_object() || depth > kMaxDepth) {
-    return InvalidArgument("values: want an object, and at most ", kMaxDepth,
-                           " in one another");
+absl::StatusOr<SavedState> StateOf(const Json& json, int64_t depth) {
+  if (!json.is_object() || depth > kMaxValueDepth) {
+    return InvalidArgument("values: want an object, and at most ",
+                           kMaxValueDepth, " in one another");
+  }
+  const auto count = static_cast<int64_t>(json.size() - json.count(""));
+  if (count > kMaxValues) {
+    return InvalidArgument("values: got ", count,
+                           " in one object, want at most ", kMaxValues);
   }
   SavedState state;
   for (const auto& [name, value] : json.items()) {
@@ -224,6 +240,13 @@ absl::Status ReadNames(const Json& json, std::vector<std::string>* names) {
                          ", want a list of texts");
 }
 
+absl::Status CheckBytes(absl::string_view text) {
+  const auto bytes = static_cast<int64_t>(text.size());
+  if (bytes <= kMaxHeaderBytes) return absl::OkStatus();
+  return InvalidArgument("message header: got ", bytes, " bytes, want at most ",
+                         kMaxHeaderBytes);
+}
+
 // Text that is no JSON, or of another form, is the sender's fault all the same.
 template <typename T>
 absl::StatusOr<T> OfSender(absl::StatusOr<T> read) {
@@ -237,9 +260,11 @@ absl::StatusOr<std::string> EncodeMessageHeader(const MessageHeader& header) {
   Json json = Json::object();
   if (!header.error.ok()) {
     json["error"] = {{"code", absl::StatusCodeToString(header.error.code())},
-                     {"message", std::string(header.error.message())}};
+                     {"message", std::string(header.error.message().substr(
+                                     0, kMaxErrorBytes))}};
     return formats_internal::JsonText(json);
   }
+  RILL_RETURN_IF_ERROR(CheckValues(header.values));
   json["values"] = StateJson(header.values);
   if (header.timeout < absl::InfiniteDuration()) {
     json["timeout_s"] = SecondsOf(header.timeout);
@@ -252,16 +277,25 @@ absl::StatusOr<std::string> EncodeMessageHeader(const MessageHeader& header) {
     json["batch_shape"] = std::vector<int64_t>(sizes.begin(), sizes.end());
   }
   if (!header.dim_names.empty()) json["dim_names"] = header.dim_names;
+  if (const int64_t names = CountNames(json); names > kMaxHeaderNames) {
+    return InvalidArgument("message header: got ", names,
+                           " names, want at most ", kMaxHeaderNames);
+  }
+  std::string text;
   try {
-    return json.dump();
+    text = json.dump();
   } catch (const Json::exception& e) {
     return InvalidArgument("message header: a name is no UTF-8: ", e.what());
   }
+  RILL_RETURN_IF_ERROR(CheckBytes(text));
+  return text;
 }
 
 absl::StatusOr<MessageHeader> DecodeMessageHeader(absl::string_view text) {
-  RILL_ASSIGN_OR_RETURN(const Json json,
-                        OfSender(ParseBoundedJson("message header", text)));
+  RILL_RETURN_IF_ERROR(CheckBytes(text));
+  RILL_ASSIGN_OR_RETURN(
+      const Json json,
+      OfSender(ParseBoundedJson("message header", text, kMaxHeaderNames)));
   if (!json.is_object()) {
     return InvalidArgument("message header: got ", ShownJson(json),
                            ", want an object");
@@ -272,7 +306,7 @@ absl::StatusOr<MessageHeader> DecodeMessageHeader(absl::string_view text) {
     return header;
   }
   if (json.contains("values")) {
-    RILL_ASSIGN_OR_RETURN(header.values, StateOf(json["values"], 0));
+    RILL_ASSIGN_OR_RETURN(header.values, StateOf(json["values"], 1));
   }
   RILL_RETURN_IF_ERROR(ReadSeconds(json, "timeout_s", &header.timeout));
   RILL_RETURN_IF_ERROR(ReadSeconds(json, "sent_s", &header.sent));

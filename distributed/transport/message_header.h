@@ -2,6 +2,7 @@
 #ifndef RILL_DISTRIBUTED_TRANSPORT_MESSAGE_HEADER_H_
 #define RILL_DISTRIBUTED_TRANSPORT_MESSAGE_HEADER_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,11 @@
 #include "rill/tensors/shape.h"
 
 namespace rill {
+
+// The longest header, and all names of all its objects together: what reading
+// one may cost. The limits of values are those of value_limits.h.
+inline constexpr int64_t kMaxHeaderBytes = 16 << 20;
+inline constexpr int64_t kMaxHeaderNames = 1 << 16;
 
 // All of a message but its columns, as JSON, for engines whose peers may be
 // without Rill: docs/formats/arrow.md.
@@ -30,7 +36,9 @@ struct MessageHeader {
   std::vector<std::string> dim_names = {};
 };
 
-// JSON without a line feed. INVALID_ARGUMENT for a name that is no UTF-8.
+// JSON without a line feed, which DecodeMessageHeader takes. INVALID_ARGUMENT
+// beyond a limit, and for a name that is no UTF-8. An error can always be
+// encoded; the end of a long text is lost.
 absl::StatusOr<std::string> EncodeMessageHeader(const MessageHeader& header);
 
 // Takes anything; INVALID_ARGUMENT.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any text as the header of a message: what is accepted can be written, and
-// reads the same.
+// reads the same; its values other engines carry as well.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "rill/base/state/saved_state.h"
 #include "rill/distributed/transport/message_header.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
 
@@ -20,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     RILL_FUZZ_CHECK(absl::IsInvalidArgument(header.status()));
     return 0;
   }
+  RILL_FUZZ_CHECK(rill::SavedState::Decode(header->values.Encode()).ok());
   const absl::StatusOr<std::string> own = rill::EncodeMessageHeader(*header);
   RILL_FUZZ_CHECK(own.ok());
   RILL_FUZZ_CHECK(!absl::StrContains(*own, "\n"));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/state/saved_state.h"
+#include "rill/distributed/transport/value_limits.h"
 #include "rill/tensors/shape.h"
 #include "rill/testing/status_matchers.h"
 
@@ -121,6 +123,117 @@ TEST(MessageHeaderTest, NamesThatAreNoUtf8AreRefused) {
   header.values.Set("a\xff", int64_t{1});
   EXPECT_THAT(EncodeMessageHeader(header),
               StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+SavedState Wide(int64_t count) {
+  SavedState state("Wide", 1);
+  for (int64_t i = 0; i < count; ++i) state.Set(absl::StrCat(i), i);
+  return state;
+}
+
+SavedState Deep(int64_t depth) {
+  SavedState state;
+  for (int64_t i = 1; i < depth; ++i) {
+    SavedState outer;
+    outer.SetPart("a", std::move(state));
+    state = std::move(outer);
+  }
+  return state;
+}
+
+// JSON of the same, without the limits.
+std::string WideText(int64_t count) {
+  std::string text = R"({"values":{"":["Wide",1])";
+  for (int64_t i = 0; i < count; ++i) absl::StrAppend(&text, ",\"", i, "\":1");
+  return text + "}}";
+}
+std::string DeepText(int64_t depth) {
+  std::string text = R"({"values":{)";
+  for (int64_t i = 1; i < depth; ++i) text += R"("a":[{)";
+  for (int64_t i = 1; i < depth; ++i) text += "}]";
+  return text + "}}";
+}
+
+TEST(MessageHeaderTest, BothSidesStopAtTheSameLimitsOfValues) {
+  for (const SavedState& most : {Wide(kMaxValues), Deep(kMaxValueDepth)}) {
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string text,
+                              EncodeMessageHeader({.values = most}));
+    RILL_ASSERT_OK_AND_ASSIGN(const MessageHeader read,
+                              DecodeMessageHeader(text));
+    EXPECT_EQ(read.values.Encode(), most.Encode());
+  }
+  RILL_EXPECT_OK(DecodeMessageHeader(WideText(kMaxValues)).status());
+  RILL_EXPECT_OK(DecodeMessageHeader(DeepText(kMaxValueDepth)).status());
+  constexpr auto kWrong = absl::StatusCode::kInvalidArgument;
+  const auto too_many = HasSubstr("got 4097 in one");
+  EXPECT_THAT(EncodeMessageHeader({.values = Wide(kMaxValues + 1)}),
+              StatusIs(kWrong, too_many));
+  EXPECT_THAT(DecodeMessageHeader(WideText(kMaxValues + 1)),
+              StatusIs(kWrong, too_many));
+  EXPECT_THAT(EncodeMessageHeader({.values = Deep(kMaxValueDepth + 1)}),
+              StatusIs(kWrong, HasSubstr("16 states in one another")));
+  EXPECT_THAT(DecodeMessageHeader(DeepText(kMaxValueDepth + 1)),
+              StatusIs(kWrong, HasSubstr("at most 16 in one another")));
+}
+
+TEST(MessageHeaderTest, BothSidesStopAtTheSameBytesAndNames) {
+  MessageHeader large;
+  large.values.Set("x", std::string(kMaxHeaderBytes, 'x'));
+  const auto too_long = StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr("bytes, want at most 16777216"));
+  EXPECT_THAT(EncodeMessageHeader(large), too_long);
+  EXPECT_THAT(DecodeMessageHeader(std::string(kMaxHeaderBytes + 1, ' ')),
+              too_long);
+  RILL_EXPECT_OK(
+      DecodeMessageHeader("{}" + std::string(kMaxHeaderBytes - 2, ' ')));
+  // "values", "parts", and a name in each of the others.
+  const auto crowd = [](int64_t names) {
+    SavedState one;
+    one.Set("n", int64_t{1});
+    MessageHeader header;
+    header.values.Set("parts", std::vector<SavedState>(names - 2, one));
+    return header;
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(std::string text,
+                            EncodeMessageHeader(crowd(kMaxHeaderNames)));
+  RILL_EXPECT_OK(DecodeMessageHeader(text).status());
+  EXPECT_THAT(EncodeMessageHeader(crowd(kMaxHeaderNames + 1)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("got 65537 names")));
+  text.back() = ',';
+  EXPECT_THAT(DecodeMessageHeader(text + R"("x":1})"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("keys: want at most 65536")));
+}
+
+TEST(MessageHeaderTest, ALongErrorLosesItsEnd) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const std::string text,
+      EncodeMessageHeader(
+          {.error = absl::NotFoundError(std::string(kMaxHeaderBytes, '\1'))}));
+  RILL_ASSERT_OK_AND_ASSIGN(const MessageHeader read,
+                            DecodeMessageHeader(text));
+  EXPECT_EQ(read.error, absl::NotFoundError(std::string(64 << 10, '\1')));
+}
+
+TEST(MessageHeaderTest, ErrorsShowOfAHostileNameWhatIsShort) {
+  const absl::Status status =
+      DecodeMessageHeader(absl::StrCat(R"({"values":{"\u0000\n)",
+                                       std::string(1000, 'x'), R"(":null}})"))
+          .status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                               HasSubstr(R"(value "\u0000\nxxx)")));
+  EXPECT_LT(status.message().size(), 300);
+}
+
+TEST(MessageHeaderTest, OfANameThatComesTwiceTheLastValueCounts) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const MessageHeader read,
+      DecodeMessageHeader(R"({"values":{"a":1,"b":2,"a":"x"}})"));
+  SavedState want;
+  want.Set("a", std::string("x"));
+  want.Set("b", int64_t{2});
+  EXPECT_EQ(read.values.Encode(), want.Encode());
 }
 
 TEST(MessageHeaderTest, HostileTextsAreRefused) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/formats/json/bounded_json.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -17,7 +19,8 @@ using Json = nlohmann::ordered_json;
 // may have very many, or n keys would cost n^2. Depth is bounded as the
 // library's copies and its writer recurse.
 absl::StatusOr<Json> ParseBoundedJson(absl::string_view where,
-                                      absl::string_view text) {
+                                      absl::string_view text,
+                                      int64_t max_keys) {
   if (const int depth = JsonDepth(text); depth > kMaxJsonDepth) {
     return InvalidArgument(where, ": brackets: got a depth of ", depth,
                            ", want at most ", kMaxJsonDepth);
@@ -25,22 +28,26 @@ absl::StatusOr<Json> ParseBoundedJson(absl::string_view where,
   // The library gives an object's start the depth of what is around it, and its
   // keys one more.
   std::vector<int64_t> keys(kMaxJsonDepth + 2, 0);  // Of the open objects.
+  int64_t all_keys = 0;
   bool has_too_many = false;
   const auto count = [&](int depth, Json::parse_event_t event, Json&) {
     if (event == Json::parse_event_t::object_start) keys[depth + 1] = 0;
     if (event != Json::parse_event_t::key) return true;
-    if (++keys[depth] <= kMaxJsonKeys) return true;
+    if (++keys[depth] <= kMaxJsonKeys && ++all_keys <= max_keys) return true;
     has_too_many = true;
     return false;
   };
   // A key and its value are four bytes at least: `"":1`. Without the callback
   // it takes half the time.
-  const bool is_short = static_cast<int64_t>(text.size()) <= 4 * kMaxJsonKeys;
+  const bool is_short =
+      static_cast<int64_t>(text.size()) / 4 <= std::min(kMaxJsonKeys, max_keys);
   Json json = is_short ? Json::parse(text, nullptr, /*allow_exceptions=*/false)
                        : Json::parse(text, count, /*allow_exceptions=*/false);
   if (has_too_many) {
-    return InvalidArgument(where, ": keys of one object: want at most ",
-                           kMaxJsonKeys);
+    return all_keys > max_keys
+               ? InvalidArgument(where, ": keys: want at most ", max_keys)
+               : InvalidArgument(where, ": keys of one object: want at most ",
+                                 kMaxJsonKeys);
   }
   if (json.is_discarded()) {
     return DataLoss(where, ": got no JSON");

@@ -3,6 +3,7 @@
 #define RILL_FORMATS_JSON_BOUNDED_JSON_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,17 +14,20 @@
 namespace rill::formats_internal {
 
 // JSON of which nothing is known: what may cost the stack or minutes is refused
-// before it does. Objects keep their order. For the .cc files of formats.
+// before it does. Objects keep their order; a key that comes twice has its last
+// value. For .cc files, as the library's header is large.
 // Thread-safety: thread-safe.
 
 // Keys of one object: entries and the few names that formats add.
 inline constexpr int64_t kMaxJsonKeys = 4096 + 8;
 
 // DATA_LOSS where `text` is no JSON; INVALID_ARGUMENT where brackets are deeper
-// than kMaxJsonDepth or an object has more than kMaxJsonKeys keys. `where`
-// starts the message.
-absl::StatusOr<nlohmann::ordered_json> ParseBoundedJson(absl::string_view where,
-                                                        absl::string_view text);
+// than kMaxJsonDepth, an object has more than kMaxJsonKeys keys, or all objects
+// together more than `max_keys`. `where` starts the message.
+// Cost: O(text), and a comparison for each pair of keys of an object.
+absl::StatusOr<nlohmann::ordered_json> ParseBoundedJson(
+    absl::string_view where, absl::string_view text,
+    int64_t max_keys = std::numeric_limits<int64_t>::max());
 
 // Compact, UTF-8 as it is.
 std::string JsonText(const nlohmann::ordered_json& json);

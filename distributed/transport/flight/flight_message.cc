@@ -153,6 +153,9 @@ absl::StatusOr<Request> DecodeRequest(
     const arrow::flight::FlightStreamChunk& chunk, RequestAges* ages) {
   const absl::Time now = Clock::System().Now();
   RILL_ASSIGN_OR_RETURN(Decoded decoded, Decode(chunk));
+  if (!decoded.metadata.error.ok()) {
+    return InvalidArgument("request: got an error, want values");
+  }
   const absl::Duration age =
       decoded.metadata.sent.has_value()
           ? ages->Of(Clock::Steady().Now(), *decoded.metadata.sent)

@@ -101,8 +101,9 @@ TEST_F(PlainClientTest, SendsAndReceivesColumnsAndValues) {
 }
 
 TEST_F(PlainClientTest, ErrorsAreRepliesAndTheStreamGoesOn) {
-  for (const char* text : {"{", "[]", R"({"values":1})",
-                           R"({"batch_shape":[-1]})", "{}\nno batch"}) {
+  for (const char* text :
+       {"{", "[]", R"({"values":1})", R"({"batch_shape":[-1]})", "{}\nno batch",
+        R"({"error":{"code":"NOT_FOUND","message":""}})"}) {
     ASSERT_TRUE(exchange_.writer->WriteMetadata(Text(text)).ok());
     EXPECT_THAT(Read(), HasSubstr(R"({"error":{"code":"INVALID_ARGUMENT")"))
         << text;

@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "rill/base/clock.h"
@@ -247,8 +248,13 @@ absl::Status PolledCarrier::AwaitAll() {
 
 absl::Status PolledCarrier::Init() {
   absl::MutexLock lock(&frames_mu_);
-  RILL_ASSIGN_OR_RETURN(place_, frames_->Init(events_.receive));
-  return absl::OkStatus();
+  absl::StatusOr<PolledFrames::Place> place = frames_->Init(events_.receive);
+  if (place.ok()) {
+    place_ = *place;
+  } else {
+    frames_->Abandon();
+  }
+  return place.status();
 }
 
 void PolledCarrier::Run() {

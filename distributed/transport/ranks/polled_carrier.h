@@ -17,7 +17,8 @@ namespace rill {
 // A library that carries frames between ranks while it is asked, as MPI does:
 // all that an engine has to be for a PolledCarrier. Init, the barriers and the
 // last call come on one thread, the others on any, one at a time. No call
-// waits, but Init and Finalize. Behind an error only Abandon is called.
+// waits, but Init and Finalize. Behind an error, that of Init too, only Abandon
+// is called. Frames of one rank for another arrive whole, once, and in order.
 class PolledFrames {
  public:
   using Receive = std::function<void(int rank, std::shared_ptr<Buffer> frame)>;
@@ -29,7 +30,10 @@ class PolledFrames {
 
   virtual ~PolledFrames() = default;
 
+  // Send and Step alone call `receive`.
   virtual absl::StatusOr<Place> Init(Receive receive) = 0;
+  // The owners of the pieces keep their bytes: whoever needs these for longer
+  // keeps the owners.
   virtual absl::Status Send(int rank, const FramePieces& frame) = 0;
   // Takes what has come and lets go of what has arrived; `moves`: whether there
   // was any.

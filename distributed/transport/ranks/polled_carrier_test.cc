@@ -92,7 +92,7 @@ class LocalFrames final : public PolledFrames {
   }
   bool has_transfers() const override {
     absl::MutexLock lock(&job_->mu);
-    return own().on_their_way > 0;
+    return own().on_their_way > 0 || !own().frames.empty();
   }
   absl::Status BeginBarrier() override {
     const Call call(this, &thread_);
@@ -200,6 +200,8 @@ TEST(PolledCarrierTest, AnErrorAtTheBeginningIsThatOfCreate) {
   }
   EXPECT_THAT(Start(job, 0), StatusIs(absl::StatusCode::kFailedPrecondition,
                                       HasSubstr("begun before")));
+  absl::MutexLock lock(&job->mu);
+  EXPECT_TRUE(job->ranks[0].is_abandoned);
 }
 
 TEST(PolledCarrierTest, AnErrorEndsAllAndNothingIsFinalized) {

@@ -84,11 +84,6 @@ void ReplyWindow::Cut(const absl::Status& why) {
   unreceived_ = 0;
 }
 
-absl::Status ReplyWindow::ended() const {
-  absl::MutexLock lock(&mu_);
-  return ended_;
-}
-
 bool ReplyWindow::AwaitEnd(absl::Duration timeout) const {
   absl::MutexLock lock(&mu_);
   const auto has_ended = [this] {

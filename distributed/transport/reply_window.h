@@ -49,8 +49,6 @@ class ReplyWindow {
   void End(const absl::Status& why);
   // The same; replies that were not received are lost too.
   void Cut(const absl::Status& why);
-  // OK while the stream lives.
-  absl::Status ended() const;
   // Waits for the end; false where it has not come by then.
   bool AwaitEnd(absl::Duration timeout) const;
 

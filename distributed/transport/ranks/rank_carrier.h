@@ -29,21 +29,23 @@ class RankCarrier {
   virtual ~RankCarrier() = default;
 
   // Once, before all else. `events` are called one at a time until Finish
-  // returns, on a thread of the engine's, or on one that is in Help.
+  // returns, on a thread of the engine's, or on one that is in Help or Send:
+  // callers of these hold no mutex that `events` take.
   virtual absl::Status Start(Events events) = 0;
   virtual int rank() const = 0;
   virtual int num_ranks() const = 0;
 
-  // The longest block.
+  // The longest block; at least kLeastMaxBytes, for what has to go always.
   virtual int64_t max_bytes() const = 0;
+  static constexpr int64_t kLeastMaxBytes = 8 << 10;
   // Waits for nobody. `frame` has at most max_bytes(), which nobody writes to
   // any more.
   virtual void Send(int rank, FramePieces frame) = 0;
 
   // Lends the caller's thread to the engine while it has nothing else to do:
   // until `is_done`, or until nothing has come for a while. Blocks that come
-  // meanwhile pass no other thread. The caller holds no mutex that `events` or
-  // is_done take.
+  // meanwhile pass no other thread. The caller holds no mutex that is_done
+  // takes.
   virtual void Help(absl::FunctionRef<bool()> /*is_done*/) {}
 
   // Once, behind the last Send of others than `events`. The engine says for

@@ -21,12 +21,15 @@ absl::Status StatusOf(const RankPacket& packet) {
                       packet.text);
 }
 
+// Of the text of an error: so it fits into every carrier's blocks.
+constexpr size_t kMaxErrorBytes = 4 << 10;
+
 RankPacket PacketOf(RankPacket::Kind kind, int64_t stream,
                     const absl::Status& status) {
   return {.kind = kind,
           .stream = stream,
           .number = static_cast<int64_t>(status.code()),
-          .text = std::string(status.message())};
+          .text = std::string(status.message().substr(0, kMaxErrorBytes))};
 }
 
 }  // namespace
@@ -92,6 +95,11 @@ absl::StatusOr<std::shared_ptr<RankStreams>> RankStreams::Create(
           [self](const absl::Status& why) { self->LoseRank(kAllRanks, why); },
   }));
   self->has_started_ = true;
+  if (self->carrier_->max_bytes() < RankCarrier::kLeastMaxBytes) {
+    return InvalidArgument("RankTransport: the carrier's longest block: got ",
+                           self->carrier_->max_bytes(),
+                           " bytes, want >= ", RankCarrier::kLeastMaxBytes);
+  }
   return streams;
 }
 
@@ -139,18 +147,24 @@ void RankStreams::Arrive(int rank, std::shared_ptr<Buffer> bytes) {
 void RankStreams::OpenServed(int rank, const RankPacket& packet) {
   const std::pair<std::string, std::string> names =
       absl::StrSplit(packet.text, absl::MaxSplits('\0', 1));
-  absl::MutexLock lock(&mu_);
-  const auto server = servers_.find(names.first);
   absl::Status status =
       Unavailable("\"", Place{carrier_->rank(), names.first}.ToString(),
                   "\": nobody listens there");
-  if (server != servers_.end()) {
-    auto stream = server->second->Open(
-        names.second, absl::StrCat("rank ", rank),
-        std::make_unique<WayBack>(this, rank, packet.stream));
-    status = stream.status();
-    if (stream.ok()) served_[{rank, packet.stream}] = *std::move(stream);
+  std::shared_ptr<ServedStream> old;  // Where the peer gives an id twice.
+  {
+    absl::MutexLock lock(&mu_);
+    const auto server = servers_.find(names.first);
+    if (server != servers_.end()) {
+      auto stream = server->second->Open(
+          names.second, absl::StrCat("rank ", rank),
+          std::make_unique<WayBack>(this, rank, packet.stream));
+      status = stream.status();
+      if (stream.ok()) {
+        old = std::exchange(served_[{rank, packet.stream}], *std::move(stream));
+      }
+    }
   }
+  if (old != nullptr) old->Close();
   if (!status.ok()) PostEnded(rank, packet.stream, status);
 }
 
@@ -159,14 +173,19 @@ void RankStreams::ArriveAtServer(int rank, RankPacket packet) {
   {
     absl::MutexLock lock(&mu_);
     const auto found = served_.find({rank, packet.stream});
-    if (found == served_.end()) return;  // It has ended, and that was said.
-    stream = found->second;
-    if (packet.kind == RankPacket::kEnd) served_.erase(found);
+    if (found != served_.end()) {
+      stream = found->second;
+      if (packet.kind == RankPacket::kEnd) served_.erase(found);
+    }
   }
-  if (packet.kind == RankPacket::kAsk) {
+  if (packet.kind == RankPacket::kEnd) {
+    if (stream != nullptr) stream->Close();
+  } else if (stream == nullptr) {
+    // It has ended, or the word of it was lost.
+    PostEnded(rank, packet.stream,
+              Unavailable("rank ", carrier_->rank(), ": no such stream"));
+  } else if (packet.kind == RankPacket::kAsk) {
     Post(rank, {.kind = RankPacket::kReply, .stream = packet.stream});
-  } else if (packet.kind == RankPacket::kEnd) {
-    stream->Close();
   } else {
     stream->Push({.message = std::move(packet.message),
                   .deadline = packet.number == RankPacket::kNoDeadline
@@ -195,7 +214,7 @@ void RankStreams::LoseRank(int rank, const absl::Status& why) {
   const auto is_lost = [rank](int other) {
     return rank == kAllRanks || rank == other;
   };
-  std::vector<std::shared_ptr<ServedStream>> lost;
+  std::vector<std::pair<int64_t, std::shared_ptr<ServedStream>>> lost;
   {
     absl::MutexLock lock(&mu_);
     if (rank == kAllRanks) broken_ = why;
@@ -207,11 +226,15 @@ void RankStreams::LoseRank(int rank, const absl::Status& why) {
         ++it;
         continue;
       }
-      lost.push_back(std::move(it->second));
+      lost.emplace_back(it->first.second, std::move(it->second));
       it = served_.erase(it);
     }
   }
-  for (const auto& stream : lost) stream->Close();
+  for (const auto& [id, stream] : lost) {
+    stream->Close();
+    // The rank may well be there, and its clients wait.
+    if (rank != kAllRanks) PostEnded(rank, id, why);
+  }
 }
 
 absl::StatusOr<std::shared_ptr<StreamServer>> RankStreams::Add(
@@ -237,23 +260,36 @@ void RankStreams::Remove(const std::string& name, const StreamServer* server) {
 
 absl::StatusOr<std::shared_ptr<RankStreams::Client>> RankStreams::Open(
     Place place, std::string method, int64_t window) {
-  absl::MutexLock lock(&mu_);
-  RILL_RETURN_IF_ERROR(broken_);
-  auto client = std::make_shared<Client>(opened_++, std::move(place),
-                                         std::move(method), window);
-  clients_[client->id] = client;
-  Post(client->place.rank,
-       {.kind = RankPacket::kOpen,
-        .stream = client->id,
-        .text = absl::StrCat(client->place.name, absl::string_view("\0", 1),
-                             client->method)});
+  std::shared_ptr<Client> client;
+  {
+    absl::MutexLock lock(&mu_);
+    RILL_RETURN_IF_ERROR(broken_);
+    client = std::make_shared<Client>(opened_++, std::move(place),
+                                      std::move(method), window);
+    clients_[client->id] = client;
+  }
+  absl::StatusOr<FramePieces> frame = Encode(
+      {.kind = RankPacket::kOpen,
+       .stream = client->id,
+       .text = absl::StrCat(client->place.name, absl::string_view("\0", 1),
+                            client->method)});
+  if (!frame.ok()) {
+    absl::MutexLock lock(&mu_);
+    clients_.erase(client->id);
+    return frame.status();
+  }
+  carrier_->Send(client->place.rank, *std::move(frame));
   return client;
 }
 
 absl::Status RankStreams::Ask(Client* client, absl::Time deadline) {
   RILL_RETURN_IF_ERROR(client->replies.Sent());
   Post(client->place.rank, {.kind = RankPacket::kAsk, .stream = client->id});
-  return Receive(client, deadline).status();
+  const absl::Status status = Receive(client, deadline).status();
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  return absl::DeadlineExceededError(
+      absl::StrCat("RankTransport::Connect: no answer from \"",
+                   client->place.ToString(), "\""));
 }
 
 absl::Status RankStreams::Send(Client* client, const Message& request,
@@ -282,9 +318,8 @@ absl::StatusOr<Reply> RankStreams::Receive(Client* client,
 }
 
 void RankStreams::Close(Client* client) {
-  if (client->replies.ended().ok()) {
-    Post(client->place.rank, {.kind = RankPacket::kEnd, .stream = client->id});
-  }
+  // Also where it has ended: perhaps the server was not told.
+  Post(client->place.rank, {.kind = RankPacket::kEnd, .stream = client->id});
   absl::MutexLock lock(&mu_);
   clients_.erase(client->id);
 }

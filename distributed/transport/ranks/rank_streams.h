@@ -36,7 +36,7 @@ struct Place {
 };
 
 // All streams of a rank, of its clients and of its servers. One mutex guards
-// them. Neither services nor streams are called with it.
+// them. Neither services, streams nor the carrier are called with it.
 // Thread-safety: thread-safe.
 class RankStreams {
  public:
@@ -70,6 +70,7 @@ class RankStreams {
   void Remove(const std::string& name, const StreamServer* server);
 
   // Sends word to the server, but does not wait for it; Ask does that.
+  // INVALID_ARGUMENT where the names are longer than the carrier takes.
   absl::StatusOr<std::shared_ptr<Client>> Open(Place place, std::string method,
                                                int64_t window);
   absl::Status Ask(Client* client, absl::Time deadline);
@@ -85,6 +86,7 @@ class RankStreams {
   explicit RankStreams(std::unique_ptr<RankCarrier> carrier);
 
   absl::StatusOr<FramePieces> Encode(const RankPacket& packet) const;
+  // Of packets that every carrier takes.
   void Post(int rank, const RankPacket& packet) const;
   void PostEnded(int rank, int64_t stream, const absl::Status& why) const;
 

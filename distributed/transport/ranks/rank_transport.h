@@ -34,7 +34,8 @@ class RankStreams;  // rank_streams.h
 // where they arrive. Threads for as many calls as ran at once.
 class RankTransport final : public Transport {
  public:
-  // Starts the carrier, whose errors these are.
+  // Starts the carrier, whose errors these are. INVALID_ARGUMENT where its
+  // blocks are too short.
   static absl::StatusOr<std::unique_ptr<RankTransport>> Create(
       std::unique_ptr<RankCarrier> carrier);
   ~RankTransport() override;

@@ -48,7 +48,16 @@ class Inbox {
  public:
   void Put(int from, std::shared_ptr<Buffer> bytes) {
     absl::MutexLock lock(&mu_);
+    if (drops_ > 0) {
+      --drops_;
+      return;
+    }
     blocks_.push_back({from, std::move(bytes)});
+  }
+  // The next block is lost.
+  void Drop() {
+    absl::MutexLock lock(&mu_);
+    ++drops_;
   }
   // The rank hangs, goes on, breaks, or ends.
   void SetHangs(bool hangs) {
@@ -92,6 +101,7 @@ class Inbox {
   absl::Mutex mu_;
   bool hangs_ ABSL_GUARDED_BY(mu_) = false;
   bool has_ended_ ABSL_GUARDED_BY(mu_) = false;
+  int drops_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Status broken_ ABSL_GUARDED_BY(mu_);
   std::deque<std::pair<int, std::shared_ptr<Buffer>>> blocks_
       ABSL_GUARDED_BY(mu_);
@@ -100,8 +110,8 @@ using Inboxes = std::vector<std::shared_ptr<Inbox>>;
 
 class LocalCarrier final : public RankCarrier {
  public:
-  LocalCarrier(Inboxes inboxes, int rank)
-      : inboxes_(std::move(inboxes)), rank_(rank) {}
+  LocalCarrier(Inboxes inboxes, int rank, int64_t max_bytes = kMaxBytes)
+      : inboxes_(std::move(inboxes)), rank_(rank), max_bytes_(max_bytes) {}
 
   absl::Status Start(Events events) override {
     thread_ = std::thread([inbox = inboxes_[static_cast<size_t>(rank_)],
@@ -110,7 +120,7 @@ class LocalCarrier final : public RankCarrier {
   }
   int rank() const override { return rank_; }
   int num_ranks() const override { return static_cast<int>(inboxes_.size()); }
-  int64_t max_bytes() const override { return kMaxBytes; }
+  int64_t max_bytes() const override { return max_bytes_; }
   void Send(int rank, FramePieces frame) override {
     inboxes_[static_cast<size_t>(rank)]->Put(rank_, *JoinFrame(frame));
   }
@@ -122,6 +132,7 @@ class LocalCarrier final : public RankCarrier {
  private:
   const Inboxes inboxes_;
   const int rank_;
+  const int64_t max_bytes_;
   std::thread thread_;
 };
 
@@ -218,7 +229,8 @@ TEST(RankTransportTest, CallsToARankThatHangsEndAtTheirDeadlines) {
   EXPECT_THAT(stream->Send({}, shortly()),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   EXPECT_THAT(job.ranks[0]->Connect("rank:1", shortly()),
-              StatusIs(absl::StatusCode::kDeadlineExceeded));
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       "RankTransport::Connect: no answer from \"rank:1\""));
   job.inboxes[1]->SetHangs(false);
   RILL_ASSERT_OK_AND_ASSIGN(const Reply reply, stream->Receive(Soon()));
   RILL_EXPECT_OK(reply.message.batch.CheckEqual(MakeSteps(2)));
@@ -249,6 +261,75 @@ TEST(RankTransportTest, DamageEndsTheStreamsOfTheRankItCameFrom) {
   RILL_EXPECT_OK(streams[1]->Receive(Soon()).status());
   // The next stream is a new beginning.
   RILL_EXPECT_OK(connections[0]->Call("echo", {}, Soon()).status());
+}
+
+TEST(RankTransportTest, TheRankThatDamageCameFromIsToldOfItsStreams) {
+  const Job job(2);
+  const auto service = std::make_shared<HeldService>();
+  RILL_ASSERT_OK_AND_ASSIGN(const auto server,
+                            job.ranks[0]->Listen("", service));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
+                            job.ranks[1]->Connect("rank:0", Soon()));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
+                            connection->Open("hold", {}, Soon()));
+  RILL_ASSERT_OK(stream->Send({}, Soon()));
+  ASSERT_TRUE(service->AwaitBegun(1));
+  RILL_ASSERT_OK_AND_ASSIGN(auto noise, Buffer::Allocate(64));
+  std::fill_n(noise->data(), 64, std::byte{7});
+  job.inboxes[0]->Put(1, std::move(noise));
+  EXPECT_THAT(stream->Receive(Soon()),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("from rank 1")));
+  service->Release();
+  RILL_EXPECT_OK(connection->Call("echo", {}, Soon()).status());
+}
+
+TEST(RankTransportTest, ARequestOfAStreamThatNobodyKnowsHasAnAnswer) {
+  const Job job(2);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto server,
+      job.ranks[1]->Listen("", std::make_shared<HeldService>()));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
+                            job.ranks[0]->Connect("rank:1", Soon()));
+  job.inboxes[1]->Drop();
+  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
+                            connection->Open("echo", {}, Soon()));
+  RILL_ASSERT_OK(stream->Send({}, Soon()));
+  EXPECT_THAT(stream->Receive(Soon()),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("rank 1: no such stream")));
+}
+
+// Delivers within Send.
+class DirectCarrier final : public RankCarrier {
+ public:
+  absl::Status Start(Events events) override {
+    events_ = std::move(events);
+    return absl::OkStatus();
+  }
+  int rank() const override { return 0; }
+  int num_ranks() const override { return 1; }
+  int64_t max_bytes() const override { return kMaxBytes; }
+  void Send(int, FramePieces frame) override {
+    events_.receive(0, *JoinFrame(frame));
+  }
+  void Finish() override {}
+
+ private:
+  Events events_;
+};
+
+TEST(RankTransportTest, ACarrierMayDeliverWithinSend) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto transport,
+      RankTransport::Create(std::make_unique<DirectCarrier>()));
+  EXPECT_THAT(transport->Connect("rank:0", Soon()),
+              StatusIs(absl::StatusCode::kUnavailable));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto server,
+      transport->Listen("", std::make_shared<HeldService>()));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
+                            transport->Connect("rank:0", Soon()));
+  RILL_EXPECT_OK(connection->Call("echo", {}, Soon()).status());
 }
 
 TEST(RankTransportTest, ACarrierThatBreaksEndsAll) {
@@ -315,10 +396,13 @@ TEST(RankTransportTest, NothingBeginsBehindAShutdown) {
   EXPECT_EQ(service->begun(), 1);
 }
 
-// Gives back more than a carrier takes.
+// Gives back more than a carrier takes, as a message or as an error.
 class LargeService final : public Service {
  public:
-  absl::StatusOr<Message> Call(const CallInfo&, const Message&) override {
+  absl::StatusOr<Message> Call(const CallInfo& info, const Message&) override {
+    if (info.method == "fail") {
+      return absl::NotFoundError(std::string(kMaxBytes, 'x'));
+    }
     return Large();
   }
   static Message Large() {
@@ -344,6 +428,18 @@ TEST(RankTransportTest, MessagesThatAreTooLargeAreRefusedAndTheStreamGoesOn) {
   RILL_ASSERT_OK_AND_ASSIGN(const Reply reply, stream->Receive(Soon()));
   EXPECT_THAT(reply.status, StatusIs(absl::StatusCode::kInvalidArgument,
                                      HasSubstr("want <= 16777216")));
+  EXPECT_THAT(connection->Call("fail", {}, Soon()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("xxx")));
+  EXPECT_THAT(connection->Open(std::string(kMaxBytes, 'x'), {}, Soon()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("want <= 16777216")));
+}
+
+TEST(RankTransportTest, BlocksThatAreTooShortForErrorsAreRefused) {
+  const Inboxes inboxes = {std::make_shared<Inbox>()};
+  EXPECT_THAT(
+      RankTransport::Create(std::make_unique<LocalCarrier>(inboxes, 0, 4096)),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want >= 8192")));
 }
 
 // Gives back values that no receiver takes.

@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/reply_window.h"
@@ -65,9 +64,8 @@ class BlockingStream::Core {
 absl::Status BlockingStream::Core::Send(const Message& request,
                                         absl::Time deadline) {
   RILL_RETURN_IF_ERROR(replies_.AwaitRoom(deadline));
-  RILL_ASSIGN_OR_RETURN(
-      BlockingExchange::Write write,
-      exchange_->Prepare(request, deadline - Clock::System().Now()));
+  RILL_ASSIGN_OR_RETURN(BlockingExchange::Write write,
+                        exchange_->Prepare(request, deadline));
   absl::MutexLock lock(&mu_);
   RILL_RETURN_IF_ERROR(replies_.Sent());
   writes_.push_back(std::move(write));

@@ -26,9 +26,10 @@ class BlockingExchange {
   virtual ~BlockingExchange() = default;
 
   // Makes the request ready in the thread that sends it, perhaps before Begin;
-  // an error is Send's, and the stream goes on.
+  // an error is Send's, and the stream goes on. The write may come much later,
+  // also behind `deadline`: the time that is left is known there.
   virtual absl::StatusOr<Write> Prepare(const Message& request,
-                                        absl::Duration timeout) = 0;
+                                        absl::Time deadline) = 0;
   virtual absl::Status Begin() = 0;
   // The next reply. An error ends the stream.
   virtual absl::StatusOr<Reply> Read() = 0;

@@ -44,6 +44,7 @@ struct Peer {
   absl::Status write_error ABSL_GUARDED_BY(mu);
   std::deque<Message> written ABSL_GUARDED_BY(mu);
   bool is_cancelled ABSL_GUARDED_BY(mu) = false;
+  absl::Time last_deadline ABSL_GUARDED_BY(mu);
 
   void FailWrites() {
     absl::MutexLock lock(&mu);
@@ -57,11 +58,12 @@ class FakeExchange final : public BlockingExchange {
   ~FakeExchange() override { peer_->is_gone.Notify(); }
 
   absl::StatusOr<Write> Prepare(const Message& request,
-                                absl::Duration timeout) override {
+                                absl::Time deadline) override {
     if (request.values.fields().empty()) {
       return absl::InvalidArgumentError("no number");
     }
-    EXPECT_GT(timeout, absl::ZeroDuration());
+    absl::MutexLock lock(&peer_->mu);
+    peer_->last_deadline = deadline;
     return [this, request] { return Put(request); };
   }
   absl::Status Begin() override {
@@ -179,6 +181,19 @@ TEST_F(BlockingStreamTest, AWriteThatFailsEndsTheStreamWithTheReadersError) {
               StatusIs(absl::StatusCode::kUnavailable, "cancelled"));
   EXPECT_THAT(stream_->Send(Numbered(2), Soon()),
               StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(BlockingStreamTest, AWriteKnowsTheDeadlineHoweverLateItIs) {
+  Open();
+  const absl::Time deadline = Soon();
+  RILL_ASSERT_OK(stream_->Send(Numbered(1), deadline));
+  {
+    absl::MutexLock lock(&peer_->mu);
+    EXPECT_EQ(peer_->last_deadline, deadline);
+  }
+  peer_->may_begin.Notify();
+  peer_->may_write.Notify();
+  EXPECT_EQ(Receive(), 1);
 }
 
 }  // namespace

@@ -25,6 +25,9 @@ using formats_internal::ParseJsonShape;
 using formats_internal::ShownJson;
 using Json = nlohmann::ordered_json;
 
+// What the times of a request add at most: names, and bytes.
+constexpr int64_t kTimes = 2;
+constexpr size_t kTimesBytes = 100;
 // Of the text of an error.
 constexpr size_t kMaxErrorBytes = 64 << 10;
 
@@ -88,7 +91,7 @@ int64_t CountNames(const Json& json) {
 
 absl::Status WrongValue(absl::string_view name, const Json& json) {
   return InvalidArgument(
-      "value ", ShownJson(name), ": got ", ShownJson(json),
+      "value ", ShownJson(std::string(name)), ": got ", ShownJson(json),
       ", want a number, a text, a list of numbers or of objects, or a form of "
       "docs/formats/arrow.md");
 }
@@ -216,6 +219,14 @@ double SecondsOf(absl::Duration duration) {
                     std::numeric_limits<double>::max());
 }
 
+// Behind what an object of some names has.
+void AddSeconds(absl::string_view name, absl::Duration duration,
+                std::string* text) {
+  text->pop_back();
+  absl::StrAppend(text, ",\"", name, "\":", Json(SecondsOf(duration)).dump(),
+                  "}");
+}
+
 // Leaves `duration` alone where there is none.
 template <typename Duration>
 absl::Status ReadSeconds(const Json& json, const char* name,
@@ -240,8 +251,7 @@ absl::Status ReadNames(const Json& json, std::vector<std::string>* names) {
                          ", want a list of texts");
 }
 
-absl::Status CheckBytes(absl::string_view text) {
-  const auto bytes = static_cast<int64_t>(text.size());
+absl::Status CheckBytes(size_t bytes) {
   if (bytes <= kMaxHeaderBytes) return absl::OkStatus();
   return InvalidArgument("message header: got ", bytes, " bytes, want at most ",
                          kMaxHeaderBytes);
@@ -266,18 +276,13 @@ absl::StatusOr<std::string> EncodeMessageHeader(const MessageHeader& header) {
   }
   RILL_RETURN_IF_ERROR(CheckValues(header.values));
   json["values"] = StateJson(header.values);
-  if (header.timeout < absl::InfiniteDuration()) {
-    json["timeout_s"] = SecondsOf(header.timeout);
-  }
-  if (header.sent.has_value()) {
-    json["sent_s"] = SecondsOf(*header.sent);
-  }
   if (header.batch_shape.has_value()) {
     const auto sizes = header.batch_shape->sizes();
     json["batch_shape"] = std::vector<int64_t>(sizes.begin(), sizes.end());
   }
   if (!header.dim_names.empty()) json["dim_names"] = header.dim_names;
-  if (const int64_t names = CountNames(json); names > kMaxHeaderNames) {
+  const int64_t names = CountNames(json) + kTimes;
+  if (names > kMaxHeaderNames) {
     return InvalidArgument("message header: got ", names,
                            " names, want at most ", kMaxHeaderNames);
   }
@@ -287,12 +292,24 @@ absl::StatusOr<std::string> EncodeMessageHeader(const MessageHeader& header) {
   } catch (const Json::exception& e) {
     return InvalidArgument("message header: a name is no UTF-8: ", e.what());
   }
-  RILL_RETURN_IF_ERROR(CheckBytes(text));
+  RILL_RETURN_IF_ERROR(CheckBytes(text.size() + kTimesBytes));
+  if (header.timeout < absl::InfiniteDuration()) {
+    AddSeconds("timeout_s", header.timeout, &text);
+  }
+  if (header.sent.has_value()) AddSeconds("sent_s", *header.sent, &text);
   return text;
 }
 
+void AddHeaderTimes(absl::Duration timeout, absl::Duration sent,
+                    std::string* text) {
+  if (timeout < absl::InfiniteDuration()) {
+    AddSeconds("timeout_s", timeout, text);
+  }
+  AddSeconds("sent_s", sent, text);
+}
+
 absl::StatusOr<MessageHeader> DecodeMessageHeader(absl::string_view text) {
-  RILL_RETURN_IF_ERROR(CheckBytes(text));
+  RILL_RETURN_IF_ERROR(CheckBytes(text.size()));
   RILL_ASSIGN_OR_RETURN(
       const Json json,
       OfSender(ParseBoundedJson("message header", text, kMaxHeaderNames)));

@@ -41,6 +41,11 @@ struct MessageHeader {
 // encoded; the end of a long text is lost.
 absl::StatusOr<std::string> EncodeMessageHeader(const MessageHeader& header);
 
+// Adds the times of a request to one that was encoded without: they are known
+// when it is written.
+void AddHeaderTimes(absl::Duration timeout, absl::Duration sent,
+                    std::string* text);
+
 // Takes anything; INVALID_ARGUMENT.
 absl::StatusOr<MessageHeader> DecodeMessageHeader(absl::string_view text);
 

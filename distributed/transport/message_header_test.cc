@@ -2,6 +2,7 @@
 #include "rill/distributed/transport/message_header.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -38,8 +39,18 @@ TEST(MessageHeaderTest, ValuesAreJsonThatAnyProgramReads) {
   EXPECT_THAT(
       EncodeMessageHeader(header),
       IsOkAndHolds(Eq(R"({"values":{"count":256,"beta":1.0,)"
-                      R"("table":"two\nlines","slots":[1,2]},"timeout_s":2.5,)"
-                      R"("batch_shape":[4,2],"dim_names":["lanes","time"]})")));
+                      R"("table":"two\nlines","slots":[1,2]},)"
+                      R"("batch_shape":[4,2],"dim_names":["lanes","time"],)"
+                      R"("timeout_s":2.5})")));
+}
+
+TEST(MessageHeaderTest, TimesAreAddedWhenTheyAreKnown) {
+  RILL_ASSERT_OK_AND_ASSIGN(std::string text, EncodeMessageHeader({}));
+  AddHeaderTimes(absl::InfiniteDuration(), absl::Seconds(3), &text);
+  EXPECT_EQ(text, R"({"values":{},"sent_s":3.0})");
+  RILL_ASSERT_OK_AND_ASSIGN(text, EncodeMessageHeader({}));
+  AddHeaderTimes(absl::Seconds(-1), absl::Seconds(3), &text);
+  EXPECT_EQ(text, R"({"values":{},"timeout_s":-1.0,"sent_s":3.0})");
 }
 
 TEST(MessageHeaderTest, EverythingComesBack) {
@@ -186,16 +197,18 @@ TEST(MessageHeaderTest, BothSidesStopAtTheSameBytesAndNames) {
               too_long);
   RILL_EXPECT_OK(
       DecodeMessageHeader("{}" + std::string(kMaxHeaderBytes - 2, ' ')));
-  // "values", "parts", and a name in each of the others.
+  // "values", "parts", a name in each of the others, and the two times.
   const auto crowd = [](int64_t names) {
     SavedState one;
     one.Set("n", int64_t{1});
     MessageHeader header;
-    header.values.Set("parts", std::vector<SavedState>(names - 2, one));
+    header.values.Set(
+        "parts", std::vector<SavedState>(static_cast<size_t>(names - 4), one));
     return header;
   };
   RILL_ASSERT_OK_AND_ASSIGN(std::string text,
                             EncodeMessageHeader(crowd(kMaxHeaderNames)));
+  AddHeaderTimes(-absl::Seconds(1.0 / 3), absl::Seconds(1e9 / 3), &text);
   RILL_EXPECT_OK(DecodeMessageHeader(text).status());
   EXPECT_THAT(EncodeMessageHeader(crowd(kMaxHeaderNames + 1)),
               StatusIs(absl::StatusCode::kInvalidArgument,

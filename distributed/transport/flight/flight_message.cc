@@ -117,10 +117,13 @@ arrow::Result<std::shared_ptr<arrow::Buffer>> WriteIpc(
 
 }  // namespace
 
-absl::StatusOr<FlightMessage> EncodeRequest(const Message& request,
-                                            absl::Duration timeout) {
-  return Encode(request, {.timeout = timeout,
-                          .sent = Clock::Steady().Now() - absl::UnixEpoch()});
+absl::StatusOr<FlightMessage> EncodeRequest(const Message& request) {
+  return Encode(request, {});
+}
+
+void AddTimes(absl::Time deadline, FlightMessage* request) {
+  AddHeaderTimes(deadline - Clock::System().Now(),
+                 Clock::Steady().Now() - absl::UnixEpoch(), &request->metadata);
 }
 
 FlightMessage EncodeReply(const absl::StatusOr<Message>& reply) {

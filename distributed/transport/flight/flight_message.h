@@ -31,8 +31,9 @@ struct FlightMessage {
 };
 
 // INVALID_ARGUMENT names the key that Arrow has no column for.
-absl::StatusOr<FlightMessage> EncodeRequest(const Message& request,
-                                            absl::Duration timeout);
+absl::StatusOr<FlightMessage> EncodeRequest(const Message& request);
+// Once, when the request is written. Behind the deadline the server says so.
+void AddTimes(absl::Time deadline, FlightMessage* request);
 // A message that cannot be carried becomes an error's reply.
 FlightMessage EncodeReply(const absl::StatusOr<Message>& reply);
 

@@ -28,10 +28,10 @@ class FlightExchange final : public BlockingExchange {
   }
 
   absl::StatusOr<Write> Prepare(const Message& request,
-                                absl::Duration timeout) override {
-    RILL_ASSIGN_OR_RETURN(FlightMessage message,
-                          EncodeRequest(request, timeout));
-    return [this, message = std::move(message)] {
+                                absl::Time deadline) override {
+    RILL_ASSIGN_OR_RETURN(FlightMessage message, EncodeRequest(request));
+    return [this, deadline, message = std::move(message)]() mutable {
+      AddTimes(deadline, &message);
       return StatusOfFlight(parts_.who, writer_->Write(message));
     };
   }

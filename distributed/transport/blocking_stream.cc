@@ -47,6 +47,8 @@ class BlockingStream::Core {
   // The status with which the stream ends.
   absl::Status BeginAndRead();
   void End(const absl::Status& why);
+  // Calls that there are return; before Begin there is none.
+  void Cancel();
   void EndThread() {
     absl::MutexLock lock(&mu_);
     --threads_;
@@ -94,7 +96,7 @@ void BlockingStream::Core::WriteRequests() {
   }
   // The reader ends the stream with the status of the call, which says more.
   // Where the error is not the call's, the call has to be ended.
-  if (!status.ok()) exchange_->Cancel();
+  if (!status.ok()) Cancel();
   EndThread();
 }
 
@@ -103,7 +105,7 @@ absl::Status BlockingStream::Core::BeginAndRead() {
   {
     absl::MutexLock lock(&mu_);
     has_begun_ = true;
-    if (has_ended_) exchange_->Cancel();  // Stop came before.
+    if (has_ended_) return absl::CancelledError("stopped before it began");
   }
   for (;;) {
     RILL_ASSIGN_OR_RETURN(Reply reply, exchange_->Read());
@@ -113,6 +115,7 @@ absl::Status BlockingStream::Core::BeginAndRead() {
 
 void BlockingStream::Core::ReadReplies() {
   End(BeginAndRead());
+  Cancel();  // A write may wait for a peer that reads no more.
   EndThread();
 }
 
@@ -123,10 +126,18 @@ void BlockingStream::Core::End(const absl::Status& why) {
   writes_.clear();
 }
 
+void BlockingStream::Core::Cancel() {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!has_begun_) return;
+  }
+  exchange_->Cancel();
+}
+
 bool BlockingStream::Core::Stop() {
   End(absl::CancelledError("the client has ended the stream"));
+  Cancel();
   absl::MutexLock lock(&mu_);
-  if (has_begun_) exchange_->Cancel();
   const auto is_done = [this] {
     mu_.AssertReaderHeld();
     return threads_ == 0;

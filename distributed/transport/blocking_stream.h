@@ -33,8 +33,9 @@ class BlockingExchange {
   virtual absl::Status Begin() = 0;
   // The next reply. An error ends the stream.
   virtual absl::StatusOr<Reply> Read() = 0;
-  // Behind Begin, from any thread: Read and writes return an error. A write may
-  // take until the connection ends.
+  // Behind Begin, from any thread, perhaps several times and at once, also
+  // behind an error of Read: Read and writes return an error. A write may take
+  // until the connection ends.
   virtual void Cancel() = 0;
 };
 

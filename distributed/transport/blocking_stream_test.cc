@@ -44,8 +44,18 @@ struct Peer {
   absl::Status write_error ABSL_GUARDED_BY(mu);
   std::deque<Message> written ABSL_GUARDED_BY(mu);
   bool is_cancelled ABSL_GUARDED_BY(mu) = false;
+  bool is_broken ABSL_GUARDED_BY(mu) = false;
   absl::Time last_deadline ABSL_GUARDED_BY(mu);
 
+  void FailReads() {
+    absl::MutexLock lock(&mu);
+    is_broken = true;
+  }
+  bool AwaitCancel() {
+    absl::MutexLock lock(&mu);
+    return mu.AwaitWithTimeout(absl::Condition(&is_cancelled),
+                               absl::Minutes(1));
+  }
   void FailWrites() {
     absl::MutexLock lock(&mu);
     write_error = absl::InternalError("no room");
@@ -74,9 +84,10 @@ class FakeExchange final : public BlockingExchange {
     absl::MutexLock lock(&peer_->mu);
     const auto is_there = [this] {
       peer_->mu.AssertReaderHeld();
-      return peer_->is_cancelled || !peer_->written.empty();
+      return peer_->is_cancelled || peer_->is_broken || !peer_->written.empty();
     };
     peer_->mu.Await(absl::Condition(&is_there));
+    if (peer_->is_broken) return absl::UnavailableError("broken");
     if (peer_->is_cancelled) return absl::UnavailableError("cancelled");
     Reply reply = {.message = std::move(peer_->written.front())};
     peer_->written.pop_front();
@@ -181,6 +192,17 @@ TEST_F(BlockingStreamTest, AWriteThatFailsEndsTheStreamWithTheReadersError) {
               StatusIs(absl::StatusCode::kUnavailable, "cancelled"));
   EXPECT_THAT(stream_->Send(Numbered(2), Soon()),
               StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(BlockingStreamTest, AReadThatFailsFreesTheWriteUnderWay) {
+  peer_->may_begin.Notify();
+  Open();
+  RILL_ASSERT_OK(stream_->Send(Numbered(1), Soon()));
+  peer_->FailReads();
+  EXPECT_THAT(stream_->Receive(Soon()),
+              StatusIs(absl::StatusCode::kUnavailable, "broken"));
+  EXPECT_TRUE(peer_->AwaitCancel());
+  peer_->may_write.Notify();
 }
 
 TEST_F(BlockingStreamTest, AWriteKnowsTheDeadlineHoweverLateItIs) {

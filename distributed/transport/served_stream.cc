@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/transport/served_stream.h"
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "rill/base/status_macros.h"
 #include "rill/distributed/transport/message.h"
 
 namespace rill {
 
 // Run comes with the mutex: behind Stop it was called before, or never is.
-void ServedStream::Push(Request request) {
+absl::Status ServedStream::Push(Request request) {
   absl::MutexLock lock(&mu_);
-  if (service_ == nullptr) return;
+  if (service_ == nullptr) return absl::OkStatus();
+  if (static_cast<int64_t>(requests_.size()) >= window_) {
+    return FailedPrecondition(method_, ": got a request while ",
+                              requests_.size(), " wait, want a window of ",
+                              window_);
+  }
   requests_.push_back(std::move(request));
-  if (std::exchange(has_thread_, true)) return;
-  threads_->Run([self = shared_from_this()] { self->Serve(); });
+  if (!std::exchange(has_thread_, true)) {
+    threads_->Run([self = shared_from_this()] { self->Serve(); });
+  }
+  return absl::OkStatus();
 }
 
 std::shared_ptr<Service> ServedStream::Stop() {

@@ -2,6 +2,7 @@
 #ifndef RILL_DISTRIBUTED_TRANSPORT_SERVED_STREAM_H_
 #define RILL_DISTRIBUTED_TRANSPORT_SERVED_STREAM_H_
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -57,6 +58,7 @@ class ServedStream : public std::enable_shared_from_this<ServedStream> {
   struct Options {
     std::string method = {};
     std::string peer = {};  // As the service sees the client.
+    int64_t window = 1;     // The client's.
     std::shared_ptr<Service> service = nullptr;
     // These may be shared.
     CallThreads* threads = nullptr;
@@ -66,13 +68,15 @@ class ServedStream : public std::enable_shared_from_this<ServedStream> {
   ServedStream(Options options, std::unique_ptr<ReplyWay> way)
       : method_(std::move(options.method)),
         peer_(std::move(options.peer)),
+        window_(options.window),
         threads_(options.threads),
         calls_(std::move(options.calls)),
         way_(std::move(way)),
         service_(std::move(options.service)) {}
 
-  // Behind the others; dropped where the stream has ended.
-  void Push(Request request);
+  // Behind the others; dropped where the stream has ended. FAILED_PRECONDITION
+  // where as many wait as the window: the client does not keep to it.
+  absl::Status Push(Request request);
   // The client is gone. Requests that wait are dropped, and a call under way
   // has no reply.
   void Close();
@@ -104,6 +108,7 @@ class ServedStream : public std::enable_shared_from_this<ServedStream> {
 
   const std::string method_;
   const std::string peer_;
+  const int64_t window_;
   CallThreads* const threads_;
   const std::shared_ptr<RunningCalls> calls_;
   const std::unique_ptr<ReplyWay> way_;

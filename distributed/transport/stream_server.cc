@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/transport/stream_server.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -41,7 +42,8 @@ class StreamServerHandle final : public Server {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ServedStream>> StreamServer::Open(
-    std::string method, std::string peer, std::unique_ptr<ReplyWay> way) {
+    std::string method, std::string peer, int64_t window,
+    std::unique_ptr<ReplyWay> way) {
   absl::MutexLock lock(&mu_);
   if (service_ == nullptr) {
     return Unavailable("Connection::Open: the server at \"", address_,
@@ -51,6 +53,7 @@ absl::StatusOr<std::shared_ptr<ServedStream>> StreamServer::Open(
   auto stream = std::make_shared<ServedStream>(
       ServedStream::Options{.method = std::move(method),
                             .peer = std::move(peer),
+                            .window = window,
                             .service = service_,
                             .threads = threads_,
                             .calls = calls_},

@@ -2,6 +2,7 @@
 #ifndef RILL_DISTRIBUTED_TRANSPORT_STREAM_SERVER_H_
 #define RILL_DISTRIBUTED_TRANSPORT_STREAM_SERVER_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -40,7 +41,8 @@ class StreamServer {
   // UNAVAILABLE behind Shutdown. The stream serves for as long as the engine
   // keeps it.
   absl::StatusOr<std::shared_ptr<ServedStream>> Open(
-      std::string method, std::string peer, std::unique_ptr<ReplyWay> way);
+      std::string method, std::string peer, int64_t window,
+      std::unique_ptr<ReplyWay> way);
 
   // As Server::Shutdown.
   absl::Status Shutdown(absl::Time deadline);

@@ -52,7 +52,7 @@ Tensor PushTensor(ServedStream& stream) {
   Tensor tensor = *Tensor::Zeros(DType::kFloat32, {1});
   Request request;
   RILL_EXPECT_OK(request.message.batch.Set("x", tensor));
-  stream.Push(std::move(request));
+  RILL_EXPECT_OK(stream.Push(std::move(request)));
   return tensor;
 }
 
@@ -131,7 +131,7 @@ class StreamServerTest : public ::testing::Test {
 
   std::shared_ptr<ServedStream> Open(const std::string& method,
                                      std::shared_ptr<Log> log) {
-    auto stream = server_.Open(method, "somebody",
+    auto stream = server_.Open(method, "somebody", /*window=*/8,
                                std::make_unique<LoggedWay>(std::move(log)));
     RILL_EXPECT_OK(stream.status());
     return *std::move(stream);
@@ -148,11 +148,11 @@ class StreamServerTest : public ::testing::Test {
 
 TEST_F(StreamServerTest, RequestsOfAStreamAreCarriedOutInOrder) {
   const auto stream = Open("echo", log_);
-  for (int64_t i = 0; i < 5; ++i) stream->Push(Numbered(i));
+  for (int64_t i = 0; i < 5; ++i) RILL_EXPECT_OK(stream->Push(Numbered(i)));
   EXPECT_THAT(log_->Await(5), ElementsAre("0", "1", "2", "3", "4"));
   EXPECT_EQ(service_->last_method(), "echo");
   EXPECT_EQ(service_->last_peer(), "somebody");
-  stream->Push({.deadline = absl::InfinitePast()});
+  RILL_EXPECT_OK(stream->Push({.deadline = absl::InfinitePast()}));
   EXPECT_THAT(log_->Await(6).back(), "DEADLINE_EXCEEDED");
 }
 
@@ -176,17 +176,36 @@ TEST_F(StreamServerTest, AStreamHasOneCallAtATime) {
                       threads_.get());
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto stream,
-      server.Open("", "", std::make_unique<LoggedWay>(log_)));
-  for (int64_t i = 0; i < 300; ++i) stream->Push(Numbered(i));
+      server.Open("", "", 300, std::make_unique<LoggedWay>(log_)));
+  for (int64_t i = 0; i < 300; ++i) {
+    RILL_EXPECT_OK(stream->Push(Numbered(i)));
+  }
   EXPECT_EQ(log_->Await(300).back(), "299");
+}
+
+TEST_F(StreamServerTest, RequestsBeyondTheWindowAreRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto stream,
+      server_.Open("hold", "", 2, std::make_unique<LoggedWay>(log_)));
+  RILL_EXPECT_OK(stream->Push(Numbered(0)));
+  ASSERT_TRUE(service_->AwaitBegun(1));
+  // One more than the window: nobody here knows when a reply is received.
+  for (int64_t i = 1; i < 3; ++i) RILL_EXPECT_OK(stream->Push(Numbered(i)));
+  EXPECT_THAT(stream->Push(Numbered(3)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("while 2 wait, want a window of 2")));
+  service_->Release(4);
+  EXPECT_THAT(log_->Await(3), ElementsAre("0", "1", "2"));
+  stream->Close();
+  RILL_EXPECT_OK(stream->Push(Numbered(4)));
 }
 
 TEST_F(StreamServerTest, StreamsAreCarriedOutAtOnce) {
   const auto other = std::make_shared<Log>();
   const auto first = Open("hold", log_), second = Open("hold", other);
-  first->Push(Numbered(1));
-  first->Push(Numbered(2));
-  second->Push(Numbered(3));
+  RILL_EXPECT_OK(first->Push(Numbered(1)));
+  RILL_EXPECT_OK(first->Push(Numbered(2)));
+  RILL_EXPECT_OK(second->Push(Numbered(3)));
   EXPECT_TRUE(service_->AwaitBegun(2));
   service_->Release(3);
   EXPECT_THAT(log_->Await(2), ElementsAre("1", "2"));
@@ -196,14 +215,14 @@ TEST_F(StreamServerTest, StreamsAreCarriedOutAtOnce) {
 TEST_F(StreamServerTest, AShutdownEndsStreamsBehindTheReplyUnderWay) {
   const auto idle = std::make_shared<Log>();
   const auto stream = Open("hold", log_), rests = Open("echo", idle);
-  stream->Push(Numbered(1));
+  RILL_EXPECT_OK(stream->Push(Numbered(1)));
   const Tensor waits = PushTensor(*stream);
   ASSERT_TRUE(service_->AwaitBegun(1));
   EXPECT_THAT(server_.Shutdown(absl::InfinitePast()),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        HasSubstr("\"here\": 1 calls still run")));
   EXPECT_EQ(waits.buffer().use_count(), 1);
-  stream->Push(Numbered(3));
+  RILL_EXPECT_OK(stream->Push(Numbered(3)));
   EXPECT_THAT(log_->Await(0), IsEmpty());
   service_->Release(3);
   RILL_EXPECT_OK(server_.Shutdown(Soon()));
@@ -212,14 +231,14 @@ TEST_F(StreamServerTest, AShutdownEndsStreamsBehindTheReplyUnderWay) {
   EXPECT_THAT(idle->Await(1),
               ElementsAre("end: \"here\": the server was shut down"));
   EXPECT_EQ(service_->begun(), 1);
-  EXPECT_THAT(server_.Open("echo", "", std::make_unique<LoggedWay>(log_)),
+  EXPECT_THAT(server_.Open("echo", "", 8, std::make_unique<LoggedWay>(log_)),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("\"here\"")));
 }
 
 TEST_F(StreamServerTest, AClosedStreamHasNoReplyAndNoEnd) {
   const auto stream = Open("hold", log_);
-  stream->Push(Numbered(1));
-  stream->Push(Numbered(2));
+  RILL_EXPECT_OK(stream->Push(Numbered(1)));
+  RILL_EXPECT_OK(stream->Push(Numbered(2)));
   ASSERT_TRUE(service_->AwaitBegun(1));
   stream->Close();
   service_->Release(2);
@@ -232,7 +251,7 @@ TEST_F(StreamServerTest, AClosedStreamHasNoReplyAndNoEnd) {
 TEST_F(StreamServerTest, ACutEndsAllStreamsAndTheServerLives) {
   const auto idle = std::make_shared<Log>();
   const auto stream = Open("hold", log_), rests = Open("echo", idle);
-  stream->Push(Numbered(1));
+  RILL_EXPECT_OK(stream->Push(Numbered(1)));
   ASSERT_TRUE(service_->AwaitBegun(1));
   server_.Cut(absl::UnavailableError("the cable"));
   EXPECT_THAT(log_->Await(1), ElementsAre("cut: the cable"));
@@ -240,7 +259,7 @@ TEST_F(StreamServerTest, ACutEndsAllStreamsAndTheServerLives) {
   service_->Release(1);
   const auto other = std::make_shared<Log>();
   const auto next = Open("echo", other);
-  next->Push(Numbered(2));
+  RILL_EXPECT_OK(next->Push(Numbered(2)));
   EXPECT_THAT(other->Await(1), ElementsAre("2"));
   RILL_EXPECT_OK(server_.Shutdown(Soon()));
   EXPECT_THAT(log_->Await(1), ElementsAre("cut: the cable"));
@@ -248,10 +267,10 @@ TEST_F(StreamServerTest, ACutEndsAllStreamsAndTheServerLives) {
 
 TEST_F(StreamServerTest, BehindACallWithoutAReplyNothingIsTaken) {
   const auto stream = Open("silent", log_);
-  stream->Push(Numbered(1));
-  stream->Push(Numbered(2));
+  RILL_EXPECT_OK(stream->Push(Numbered(1)));
+  RILL_EXPECT_OK(stream->Push(Numbered(2)));
   AwaitRest();
-  stream->Push(Numbered(3));
+  RILL_EXPECT_OK(stream->Push(Numbered(3)));
   EXPECT_THAT(log_->Await(1), ElementsAre("silent"));
   RILL_EXPECT_OK(server_.Shutdown(Soon()));
   EXPECT_THAT(log_->Await(2),
@@ -275,17 +294,18 @@ TEST_F(StreamServerTest, AKilledServerTakesNothingFromTheFirstCutOn) {
   absl::StatusOr<std::shared_ptr<ServedStream>> again;
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto cut,
-      server_.Open("echo", "", std::make_unique<ReopenedWay>([&] {
-                     again = server_.Open("echo", "",
+      server_.Open("echo", "", 8, std::make_unique<ReopenedWay>([&] {
+                     again = server_.Open("echo", "", 8,
                                           std::make_unique<LoggedWay>(log_));
-                     if (again.ok()) (*again)->Push(Numbered(1));
+                     if (!again.ok()) return;
+                     RILL_EXPECT_OK((*again)->Push(Numbered(1)));
                    })));
   const auto stream = Open("hold", log_);
-  stream->Push(Numbered(2));
+  RILL_EXPECT_OK(stream->Push(Numbered(2)));
   ASSERT_TRUE(service_->AwaitBegun(1));
   server_.Kill(absl::UnavailableError("the power"));
   EXPECT_THAT(again, StatusIs(absl::StatusCode::kUnavailable));
-  stream->Push(Numbered(3));
+  RILL_EXPECT_OK(stream->Push(Numbered(3)));
   service_->Release(3);
   RILL_EXPECT_OK(server_.Shutdown(Soon()));
   EXPECT_THAT(log_->Await(1), ElementsAre("cut: the power"));
@@ -295,8 +315,8 @@ TEST_F(StreamServerTest, AKilledServerTakesNothingFromTheFirstCutOn) {
 TEST_F(StreamServerTest, ARequestThatIsDelayedHoldsNoShutdownUp) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto stream,
-      server_.Open("echo", "", std::make_unique<LateWay>(log_)));
-  stream->Push(Numbered(1));
+      server_.Open("echo", "", 8, std::make_unique<LateWay>(log_)));
+  RILL_EXPECT_OK(stream->Push(Numbered(1)));
   EXPECT_THAT(log_->Await(1), ElementsAre("late"));
   RILL_EXPECT_OK(server_.Shutdown(absl::InfinitePast()));
   threads_ = nullptr;
@@ -310,8 +330,8 @@ TEST_F(StreamServerTest, AShutdownLetsGoOfTheService) {
   StreamServer server("there", std::move(held), threads_.get());
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto stream,
-      server.Open("echo", "", std::make_unique<LoggedWay>(log_)));
-  stream->Push(Numbered(1));
+      server.Open("echo", "", 8, std::make_unique<LoggedWay>(log_)));
+  RILL_EXPECT_OK(stream->Push(Numbered(1)));
   EXPECT_THAT(log_->Await(1), ElementsAre("1"));
   RILL_EXPECT_OK(server.Shutdown(Soon()));
   EXPECT_TRUE(seen.expired());
@@ -323,8 +343,8 @@ TEST_F(StreamServerTest, TheLastCallLetsGoOfTheServiceBeforeItEnds) {
   StreamServer server("there", held, threads_.get());
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto stream,
-      server.Open("hold", "", std::make_unique<LoggedWay>(log_)));
-  stream->Push(Numbered(1));
+      server.Open("hold", "", 8, std::make_unique<LoggedWay>(log_)));
+  RILL_EXPECT_OK(stream->Push(Numbered(1)));
   ASSERT_TRUE(held->AwaitBegun(1));
   EXPECT_THAT(server.Shutdown(absl::InfinitePast()),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
@@ -341,14 +361,14 @@ TEST_F(StreamServerTest, ThreadsMayGoBehindAShutdownWhileRequestsCome) {
     StreamServer server("there", service_, threads.get());
     RILL_ASSERT_OK_AND_ASSIGN(
         const auto stream,
-        server.Open("echo", "", std::make_unique<LoggedWay>(log_)));
+        server.Open("echo", "", 8, std::make_unique<LoggedWay>(log_)));
     absl::Barrier* const barrier = new absl::Barrier(2);
     const auto meet = [barrier] {
       if (barrier->Block()) delete barrier;
     };
     std::thread carrier([&] {
       meet();
-      stream->Push(Numbered(i));
+      RILL_EXPECT_OK(stream->Push(Numbered(i)));
     });
     meet();
     server.Shutdown(absl::InfinitePast()).IgnoreError();
@@ -363,7 +383,8 @@ TEST_F(StreamServerTest, AServerLeavesBeforeItIsShutDown) {
   std::vector<bool> lived;
   const auto leave = [&lived, one = streams.get()] {
     lived.push_back(
-        one->Open("", "", std::make_unique<LoggedWay>(std::make_shared<Log>()))
+        one->Open("", "", 8,
+                  std::make_unique<LoggedWay>(std::make_shared<Log>()))
             .ok());
   };
   {

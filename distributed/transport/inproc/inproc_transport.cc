@@ -136,8 +136,7 @@ class InprocTransport::CoreStream final : public CallStream {
   absl::Status Send(const Message& request, absl::Time deadline) override {
     RILL_RETURN_IF_ERROR(replies_->AwaitRoom(deadline));
     RILL_RETURN_IF_ERROR(replies_->Sent());
-    served_->Push({.message = request, .deadline = deadline});
-    return absl::OkStatus();
+    return served_->Push({.message = request, .deadline = deadline});
   }
   absl::StatusOr<Reply> Receive(absl::Time deadline) override {
     return replies_->Receive(deadline);
@@ -165,7 +164,7 @@ class InprocTransport::CoreConnection final : public Connection {
         std::string(method), options.window, listener_->server->address());
     RILL_ASSIGN_OR_RETURN(
         auto served,
-        listener_->server->Open(std::string(method), peer_,
+        listener_->server->Open(std::string(method), peer_, options.window,
                                 core_->MakeWay(replies, *listener_)));
     return std::make_unique<CoreStream>(core_, std::move(replies),
                                         std::move(served));

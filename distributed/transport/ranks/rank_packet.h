@@ -21,7 +21,8 @@ namespace rill::ranks_internal {
 struct RankPacket {
   enum Kind : int64_t {
     // From clients. `stream` is the client's number of it.
-    kOpen,     // `text`: name of the server, a zero, the method.
+    kOpen,     // `number`: the window. `text`: name of the server, a zero,
+               // the method.
     kAsk,      // Whether the server is there: kReply, or kEnded.
     kRequest,  // `number`: nanoseconds until the deadline, or kNoDeadline.
     kEnd,      // The client has ended the stream.

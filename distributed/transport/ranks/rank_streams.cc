@@ -156,7 +156,7 @@ void RankStreams::OpenServed(int rank, const RankPacket& packet) {
     const auto server = servers_.find(names.first);
     if (server != servers_.end()) {
       auto stream = server->second->Open(
-          names.second, absl::StrCat("rank ", rank),
+          names.second, absl::StrCat("rank ", rank), packet.number,
           std::make_unique<WayBack>(this, rank, packet.stream));
       status = stream.status();
       if (stream.ok()) {
@@ -187,11 +187,13 @@ void RankStreams::ArriveAtServer(int rank, RankPacket packet) {
   } else if (packet.kind == RankPacket::kAsk) {
     Post(rank, {.kind = RankPacket::kReply, .stream = packet.stream});
   } else {
-    stream->Push({.message = std::move(packet.message),
-                  .deadline = packet.number == RankPacket::kNoDeadline
-                                  ? absl::InfiniteFuture()
-                                  : Clock::System().Now() +
-                                        absl::Nanoseconds(packet.number)});
+    const absl::Status status =
+        stream->Push({.message = std::move(packet.message),
+                      .deadline = packet.number == RankPacket::kNoDeadline
+                                      ? absl::InfiniteFuture()
+                                      : Clock::System().Now() +
+                                            absl::Nanoseconds(packet.number)});
+    if (!status.ok()) stream->Finish(status);
   }
 }
 
@@ -271,6 +273,7 @@ absl::StatusOr<std::shared_ptr<RankStreams::Client>> RankStreams::Open(
   absl::StatusOr<FramePieces> frame = Encode(
       {.kind = RankPacket::kOpen,
        .stream = client->id,
+       .number = window,
        .text = absl::StrCat(client->place.name, absl::string_view("\0", 1),
                             client->method)});
   if (!frame.ok()) {

@@ -25,6 +25,7 @@
 #include "rill/distributed/transport/conformance/transport_conformance.h"
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/ranks/rank_carrier.h"
+#include "rill/distributed/transport/ranks/rank_packet.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/distributed/transport/value_limits.h"
 #include "rill/flow/frames/frame.h"
@@ -37,6 +38,8 @@
 namespace rill {
 namespace {
 
+using ranks_internal::EncodePacket;
+using ranks_internal::RankPacket;
 using ::testing::HasSubstr;
 
 constexpr int64_t kMaxBytes = 16 << 20;
@@ -297,6 +300,34 @@ TEST(RankTransportTest, ARequestOfAStreamThatNobodyKnowsHasAnAnswer) {
   EXPECT_THAT(stream->Receive(Soon()),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("rank 1: no such stream")));
+}
+
+TEST(RankTransportTest, AClientThatDoesNotKeepToItsWindowLosesItsStream) {
+  const Job job(2);
+  const auto service = std::make_shared<HeldService>();
+  RILL_ASSERT_OK_AND_ASSIGN(const auto server,
+                            job.ranks[1]->Listen("", service));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
+                            job.ranks[0]->Connect("rank:1", Soon()));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
+                            connection->Open("hold", {.window = 1}, Soon()));
+  RILL_ASSERT_OK(stream->Send({}, Soon()));
+  ASSERT_TRUE(service->AwaitBegun(1));
+  // Connect had the number 0.
+  RILL_ASSERT_OK_AND_ASSIGN(const FramePieces request,
+                            EncodePacket({.kind = RankPacket::kRequest,
+                                          .stream = 1,
+                                          .number = RankPacket::kNoDeadline}));
+  for (int i = 0; i < 2; ++i) job.inboxes[1]->Put(0, *JoinFrame(request));
+  // Behind this one's answer they have arrived.
+  RILL_EXPECT_OK(job.ranks[0]->Connect("rank:1", Soon()).status());
+  service->Release(3);
+  RILL_EXPECT_OK(stream->Receive(Soon()).status());
+  stream->Send({}, Soon()).IgnoreError();
+  EXPECT_THAT(stream->Receive(Soon()),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("want a window of 1")));
+  EXPECT_EQ(service->begun(), 1);
 }
 
 // Delivers within Send.

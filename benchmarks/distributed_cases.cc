@@ -33,7 +33,7 @@
 namespace rill {
 namespace {
 
-constexpr int64_t kTableRows = 16 * 256;
+constexpr int64_t kTableRows = kWalkedBlocks * 256;
 constexpr int64_t kSmall = 0;
 constexpr int64_t k3Kb = 55 * 55;
 constexpr int64_t k56Kb = 2 * 4 * 84 * 84;  // Two stacks of four frames.
@@ -240,7 +240,7 @@ int SideMain(
     int argc, char** argv, const std::vector<absl::string_view>& others,
     absl::FunctionRef<absl::Status(absl::string_view side, bool is_quick)>
         run) {
-  std::vector<absl::string_view> sides = {kBareSide, kRillSide};
+  std::vector<absl::string_view> sides = {kBareSide, kWalkSide, kRillSide};
   sides.insert(sides.end(), others.begin(), others.end());
   const std::vector<absl::string_view> arguments(argv + 1, argv + argc);
   const bool is_quick = arguments.size() == 2 && arguments[1] == "--quick";
@@ -250,7 +250,8 @@ int SideMain(
     status = run(arguments[0], is_quick);
   } else {
     status = InvalidArgument("got \"", absl::StrJoin(arguments, " "),
-                             "\", want bare or rill, and --quick or nothing");
+                             "\", want bare, walk or rill, and --quick or "
+                             "nothing");
   }
   if (status.ok()) return 0;
   absl::FPrintF(stderr, "distributed: %s\n", status.ToString());

@@ -16,8 +16,8 @@
 #include "rill/distributed/transport/transport.h"
 #include "rill/tensordict/tensor_dict.h"
 
-// Shared by the programs of benchmarks/distributed, one an engine: each measures
-// Rill over that engine, or the engine alone.
+// Shared by the programs of benchmarks/distributed, one an engine: each
+// measures Rill over that engine, or the engine alone.
 namespace rill {
 
 // Exchanges of rows of one size. An exchange is a request and its reply, and
@@ -33,6 +33,10 @@ struct DistributedCase {
 };
 absl::Span<const DistributedCase> DistributedCases();
 
+// Rows of as many exchanges fill a table of Rill's: its side walks over that
+// much memory, and so does the side kWalkSide.
+inline constexpr int64_t kWalkedBlocks = 16;
+
 // The rows of one exchange.
 absl::StatusOr<TensorDict> MakeRows(const DistributedCase& of);
 
@@ -46,7 +50,8 @@ using OpenCase =
 absl::Status MeasureCases(bool is_quick, OpenCase open);
 
 // The sides of a program's command line.
-inline constexpr char kBareSide[] = "bare";
+inline constexpr char kBareSide[] = "bare";  // As many blocks as are ahead.
+inline constexpr char kWalkSide[] = "walk";  // Bare over kWalkedBlocks.
 inline constexpr char kRillSide[] = "rill";
 // The main of these programs: a side, one of `others` too, and perhaps --quick.
 int SideMain(

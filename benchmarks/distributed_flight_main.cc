@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One side of benchmarks/distributed over Arrow Flight. The server is a process
 // of its own: this program again.
-// usage: distributed_flight_main bare|rill [--quick]
+// usage: distributed_flight_main bare|walk|rill [--quick]
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -40,16 +41,23 @@ namespace flight = ::arrow::flight;
 // Modes of the server's process.
 constexpr char kServeRill[] = "serve-rill";
 constexpr char kServeBare[] = "serve-bare";
+constexpr char kServeWalk[] = "serve-walk";
 
 absl::Status Of(const arrow::Status& status) {
   if (status.ok()) return absl::OkStatus();
   return absl::UnavailableError(status.ToString());
 }
 
-absl::StatusOr<std::shared_ptr<arrow::RecordBatch>> MakeBatch(
-    const DistributedCase& of) {
-  RILL_ASSIGN_OR_RETURN(const TensorDict rows, MakeRows(of));
-  return ToArrow(rows);
+// One side sends these, one after the other, again and again.
+using Batches = std::vector<std::shared_ptr<arrow::RecordBatch>>;
+
+absl::StatusOr<Batches> MakeBatches(const DistributedCase& of, bool walks) {
+  Batches batches;
+  for (int64_t i = 0; i < (walks ? kWalkedBlocks : 1); ++i) {
+    RILL_ASSIGN_OR_RETURN(const TensorDict rows, MakeRows(of));
+    RILL_ASSIGN_OR_RETURN(batches.emplace_back(), ToArrow(rows));
+  }
+  return batches;
 }
 
 // --- Flight alone ------------------------------------------------------------
@@ -61,6 +69,8 @@ std::shared_ptr<arrow::Buffer> Word() {
 // Answers what the case of the path's number wants.
 class BareServer final : public flight::FlightServerBase {
  public:
+  explicit BareServer(bool walks) : walks_(walks) {}
+
   arrow::Status DoExchange(
       const flight::ServerCallContext& /*context*/,
       std::unique_ptr<flight::FlightMessageReader> reader,
@@ -72,35 +82,41 @@ class BareServer final : public flight::FlightServerBase {
       return arrow::Status::Invalid("path");
     }
     const DistributedCase& of = DistributedCases()[number];
-    const auto made = MakeBatch(of);
-    if (!made.ok()) return arrow::Status::Invalid(made.status().ToString());
-    const arrow::RecordBatch& rows = **made;
+    Batches rows;
     if (of.kind != DistributedCase::kInsert) {
-      ARROW_RETURN_NOT_OK(writer->Begin(rows.schema()));
+      absl::StatusOr<Batches> made = MakeBatches(of, walks_);
+      if (!made.ok()) return arrow::Status::Invalid(made.status().ToString());
+      rows = *std::move(made);
+      ARROW_RETURN_NOT_OK(writer->Begin(rows[0]->schema()));
     }
-    for (;;) {
+    for (size_t answered = 0;; ++answered) {
       ARROW_ASSIGN_OR_RAISE(const auto chunk, reader->Next());
       if (chunk.data == nullptr && chunk.app_metadata == nullptr) break;
-      ARROW_RETURN_NOT_OK(of.kind == DistributedCase::kInsert
-                              ? writer->WriteMetadata(Word())
-                              : writer->WriteRecordBatch(chunk.data == nullptr
-                                                             ? rows
-                                                             : *chunk.data));
+      ARROW_RETURN_NOT_OK(
+          of.kind == DistributedCase::kInsert
+              ? writer->WriteMetadata(Word())
+              : writer->WriteRecordBatch(chunk.data == nullptr
+                                             ? *rows[answered % rows.size()]
+                                             : *chunk.data));
     }
     return arrow::Status::OK();
   }
+
+ private:
+  const bool walks_;
 };
 
 struct BareStream {
   flight::FlightClient::DoExchangeResult exchange;
-  std::shared_ptr<arrow::RecordBatch> rows;  // Of a request; null: none.
+  Batches rows;  // Of requests; empty: none.
 
   arrow::Status Run(int64_t exchanges, int64_t ahead) const {
     for (int64_t sent = 0, received = 0; received < exchanges; ++received) {
       for (; sent < exchanges && sent < received + ahead; ++sent) {
-        ARROW_RETURN_NOT_OK(rows == nullptr
-                                ? exchange.writer->WriteMetadata(Word())
-                                : exchange.writer->WriteRecordBatch(*rows));
+        ARROW_RETURN_NOT_OK(
+            rows.empty() ? exchange.writer->WriteMetadata(Word())
+                         : exchange.writer->WriteRecordBatch(
+                               *rows[static_cast<size_t>(sent) % rows.size()]));
       }
       ARROW_ASSIGN_OR_RAISE(const auto chunk, exchange.reader->Next());
       if (chunk.data == nullptr && chunk.app_metadata == nullptr) {
@@ -112,7 +128,7 @@ struct BareStream {
 };
 
 absl::StatusOr<RunExchanges> OpenBare(flight::FlightClient* client,
-                                      const DistributedCase& of) {
+                                      const DistributedCase& of, bool walks) {
   const auto number = &of - DistributedCases().data();
   auto exchange = client->DoExchange(
       flight::FlightDescriptor::Path({absl::StrCat(number)}));
@@ -120,23 +136,24 @@ absl::StatusOr<RunExchanges> OpenBare(flight::FlightClient* client,
   auto stream = std::make_shared<BareStream>();
   stream->exchange = *std::move(exchange);
   if (of.kind != DistributedCase::kSample) {
-    RILL_ASSIGN_OR_RETURN(stream->rows, MakeBatch(of));
+    RILL_ASSIGN_OR_RETURN(stream->rows, MakeBatches(of, walks));
     RILL_RETURN_IF_ERROR(
-        Of(stream->exchange.writer->Begin(stream->rows->schema())));
+        Of(stream->exchange.writer->Begin(stream->rows[0]->schema())));
   }
   return [stream = std::move(stream), ahead = of.ahead](int64_t exchanges) {
     return Of(stream->Run(exchanges, ahead));
   };
 }
 
-absl::Status MeasureBare(bool is_quick, const std::string& address) {
+absl::Status MeasureBare(bool walks, bool is_quick,
+                         const std::string& address) {
   const auto location = flight::Location::Parse(address);
   RILL_RETURN_IF_ERROR(Of(location.status()));
   const auto client = flight::FlightClient::Connect(*location);
   RILL_RETURN_IF_ERROR(Of(client.status()));
   return MeasureCases(
       is_quick, [&](const DistributedCase& of) -> absl::StatusOr<RunExchanges> {
-        return OpenBare(client->get(), of);
+        return OpenBare(client->get(), of, walks);
       });
 }
 
@@ -154,14 +171,14 @@ absl::Status SayAndWait(const std::string& address) {
   return absl::OkStatus();
 }
 
-absl::Status Serve(bool is_rill) {
-  if (is_rill) {
+absl::Status Serve(absl::string_view mode) {
+  if (mode == kServeRill) {
     RILL_ASSIGN_OR_RETURN(const auto service, MakeCasesService());
     RILL_ASSIGN_OR_RETURN(const auto transport, FlightTransport::Create());
     RILL_ASSIGN_OR_RETURN(const auto server, transport->Listen("", service));
     return SayAndWait(server->address());
   }
-  BareServer server;
+  BareServer server(mode == kServeWalk);
   const auto location = flight::Location::ForGrpcTcp("127.0.0.1", 0);
   RILL_RETURN_IF_ERROR(Of(location.status()));
   RILL_RETURN_IF_ERROR(Of(server.Init(flight::FlightServerOptions(*location))));
@@ -170,38 +187,40 @@ absl::Status Serve(bool is_rill) {
   return Of(server.Shutdown());
 }
 
-absl::Status Measure(bool is_rill, bool is_quick) {
+absl::Status Measure(absl::string_view side, bool is_quick) {
   std::array<int, 2> says, life;
   if (pipe2(says.data(), O_CLOEXEC) != 0 ||
       pipe2(life.data(), O_CLOEXEC) != 0) {
     return absl::UnavailableError("pipe2: no descriptors");
   }
+  const std::string mode = absl::StrCat("serve-", side);
   RILL_ASSIGN_OR_RETURN(
       const auto server,
       ChildProcess::Start({.program = "/proc/self/exe",
-                           .arguments = {is_rill ? kServeRill : kServeBare},
+                           .arguments = {mode},
                            .descriptors = {says[1], life[0]}}));
   close(says[1]);
   std::string address;
   char byte;
   while (read(says[0], &byte, 1) == 1 && byte != '\n') address += byte;
-  if (!is_rill) return MeasureBare(is_quick, address);
+  if (side != kRillSide) {
+    return MeasureBare(side == kWalkSide, is_quick, address);
+  }
   RILL_ASSIGN_OR_RETURN(std::shared_ptr<Transport> transport,
                         FlightTransport::Create());
   return MeasureRill(is_quick, std::move(transport), address);
 }
 
 absl::Status Run(absl::string_view side, bool is_quick) {
-  if (side == kServeRill || side == kServeBare) {
-    return Serve(side == kServeRill);
-  }
-  return Measure(side == kRillSide, is_quick);
+  if (absl::StartsWith(side, "serve-")) return Serve(side);
+  return Measure(side, is_quick);
 }
 
 }  // namespace
 }  // namespace rill
 
 int main(int argc, char** argv) {
-  return rill::SideMain(argc, argv, {rill::kServeRill, rill::kServeBare},
+  return rill::SideMain(argc, argv,
+                        {rill::kServeRill, rill::kServeBare, rill::kServeWalk},
                         rill::Run);
 }

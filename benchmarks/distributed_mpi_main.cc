@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One side of benchmarks/distributed over MPI, as a job of two ranks: rank 1
 // serves rank 0.
-// usage: mpirun -n 2 distributed_mpi_main bare|rill [--quick]
+// usage: mpirun -n 2 distributed_mpi_main bare|walk|rill [--quick]
 #include <mpi.h>
 
 #include <algorithm>
@@ -46,28 +46,35 @@ struct Order {
   int64_t number = 0;
 };
 
-// Messages of one rank's side of an exchange, in buffers that are used again.
+// Messages of one rank's side of an exchange, in `count` blocks that are used
+// again one after the other.
 struct Messages {
-  Messages(int64_t bytes, int64_t ahead)
-      : blocks(static_cast<size_t>(ahead),
+  Messages(int64_t bytes, int64_t count, int64_t ahead)
+      : blocks(static_cast<size_t>(count),
                std::vector<char>(static_cast<size_t>(bytes), 1)),
         requests(static_cast<size_t>(ahead), MPI_REQUEST_NULL) {}
 
   void Send(int64_t number, int rank) {
-    const size_t at = Await(number);
-    MPI_Isend(blocks[at].data(), static_cast<int>(blocks[at].size()), MPI_BYTE,
-              rank, kTag, MPI_COMM_WORLD, &requests[at]);
+    MPI_Request* const request = Await(number);
+    std::vector<char>& block = BlockOf(number);
+    MPI_Isend(block.data(), static_cast<int>(block.size()), MPI_BYTE, rank,
+              kTag, MPI_COMM_WORLD, request);
   }
   void Receive(int64_t number, int rank) {
-    const size_t at = Await(number);
-    MPI_Irecv(blocks[at].data(), static_cast<int>(blocks[at].size()), MPI_BYTE,
-              rank, kTag, MPI_COMM_WORLD, &requests[at]);
+    MPI_Request* const request = Await(number);
+    std::vector<char>& block = BlockOf(number);
+    MPI_Irecv(block.data(), static_cast<int>(block.size()), MPI_BYTE, rank,
+              kTag, MPI_COMM_WORLD, request);
   }
-  // Until message `number`, or the one that had its buffer before, is done.
-  size_t Await(int64_t number) {
-    const size_t at = static_cast<size_t>(number) % requests.size();
-    MPI_Wait(&requests[at], MPI_STATUS_IGNORE);
-    return at;
+  // Until message `number`, or the one that had its request before, is done.
+  MPI_Request* Await(int64_t number) {
+    MPI_Request* const request =
+        &requests[static_cast<size_t>(number) % requests.size()];
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+    return request;
+  }
+  std::vector<char>& BlockOf(int64_t number) {
+    return blocks[static_cast<size_t>(number) % blocks.size()];
   }
   void AwaitAll() {
     MPI_Waitall(static_cast<int>(requests.size()), requests.data(),
@@ -84,9 +91,11 @@ int64_t BytesOf(const DistributedCase& of, bool has_rows) {
 
 // Requests and replies of a case on one rank.
 struct BareRank {
-  explicit BareRank(const DistributedCase& of)
-      : requests(BytesOf(of, of.kind != DistributedCase::kSample), of.ahead),
-        replies(BytesOf(of, of.kind != DistributedCase::kInsert), of.ahead),
+  BareRank(const DistributedCase& of, bool walks)
+      : requests(BytesOf(of, of.kind != DistributedCase::kSample),
+                 walks ? kWalkedBlocks : of.ahead, of.ahead),
+        replies(BytesOf(of, of.kind != DistributedCase::kInsert),
+                walks ? kWalkedBlocks : of.ahead, of.ahead),
         ahead(of.ahead) {}
 
   void Ask(int64_t exchanges) {
@@ -119,11 +128,12 @@ void SendOrder(const Order& order) {
   MPI_Send(&order, sizeof(order), MPI_BYTE, kServer, kTag, MPI_COMM_WORLD);
 }
 
-absl::Status MeasureBare(bool is_quick) {
+absl::Status MeasureBare(bool walks, bool is_quick) {
   RILL_RETURN_IF_ERROR(MeasureCases(
-      is_quick, [](const DistributedCase& of) -> absl::StatusOr<RunExchanges> {
+      is_quick,
+      [walks](const DistributedCase& of) -> absl::StatusOr<RunExchanges> {
         const int64_t number = &of - DistributedCases().data();
-        auto rank = std::make_shared<BareRank>(of);
+        auto rank = std::make_shared<BareRank>(of, walks);
         return [number, rank = std::move(rank)](int64_t exchanges) {
           SendOrder({.exchanges = exchanges, .number = number});
           rank->Ask(exchanges);
@@ -134,7 +144,7 @@ absl::Status MeasureBare(bool is_quick) {
   return absl::OkStatus();
 }
 
-absl::Status ServeBare() {
+absl::Status ServeBare(bool walks) {
   std::unique_ptr<BareRank> rank;
   for (int64_t number = -1;;) {
     Order order;
@@ -144,18 +154,18 @@ absl::Status ServeBare() {
     if (order.number != number) {
       number = order.number;
       rank = std::make_unique<BareRank>(
-          DistributedCases()[static_cast<size_t>(number)]);
+          DistributedCases()[static_cast<size_t>(number)], walks);
     }
     rank->Answer(order.exchanges);
   }
 }
 
-absl::Status RunBare(bool is_quick) {
+absl::Status RunBare(bool walks, bool is_quick) {
   MPI_Init(nullptr, nullptr);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const absl::Status status =
-      rank == kClient ? MeasureBare(is_quick) : ServeBare();
+      rank == kClient ? MeasureBare(walks, is_quick) : ServeBare(walks);
   MPI_Finalize();
   return status;
 }
@@ -208,7 +218,7 @@ absl::Status RunRill(bool is_quick,
 }
 
 absl::Status Run(absl::string_view side, bool is_quick) {
-  if (side != kRillSide) return RunBare(is_quick);
+  if (side != kRillSide) return RunBare(side == kWalkSide, is_quick);
   RILL_ASSIGN_OR_RETURN(const std::shared_ptr<RankTransport> transport,
                         CreateMpiTransport());
   const absl::Status status = RunRill(is_quick, transport);

@@ -4,9 +4,10 @@ benchmarks/distributed.
 
 usage: distributed_table.py [--quick] ENGINE COMMAND [ARG...]
 
-COMMAND ARG... bare and COMMAND ARG... rill run one side
-(distributed_cases.h). A figure is the median of the turns, a ratio that of the
-turns' ratios.
+COMMAND ARG... bare, walk and rill run one side (distributed_cases.h): the engine
+alone with few blocks of memory, with as much memory as Rill's table has, and
+Rill. A figure is the median of the turns, a ratio that of the turns' ratios:
+Rill to each of the others.
 """
 import os
 import platform
@@ -36,20 +37,21 @@ def processor():
 
 
 def table(engine, turns):
-    """Lines. `turns`: what read_side gave for the bare side and for Rill's."""
+    """Lines. `turns`: what read_side gave for the sides bare, walk and rill."""
     yield "%s, %s, %d cores, Linux %s; medians of %d turns" % (
         engine, processor(), len(os.sched_getaffinity(0)), platform.release(), len(turns))
-    yield "  %-42s %15s %15s %7s" % ("", "bare", "Rill", "ratio")
+    yield "  %-42s %15s %15s %15s %8s %8s" % ("", "bare", "walking bare", "Rill", "to bare", "to walk")
     for name, (_, size) in turns[0][0][0].items():
         sides = [[cases[name][0] for cases, _ in side] for side in zip(*turns)]
         is_rate = size >= MANY_BYTES
         figures = ["%10.0f MB/s" % (size / statistics.median(side) / 1e6) if is_rate else
                    "%12.1f us" % (statistics.median(side) * 1e6) for side in sides]
-        ratio = statistics.median(bare / rill if is_rate else rill / bare for bare, rill in zip(*sides))
-        yield "  %-42s %15s %15s %7.2f" % (name, *figures, ratio)
-    for name in turns[0][1][1]:
-        share = statistics.median(rill[1][name] for _, rill in turns)
-        yield "  %-42s %31s" % (name + ": waits", "%.2f %%" % (100 * share))
+        ratios = [statistics.median(bare / rill if is_rate else rill / bare for bare, rill in zip(side, sides[-1]))
+                  for side in sides[:-1]]
+        yield "  %-42s %15s %15s %15s %8.2f %8.2f" % (name, *figures, *ratios)
+    for name in turns[0][-1][1]:
+        share = statistics.median(rill[1][name] for *_, rill in turns)
+        yield "  %-42s %47s" % (name + ": waits", "%.2f %%" % (100 * share))
 
 
 def main(arguments):
@@ -62,7 +64,7 @@ def main(arguments):
             sys.exit("distributed: %s: %s ended with exit status %d" % (engine, side, done.returncode))
         return read_side(done.stdout)
 
-    turns = [(run("bare"), run("rill")) for _ in range(1 if is_quick else 3)]
+    turns = [(run("bare"), run("walk"), run("rill")) for _ in range(1 if is_quick else 3)]
     for line in table(engine, turns):
         print(line, flush=True)
 

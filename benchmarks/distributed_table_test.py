@@ -14,14 +14,14 @@ class DistributedTableTest(unittest.TestCase):
 
     def test_ratios_are_of_turns_and_figures_are_medians(self):
         # The machine slows down tenfold, both sides alike.
-        turns = [(side(t), side(2 * t, share=t)) for t in (0.001, 0.002, 0.01)]
+        turns = [(side(t), side(1.6 * t), side(2 * t, share=t)) for t in (0.001, 0.002, 0.01)]
         _, _, large, small, learner = distributed_table.table("Engine", turns)
-        self.assertRegex(large, r"large +500 MB/s +250 MB/s +0\.50$")
-        self.assertRegex(small, r"small +2000\.0 us +4000\.0 us +2\.00$")
+        self.assertRegex(large, r"large +500 MB/s +312 MB/s +250 MB/s +0\.50 +0\.80$")
+        self.assertRegex(small, r"small +2000\.0 us +3200\.0 us +4000\.0 us +2\.00 +1\.25$")
         self.assertRegex(learner, r"learner: waits +0\.20 %$")
 
     def test_the_first_line_names_engine_and_machine(self):
-        first = next(distributed_table.table("Engine", [(side(1), side(1))]))
+        first = next(distributed_table.table("Engine", [(side(1), side(1), side(1))]))
         self.assertRegex(first, r"^Engine, .+, \d+ cores, Linux .+; medians of 1 turns$")
 
     def test_other_lines_are_left_out(self):

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What calls of rill.ReplayBuffer take from Python, beside plain NumPy, cpprb and TorchRL.
 
-usage: replay_speed.py [NAME ...]
+usage: replay_speed.py [--cpp=PROGRAM] [NAME ...]
 
 One core. Rows: "small" has 7 leaves of 47 B in all, "wide" 3 KB. Each figure is the least of 7 rounds, a
 call's mean in each. cpprb and TorchRL are measured where they are installed. Run it in an environment
-with the wheel (tools/wheel).
+with the wheel (tools/wheel). --cpp names //benchmarks:replay_sample_main, which makes the same samples
+without Python; it is measured in turns with rill:
+    bazel build -c opt --force_pic //benchmarks:replay_sample_main   # As the wheel.
 """
 import os
 import subprocess
@@ -213,6 +215,18 @@ def import_seconds():
                for _ in range(7))
 
 
+def beside_cpp(program):
+    """us of rill's sample and of C++'s, the least of five turns each, by a row's bytes."""
+    calls = {47: Rill().sample(SMALL), 3072: Rill().sample(WIDE)}
+    least = {size: [float("inf"), float("inf")] for size in calls}
+    for _ in range(5):
+        lines = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
+        for size, us in (line.split() for line in lines):
+            ours, theirs = least[int(size)]
+            least[int(size)] = [min(ours, seconds(calls[int(size)]) * 1e6), min(theirs, float(us))]
+    return least
+
+
 CASES = (
     ("sample 256 x 47 B", "sample", SMALL), ("sample 256 x 47 B, out=", "sample_out", SMALL),
     ("prioritized sample and update, 256 x 47 B", "prioritized", SMALL), ("sample 256 x 3 KB", "sample", WIDE),
@@ -222,6 +236,11 @@ CASES = (
 
 
 def main(names):
+    programs = [name[len("--cpp="):] for name in names if name.startswith("--cpp=")]
+    names = [name for name in names if not name.startswith("--")]
+    for program in programs:
+        for size, (ours, theirs) in beside_cpp(program).items():
+            print("sample 256 x %d B: %.2f us, C++ %.2f us, %.2f times" % (size, ours, theirs, ours / theirs))
     libraries = []
     for library in (Rill, PlainNumPy, Cpprb, TorchRL):
         try:

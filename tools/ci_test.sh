@@ -85,6 +85,7 @@ want "$CALLS" "^test --config=flight --test_env=RILL_PYARROW_PATH=[^ ]* //distri
 want "$CALLS" "^test --config=mpi //distributed/transport/mpi/... .*//tools/layering:distributed_transport_mpi_mpi_transport_law testing/consumer//:named_mpi_labels_test$"
 want "$CALLS" "^test --config=python //tools/layering:python_law$"
 want "$CALLS" "^wheel --test$"
+want "$CALLS" "^dropins --install$"
 want "$CALLS" "^reached --base= "
 want "$CALLS" "^sanitize asan_ubsan --copt=-O0 //a:reached_test$"
 passed_commit=$(git rev-parse HEAD)

@@ -2,25 +2,31 @@
 """Runs a program of this folder with Rill's buffer and with the original.
 
 usage: python3 compare.py PROGRAM [--seeds N] [--last N] [FLAG ...]
-FLAGs go to the program. Each seed runs with both, one after the other.
+FLAGs go to the program. Each seed runs with both, one after the other. Seconds are those of the
+processor that the whole program took, which others on the machine do not change much.
 """
 
 import argparse
 import json
+import resource
 import statistics
 import subprocess
 import sys
 
 
 def run(program, buffer, seed, flags):
-    """What the program says of its run, its last line."""
+    """What the program says of its run, its last line, with the processor's seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, program, "--buffer", buffer, "--seed", str(seed), *flags],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    report = json.loads(done.stdout.strip().splitlines()[-1])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    report["seconds"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return report
 
 
 def score(report, last):

@@ -77,6 +77,15 @@ class DropinsTest(unittest.TestCase):
         self.needs("stable_baselines3", "torch")
         self.check_learns("plain_dqn/dqn.py", steps=6000, first=30, last=5)
 
+    def test_plain_sac(self):
+        self.needs("stable_baselines3", "torch")
+        # To learn takes minutes: see its README.
+        for buffer in ("rill", "original"):
+            with self.subTest(buffer=buffer):
+                returns = run("plain_sac/sac.py", "--buffer", buffer, "--total_steps", "1000")["returns"]
+                self.assertEqual(len(returns), 5)
+                self.assertTrue(all(-2000 < value < 0 for value in returns), returns)
+
     def test_dataloader(self):
         self.needs("torch", "gymnasium")
         self.check_fits("dataloader/train.py", "--total_steps", "5000", "--epochs", "5")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX learns from a Rill buffer: batches come by DLPack, without a copy.
+"""JAX learns from a Rill buffer: a jitted update takes a batch's arrays as they are.
 
 A network learns the next observation of Pendulum from rows of random play. The
 rows lie in a Rill buffer, or in NumPy arrays that rows are chosen from.
@@ -35,7 +35,7 @@ def play(num_rows, seed):
 
 
 def make_sampler(buffer, rows, batch_size, seed):
-    """A function that gives the next batch, as arrays of JAX."""
+    """A function that gives the next batch, as arrays."""
     if buffer == "rill":
         from rill import LazyTensorStorage, ReplayBuffer
 
@@ -44,14 +44,14 @@ def make_sampler(buffer, rows, batch_size, seed):
 
         def sample():
             batch = replay.sample()
-            return [jnp.from_dlpack(batch[key]) for key in KEYS]
+            return [batch[key] for key in KEYS]
 
     else:
         generator = np.random.default_rng(seed)
 
         def sample():
             chosen = generator.integers(len(rows["action"]), size=batch_size)
-            return [jnp.asarray(rows[key][chosen]) for key in KEYS]
+            return [rows[key][chosen] for key in KEYS]
 
     return sample
 

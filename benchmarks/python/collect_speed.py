@@ -76,11 +76,11 @@ def gymnasium_sync(lanes):
 
 def torchrl(lanes):
     import torch
-    from torchrl.collectors import SyncDataCollector
+    from torchrl.collectors import Collector
     from torchrl.envs import GymEnv, SerialEnv
     torch.set_num_threads(1)
     env = SerialEnv(lanes, lambda: GymEnv("CartPole-v1"))
-    batches = iter(SyncDataCollector(env, frames_per_batch=FRAMES, total_frames=-1))
+    batches = iter(Collector(env, frames_per_batch=FRAMES, total_frames=-1))
     return lambda: next(batches)
 
 

@@ -217,9 +217,10 @@ class WeightStore::Shared {
   std::vector<TensorDict> views_;  // By buffer.
 };
 
-WeightStore::WeightStore(std::shared_ptr<Shared> shared)
+WeightStore::WeightStore(std::shared_ptr<Shared> shared, DecisionLog* recorder)
     : shared_(std::move(shared)),
       writer_(getpid()),
+      recorder_(recorder),
       current_(kNoSnapshot),
       is_used_(shared_->sizes().num_buffers()),
       is_reserved_(shared_->sizes().num_buffers()) {}
@@ -255,7 +256,11 @@ absl::StatusOr<std::unique_ptr<WeightStore>> WeightStore::Create(
                         Shared::Map(kCreate, std::move(memory), sizes,
                                     std::move(layout), /*is_writer=*/true));
   shared->Initialize();
-  std::unique_ptr<WeightStore> store(new WeightStore(std::move(shared)));
+  std::unique_ptr<WeightStore> store(
+      new WeightStore(std::move(shared), options.recorder));
+  if (options.recorder != nullptr) {
+    RILL_ASSIGN_OR_RETURN(store->part_, options.recorder->AddPart("weights"));
+  }
   RILL_RETURN_IF_ERROR(store->Store(options.weights, options.version));
   return store;
 }
@@ -279,7 +284,8 @@ absl::Status WeightStore::Store(const TensorDict& weights, int64_t version) {
   // The one store that makes the snapshot the latest. A writer that is killed
   // before it has changed nothing that a reader looks at.
   shared_->current().store(current_);
-  return absl::OkStatus();
+  if (recorder_ == nullptr) return absl::OkStatus();
+  return recorder_->Note(Decision::Kind::kPublish, part_, {version}, weights);
 }
 
 absl::StatusOr<int64_t> WeightStore::Publish(const TensorDict& weights) {
@@ -373,6 +379,15 @@ WeightStore::Reader::~Reader() {
   // Before the place is free: afterwards the pin may be another reader's.
   slot.pin.store(kNoSnapshot);
   slot.holder.store(kNobody);
+}
+
+void WeightStore::Reader::Show(int64_t version, const TensorDict& weights) {
+  // Latest() finds no news then.
+  word_ = SnapshotWord(version, 0);
+  shown_.store(word_, std::memory_order_relaxed);
+  current_ = &shown_;
+  version_ = version;
+  weights_ = &weights;
 }
 
 void WeightStore::Reader::TakeNews() {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rill/flow/decision_log.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
@@ -59,6 +60,8 @@ class WeightStore {
     TensorDict weights = {};
     int64_t version = 0;       // Of the first snapshot, [0, 2^46].
     int64_t max_readers = 64;  // At a time, of all processes. [1, 4096].
+    // Notes each snapshot. Not owned; null: none. It outlives the store.
+    DecisionLog* recorder = nullptr;
   };
   // Read-only, in place, on the host; contiguous, each leaf at a multiple of 64
   // bytes. The bytes are the reader's until its next Latest or its end: Clone
@@ -88,6 +91,8 @@ class WeightStore {
   absl::Status PublishAs(int64_t version, const TensorDict& weights);
   // The latest snapshot's. Thread-safe.
   int64_t version() const;
+  // Its number among the parts of Options::recorder; -1: there is none.
+  int64_t part() const { return part_; }
 
   // A reader in this process, or in a forked child that inherited the store.
   // RESOURCE_EXHAUSTED where living processes have `max_readers`. It may
@@ -103,12 +108,14 @@ class WeightStore {
  private:
   class Shared;
 
-  explicit WeightStore(std::shared_ptr<Shared> shared);
+  WeightStore(std::shared_ptr<Shared> shared, DecisionLog* recorder);
   // Makes them the latest snapshot.
   absl::Status Store(const TensorDict& weights, int64_t version);
 
   const std::shared_ptr<Shared> shared_;
   const pid_t writer_;
+  DecisionLog* const recorder_;
+  int64_t part_ = -1;
   uint64_t current_;                  // What nobody else can write over.
   std::vector<uint8_t> is_used_;      // By buffer, of Store.
   std::vector<uint8_t> is_reserved_;  // By buffer.
@@ -130,6 +137,11 @@ class WeightStore::Reader {
     return {.version = version_, .weights = *weights_};
   }
 
+  // Latest() is this snapshot until the next call, whatever is published: for
+  // a run that is repeated (recorder/flight_recorder.h). `weights` has the
+  // store's keys, dtypes and shapes, and outlives that time.
+  void Show(int64_t version, const TensorDict& weights);
+
  private:
   friend class WeightStore;
 
@@ -138,7 +150,8 @@ class WeightStore::Reader {
 
   const std::shared_ptr<Shared> shared_;
   const int64_t slot_;
-  const std::atomic<uint64_t>* const current_;
+  const std::atomic<uint64_t>* current_;
+  std::atomic<uint64_t> shown_;  // In place of current_, by Show.
   uint64_t word_;
   int64_t version_;
   const TensorDict* weights_;

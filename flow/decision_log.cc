@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/flow/decision_log.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdlib>
+
+#include "rill/base/status_macros.h"
+
+namespace rill {
+namespace {
+
+constexpr size_t kFixed = 4;  // Numbers before the versions.
+
+}  // namespace
+
+std::vector<int64_t> Arrival::ToNumbers() const {
+  std::vector<int64_t> numbers = {worker, sequence, steps, run_before};
+  for (const Versions& run : versions) {
+    numbers.push_back(run.steps);
+    numbers.push_back(run.version);
+  }
+  return numbers;
+}
+
+absl::StatusOr<Arrival> Arrival::FromNumbers(
+    absl::Span<const int64_t> numbers) {
+  const auto refuse = [&] {
+    return DataLoss("Arrival::FromNumbers: got ", numbers.size(),
+                    " numbers that are no arrival's, want worker, sequence, "
+                    "steps, frames, and versions of all steps");
+  };
+  if (numbers.size() < kFixed || numbers.size() % 2 != 0) return refuse();
+  Arrival arrival = {.worker = numbers[0],
+                     .sequence = numbers[1],
+                     .steps = numbers[2],
+                     .run_before = numbers[3]};
+  if (arrival.worker < 0 || arrival.steps < 0) return refuse();
+  int64_t left = arrival.steps;
+  for (size_t i = kFixed; i < numbers.size(); i += 2) {
+    if (numbers[i] <= 0 || numbers[i] > left) return refuse();
+    left -= numbers[i];
+    arrival.versions.push_back(
+        {.steps = numbers[i], .version = numbers[i + 1]});
+  }
+  if (left != 0) return refuse();
+  return arrival;
+}
+
+PriorityCounts PriorityCounts::Of(absl::Span<const float> priorities) {
+  // By the exponent's bits; what is below the normal numbers is in the lowest.
+  std::array<int64_t, 256> counts = {};
+  PriorityCounts all = {.rows = static_cast<int64_t>(priorities.size())};
+  for (const float priority : priorities) {
+    if (priority > 0) {
+      ++counts[std::bit_cast<uint32_t>(priority) >> 23];
+    } else {
+      ++all.zeros;
+    }
+  }
+  const auto begin = std::find_if(counts.begin(), counts.end(),
+                                  [](int64_t count) { return count > 0; });
+  if (begin == counts.end()) return all;
+  const auto end =
+      std::find_if(counts.rbegin(), counts.rend(), [](int64_t count) {
+        return count > 0;
+      }).base();
+  constexpr int64_t kBias = 127;
+  all.first = begin - counts.begin() - kBias;
+  all.counts.assign(begin, end);
+  return all;
+}
+
+std::vector<int64_t> PriorityCounts::ToNumbers() const {
+  std::vector<int64_t> numbers = {rows, zeros, first};
+  numbers.insert(numbers.end(), counts.begin(), counts.end());
+  return numbers;
+}
+
+absl::StatusOr<PriorityCounts> PriorityCounts::FromNumbers(
+    absl::Span<const int64_t> numbers) {
+  constexpr int64_t kMostExponent = 128, kMostRows = int64_t{1} << 48;
+  const auto is_count = [](int64_t count) {
+    return count >= 0 && count <= kMostRows;
+  };
+  if (numbers.size() < 3 || numbers.size() > 3 + 256 || !is_count(numbers[0]) ||
+      !is_count(numbers[1]) || std::abs(numbers[2]) > kMostExponent ||
+      !std::all_of(numbers.begin() + 3, numbers.end(), is_count)) {
+    return DataLoss("PriorityCounts::FromNumbers: got ", numbers.size(),
+                    " numbers that are none of a histogram, want rows, zeros, "
+                    "an exponent and counts");
+  }
+  return PriorityCounts{.rows = numbers[0],
+                        .zeros = numbers[1],
+                        .first = numbers[2],
+                        .counts = {numbers.begin() + 3, numbers.end()}};
+}
+
+}  // namespace rill

@@ -29,6 +29,8 @@ LAWS = {
     "samplers": ["base", "device", "slots"],
     "transforms": ["base", "device", "formats", "slots", "specs", "tensordict", "tensors"],
     "envs": ["base", "device", "formats", "specs", "tensordict", "tensors", "transforms"],
+    # Beside them: what parts note to flow's DecisionLog. Nothing uses it.
+    "recorder": ["base", "device", "flow", "specs", "tensordict", "tensors"],
     # Between them: arithmetic on batches, which transforms do not know of.
     "estimators": ["base", "device", "specs", "tensordict", "tensors", "transforms"],
     # Row 4. replay knows no environments; collectors fill a Sink and know

@@ -24,7 +24,7 @@ import pages  # noqa: E402
 
 # Packages that other people link: they return errors and never end a program.
 LIBRARY_PACKAGES = ("base", "collectors", "cuda", "device", "distributed", "envs", "estimators",
-                    "flow", "formats", "libtorch", "onnx", "replay", "samplers", "slots", "specs", "storage", "telemetry",
+                    "flow", "formats", "libtorch", "onnx", "recorder", "replay", "samplers", "slots", "specs", "storage", "telemetry",
                     "tensordict", "tensors", "transforms")
 OWN_PACKAGES = LIBRARY_PACKAGES + ("benchmarks", "examples", "python", "testing", "tools")
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/recorder/value_digest.h"
+
+#include <algorithm>
+
+#include "absl/crc/crc32c.h"
+#include "absl/status/statusor.h"
+#include "rill/tensors/tensor.h"
+
+namespace rill::recorder_internal {
+namespace {
+
+absl::crc32c_t Extend(absl::crc32c_t crc, const void* data, int64_t bytes) {
+  return absl::ExtendCrc32c(
+      crc, absl::string_view(static_cast<const char*>(data), bytes));
+}
+
+// 0 says that there is nothing.
+uint32_t NotZero(absl::crc32c_t crc) {
+  return std::max(static_cast<uint32_t>(crc), uint32_t{1});
+}
+
+absl::crc32c_t ExtendByElements(absl::crc32c_t crc, const Tensor& tensor) {
+  if (!tensor.device().is_cpu()) return crc;
+  if (tensor.is_contiguous()) {
+    return Extend(crc, tensor.raw_data(), tensor.size_bytes());
+  }
+  const absl::StatusOr<Tensor> copy = tensor.Contiguous();
+  // Without memory for a copy the elements do not count, as if on a device.
+  return copy.ok() ? Extend(crc, copy->raw_data(), copy->size_bytes()) : crc;
+}
+
+}  // namespace
+
+uint32_t DigestOf(const TensorDict& values) {
+  absl::crc32c_t crc{0};
+  values.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    const int64_t head[] = {static_cast<int64_t>(key.size()),
+                            static_cast<int64_t>(leaf.dtype()),
+                            leaf.shape().rank()};
+    crc = Extend(crc, head, sizeof(head));
+    crc = Extend(crc, key.data(), static_cast<int64_t>(key.size()));
+    for (int64_t i = 0; i < leaf.shape().rank(); ++i) {
+      const int64_t size = leaf.shape()[i];
+      crc = Extend(crc, &size, sizeof(size));
+    }
+    crc = ExtendByElements(crc, leaf);
+  });
+  return NotZero(crc);
+}
+
+uint32_t DigestOf(absl::Span<const absl::string_view> pieces) {
+  if (pieces.empty()) return 0;
+  absl::crc32c_t crc{0};
+  for (const absl::string_view piece : pieces) {
+    crc = Extend(crc, piece.data(), static_cast<int64_t>(piece.size()));
+  }
+  return NotZero(crc);
+}
+
+}  // namespace rill::recorder_internal

@@ -74,6 +74,16 @@ absl::Status CheckOptions(absl::string_view caller,
         "inference", absl::StrCat(options.inference->clients(), " clients"),
         absl::StrCat("one for each of ", options.workers, " workers"));
   }
+  if (options.recorder != nullptr) {
+    if (options.inference != nullptr) {
+      return refuse("recorder", "one beside inference",
+                    "no inference: which workers a call serves is not logged");
+    }
+    if (options.weights != nullptr && options.weights->part() < 0) {
+      return refuse("recorder", "one that weights do not have",
+                    "the same in WeightStore::Options");
+    }
+  }
   for (const auto& [option, timeout] :
        {std::pair("start_timeout", options.start_timeout),
         std::pair("batch_timeout", options.batch_timeout),

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "rill/collectors/inference/inference_server.h"
 #include "rill/collectors/workers/worker.h"
+#include "rill/flow/decision_log.h"
 #include "rill/flow/weights/weight_store.h"
 
 namespace rill {
@@ -93,6 +94,13 @@ struct MultiCollectorOptions {
   // holds the others up for a step's time, however long batches are. Beside an
   // InferenceServer take more than its max_wait. A thread has no such limit.
   absl::Duration step_timeout = absl::InfiniteDuration();
+  // Notes arrivals, cuts and ends of workers, or repeats those of a run. Then
+  // no worker is started: the calling thread steps their parts, and `weights`,
+  // which has the same recorder, shows each step the snapshot that it was made
+  // with. So a policy reads weights in Act, and returns their version. Not
+  // owned; null: none. It outlives the collector. Not with `inference`, and
+  // without Pause, states and LoadTransformStates.
+  DecisionLog* recorder = nullptr;
   // The address space that a process may have, which shared memory and code
   // are part of (RLIMIT_AS). 0: no limit.
   int64_t max_worker_bytes = 0;

@@ -20,8 +20,8 @@ namespace rill::workers_internal {
 // which are counted from 1, and Interrupt names the newest round whose batches
 // end. So a worker that looks late, at its batch of the next round, makes that
 // one whole.
-// From each worker: since when it makes the step at hand, and whether it found
-// no memory.
+// From each worker: since when it makes the step at hand, whether it found no
+// memory, and how many frames its last batches took the run to have.
 //
 // Thread-safety: thread-safe, also across processes.
 // Cost: each call is one relaxed access.
@@ -65,6 +65,17 @@ class WorkerBoard {
   bool HasNoMemory(int64_t worker) const {
     return entry(worker).has_no_memory.load(std::memory_order_relaxed);
   }
+  // The frames of the run before the worker's batch of this number
+  // (SyncCollector::RunFrames::before); of its last kBatches batches.
+  static constexpr int64_t kBatches = 2;
+  void NoteRun(int64_t worker, int64_t sequence, int64_t before) {
+    entry(worker).run_before[sequence % kBatches].store(
+        before, std::memory_order_relaxed);
+  }
+  int64_t run_before(int64_t worker, int64_t sequence) const {
+    return entry(worker).run_before[sequence % kBatches].load(
+        std::memory_order_relaxed);
+  }
   // Another worker begins under this number.
   void Begin(int64_t worker) {
     EndSteps(worker);
@@ -79,6 +90,7 @@ class WorkerBoard {
   struct alignas(64) Entry {
     std::atomic<int64_t> step_began;  // In ns; 0: none is at hand.
     std::atomic<bool> has_no_memory;
+    std::atomic<int64_t> run_before[kBatches];
   };
 
   explicit WorkerBoard(std::unique_ptr<SharedArea> area)

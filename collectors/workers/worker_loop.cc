@@ -23,6 +23,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/inference/inference_client.h"
+#include "rill/collectors/repeats/worker_collector.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/workers/dict_bytes.h"
 #include "rill/collectors/workers/statistics_slots.h"
@@ -149,8 +150,8 @@ class Worker {
         RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
         RILL_ASSIGN_OR_RETURN(const int fd, Keep(message));
         RILL_ASSIGN_OR_RETURN(
-            slots_,
-            StatisticsSlots::Attach(fd, fresh_, start_.workers, parts.first));
+            slots_, StatisticsSlots::Attach(fd, parts_.fresh, start_.workers,
+                                            parts.first));
         return absl::OkStatus();
       }
       case MessageKind::kChannel:
@@ -172,7 +173,8 @@ class Worker {
         return Send(MessageKind::kPaused, "");
       case MessageKind::kSave: {
         batches_ = 0;
-        RILL_ASSIGN_OR_RETURN(const TensorDict state, collector_->SaveState());
+        RILL_ASSIGN_OR_RETURN(const TensorDict state,
+                              parts_.collector->SaveState());
         RILL_ASSIGN_OR_RETURN(const std::string bytes, DictToBytes(state));
         return Send(MessageKind::kState, bytes);
       }
@@ -180,14 +182,14 @@ class Worker {
         batches_ = 0;
         RILL_ASSIGN_OR_RETURN(const TensorDict state,
                               DictFromBytes(message.bytes));
-        RILL_RETURN_IF_ERROR(collector_->LoadState(state));
+        RILL_RETURN_IF_ERROR(parts_.collector->LoadState(state));
         return Send(MessageKind::kLoaded, "");
       }
       case MessageKind::kLoadStatistics: {
         batches_ = 0;
         RILL_ASSIGN_OR_RETURN(const TensorDict statistics,
                               DictFromBytes(message.bytes));
-        RILL_RETURN_IF_ERROR(collector_->LoadTransformStates(statistics));
+        RILL_RETURN_IF_ERROR(parts_.collector->LoadTransformStates(statistics));
         return Send(MessageKind::kLoaded, "");
       }
       default:
@@ -221,56 +223,30 @@ class Worker {
       RILL_ASSIGN_OR_RETURN(const int fd, Keep(message));
       RILL_ASSIGN_OR_RETURN(weights_, WeightStore::AttachReader(fd));
     }
-    RILL_ASSIGN_OR_RETURN(WorkerParts made,
-                          make_({.worker = start.worker,
-                                 .workers = start.workers,
-                                 .restarts = start.restarts,
-                                 .seed = start.seed,
-                                 .argument = std::string(argument),
-                                 .weights = weights_.get(),
-                                 .inference = inference_.get()}));
-    if (made.env == nullptr) {
-      return InvalidArgument(
-          "WorkerFunction: env: got null, want an environment");
+    TensorDict begun;
+    if (!statistics.empty()) {
+      RILL_ASSIGN_OR_RETURN(begun, DictFromBytes(statistics));
     }
-    // The environment moves to the collector below.
-    const int64_t lanes = made.env->lanes();
-    policy_ = std::move(made.policy);
-    before_batch_ = std::move(made.before_batch);
-    SyncCollector::Options options;
-    options.env = std::move(made.env);
-    options.policy = policy_ != nullptr ? policy_.get() : inference_.get();
-    options.transforms = std::move(made.transforms);
-    options.policy_device = made.policy_device;
-    options.frames_per_batch = start.frames_per_batch;
-    options.init_random_frames = start.init_random_frames;
-    options.max_frames_per_traj = start.max_frames_per_traj;
-    options.explore = start.explore;
-    options.reset_at_each_batch = start.reset_at_each_batch;
-    options.set_truncated = start.set_truncated;
-    options.seed = start.seed;
-    // first_lane stays 0: the team adds the worker's own (Deliver).
-    options.producer = start.producer;
+    WorkerCollector::Options options = {.start = start,
+                                        .argument = argument,
+                                        .statistics = std::move(begun),
+                                        .weights = weights_.get(),
+                                        .inference = inference_.get()};
     // Asked after each step.
-    if ((start.is_preemptive || start.times_steps)) {
+    if (start.is_preemptive || start.times_steps) {
       options.is_interrupted = [this] {
         if (start_.times_steps) BeginStep();
         return start_.is_preemptive && board_->IsInterrupted(round_);
       };
     }
-    RILL_ASSIGN_OR_RETURN(collector_,
-                          SyncCollector::Create(std::move(options)));
-    RILL_ASSIGN_OR_RETURN(fresh_, collector_->TransformStates());
-    if (!statistics.empty()) {
-      RILL_ASSIGN_OR_RETURN(const TensorDict begun, DictFromBytes(statistics));
-      RILL_RETURN_IF_ERROR(collector_->LoadTransformStates(begun));
-    }
+    RILL_ASSIGN_OR_RETURN(parts_,
+                          WorkerCollector::Create(make_, std::move(options)));
     RILL_ASSIGN_OR_RETURN(const std::string spec,
-                          SpecToJson(collector_->spec()));
-    RILL_ASSIGN_OR_RETURN(const std::string fresh, DictToBytes(fresh_));
+                          SpecToJson(parts_.collector->spec()));
+    RILL_ASSIGN_OR_RETURN(const std::string fresh, DictToBytes(parts_.fresh));
     return Send(
         MessageKind::kReady,
-        Pack(WorkerReady{.lanes = lanes,
+        Pack(WorkerReady{.lanes = parts_.lanes,
                          .spec_bytes = static_cast<int64_t>(spec.size())},
              spec + fresh));
   }
@@ -288,21 +264,26 @@ class Worker {
 
   absl::Status Attach(WorkerSocket::Message message) {
     RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
-    if (collector_ == nullptr) {
+    if (parts_.collector == nullptr) {
       return Internal("a channel without a collector");
     }
     RILL_ASSIGN_OR_RETURN(const int fd, Keep(message));
     RecordChannel::Options options;
     // The channel checks that both ends mean the same layout.
-    options.spec = collector_->spec();
+    options.spec = parts_.collector->spec();
     RILL_ASSIGN_OR_RETURN(
         sink_, RecordChannel::AttachProducer(fd, parts.first, options));
-    if (slots_ == nullptr) return absl::OkStatus();
     // Behind what this one has written comes the batch itself.
     sink_ = std::make_unique<SinkBehind>(
         std::move(sink_), [this](const WriteInfo& info) -> absl::Status {
+          // A batch that is offered again was made for its first offer's run.
+          if (info.sequence != noted_) {
+            noted_ = info.sequence;
+            board_->NoteRun(start_.worker, noted_, batch_run_.before);
+          }
+          if (slots_ == nullptr) return absl::OkStatus();
           RILL_ASSIGN_OR_RETURN(const TensorDict statistics,
-                                collector_->TransformStates());
+                                parts_.collector->TransformStates());
           return slots_->Write(start_.worker, info.sequence, statistics);
         });
     return absl::OkStatus();
@@ -315,16 +296,18 @@ class Worker {
                        Internal("no channel to collect into"));
     }
     if (start_.times_steps) BeginStep();
-    collector_->SetRunFrames(run_);
+    batch_run_ = run_;
+    parts_.collector->SetRunFrames(run_);
     run_.before += run_.during;
     absl::Status collected;
-    if (before_batch_ != nullptr) {
-      collected = CatchExceptions([this] { return before_batch_(); },
+    if (parts_.before_batch != nullptr) {
+      collected = CatchExceptions([this] { return parts_.before_batch(); },
                                   "WorkerParts::before_batch");
     }
     if (collected.ok()) {
       collected = CatchExceptions(
-          [this] { return collector_->CollectInto(*sink_); }, "SyncCollector");
+          [this] { return parts_.collector->CollectInto(*sink_); },
+          "SyncCollector");
     }
     if (start_.times_steps) board_->EndSteps(start_.worker);
     if (HasNoMemory(collected)) return EndWithoutMemory(collected);
@@ -336,7 +319,7 @@ class Worker {
     // it finds the batch.
     --batches_;
     ExpectMemory();
-    const Source::Times& times = collector_->times();
+    const Source::Times& times = parts_.collector->times();
     return Send(
         MessageKind::kBatch,
         Pack(WorkerTimes{.env_ns = absl::ToInt64Nanoseconds(times.env),
@@ -352,15 +335,14 @@ class Worker {
   std::unique_ptr<StatisticsSlots> slots_;
   std::unique_ptr<WeightStore::Reader> weights_;
   std::unique_ptr<Policy> inference_;
-  std::unique_ptr<Policy> policy_;
-  std::function<absl::Status()> before_batch_;
-  std::unique_ptr<SyncCollector> collector_;
+  WorkerCollector parts_;
   std::unique_ptr<Sink> sink_;
   WorkerStart start_ = {};
-  TensorDict fresh_;              // Statistics before the first row.
-  int64_t batches_ = 0;           // Asked for, and not collected.
-  int64_t round_ = 0;             // Of these.
-  SyncCollector::RunFrames run_;  // Of the next one.
+  int64_t batches_ = 0;                 // Asked for, and not collected.
+  int64_t round_ = 0;                   // Of these.
+  SyncCollector::RunFrames run_;        // Of the next one.
+  SyncCollector::RunFrames batch_run_;  // Of the one at hand.
+  int64_t noted_ = 0;                   // The last batch that NoteRun told of.
 };
 
 }  // namespace

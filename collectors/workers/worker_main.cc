@@ -8,7 +8,8 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <set>
+#include <map>
+#include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -33,7 +34,7 @@ constexpr int kLife = 4;
 struct Names {
   absl::Mutex mutex;
   bool has_called ABSL_GUARDED_BY(mutex) = false;
-  std::set<std::string> known ABSL_GUARDED_BY(mutex);
+  std::map<std::string, WorkerFunction> known ABSL_GUARDED_BY(mutex);
 };
 
 Names& KnownNames() {
@@ -64,7 +65,7 @@ std::optional<int> WorkerMain(
     Names& names = KnownNames();
     absl::MutexLock lock(&names.mutex);
     names.has_called = true;
-    for (const auto& [name, function] : workers) names.known.insert(name);
+    for (const auto& [name, function] : workers) names.known[name] = function;
     return std::nullopt;
   }
   // Not for processes that the worker starts: with a copy of the socket they
@@ -87,22 +88,26 @@ std::optional<int> WorkerMain(
 
 namespace workers_internal {
 
+absl::StatusOr<WorkerFunction> FindWorkerFunction(const std::string& name) {
+  Names& names = KnownNames();
+  absl::MutexLock lock(&names.mutex);
+  if (!names.has_called) {
+    return FailedPrecondition(
+        "worker_name: got a name in a program without WorkerMain, want the "
+        "call first in main (collectors/workers/worker_main.h)");
+  }
+  const auto found = names.known.find(name);
+  if (found != names.known.end()) return found->second;
+  return InvalidArgument(
+      "worker_name: got \"", name, "\", want one that WorkerMain was given: ",
+      absl::StrJoin(names.known, ", ", [](std::string* out, const auto& entry) {
+        out->append(entry.first);
+      }));
+}
+
 absl::StatusOr<std::unique_ptr<ChildProcess>> StartWorkerProcess(
     const std::string& name, int64_t max_bytes, int socket, int life) {
-  {
-    Names& names = KnownNames();
-    absl::MutexLock lock(&names.mutex);
-    if (!names.has_called) {
-      return FailedPrecondition(
-          "worker_name: got a name in a program without WorkerMain, want the "
-          "call first in main (collectors/workers/worker_main.h)");
-    }
-    if (names.known.count(name) == 0) {
-      return InvalidArgument("worker_name: got \"", name,
-                             "\", want one that WorkerMain was given: ",
-                             absl::StrJoin(names.known, ", "));
-    }
-  }
+  RILL_RETURN_IF_ERROR(FindWorkerFunction(name).status());
   return ChildProcess::Start(
       {.program = "/proc/self/exe",
        .arguments = {std::string(kFlag), name, absl::StrCat(max_bytes)},

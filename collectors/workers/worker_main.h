@@ -38,6 +38,9 @@ namespace workers_internal {
 absl::StatusOr<std::unique_ptr<ChildProcess>> StartWorkerProcess(
     const std::string& name, int64_t max_bytes, int socket, int life);
 
+// The function of that name; errors as StartWorkerProcess.
+absl::StatusOr<WorkerFunction> FindWorkerFunction(const std::string& name);
+
 }  // namespace workers_internal
 }  // namespace rill
 

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "absl/log/log.h"
-#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/clock.h"
@@ -20,7 +19,6 @@
 #include "rill/collectors/workers/dict_bytes.h"
 #include "rill/collectors/workers/worker_loop.h"
 #include "rill/collectors/workers/worker_main.h"
-#include "rill/collectors/workers/worker_seed.h"
 #include "rill/formats/spec_json.h"
 #include "rill/specs/layout_difference.h"
 
@@ -59,16 +57,60 @@ constexpr int64_t kRecordBytes = 4096;
 
 absl::Time In(absl::Duration time) { return Clock::Steady().Now() + time; }
 
-// Whether workers, which are processes, say when their steps begin.
-bool TimesSteps(const MultiCollectorOptions& options) {
-  return options.worker == nullptr &&
-         options.step_timeout != absl::InfiniteDuration();
-}
-
 // InfiniteFuture where no step is at hand.
 absl::Time StepDeadline(const WorkerBoard& board, int64_t worker,
                         const MultiCollectorOptions& options) {
   return board.step_began(worker) + options.step_timeout;
+}
+
+// Which limit a worker is past: that of a step, or by whether it is ready.
+std::string WhyLate(const MultiCollectorOptions& options, bool is_step,
+                    bool is_ready) {
+  const auto took = [](absl::string_view option, absl::Duration timeout) {
+    return absl::StrCat("took longer than ", option, " = ",
+                        absl::FormatDuration(timeout));
+  };
+  if (is_step) return took("step_timeout", options.step_timeout);
+  if (is_ready) return took("batch_timeout", options.batch_timeout);
+  return took("start_timeout", options.start_timeout);
+}
+
+// The info of a worker's batch, whose lanes begin with `first_lane`.
+WriteInfo OfWorker(WriteInfo info, int64_t producer, uint64_t source,
+                   int64_t first_lane) {
+  info.producer = producer;
+  info.source = source;
+  info.first_lane += first_lane;
+  return info;
+}
+
+// The text behind WorkerStart.
+absl::StatusOr<std::string> StartText(const std::string& argument,
+                                      const TensorDict& statistics) {
+  if (statistics.empty()) return argument;
+  RILL_ASSIGN_OR_RETURN(const std::string bytes, DictToBytes(statistics));
+  return argument + bytes;
+}
+
+// Workers tell their sums since their start; adds what is new.
+void AddTimes(const WorkerTimes& before, const WorkerTimes& now,
+              Source::Times* times) {
+  times->env += absl::Nanoseconds(now.env_ns - before.env_ns);
+  times->policy += absl::Nanoseconds(now.policy_ns - before.policy_ns);
+  times->other += absl::Nanoseconds(now.other_ns - before.other_ns);
+}
+
+// Rings of kDepth whole batches of `frames`, whose leaves begin at multiples of
+// 64 bytes each: so a worker never waits for space.
+absl::StatusOr<std::unique_ptr<RecordChannel>> MakeChannel(
+    const TensorDictSpec& spec, int64_t workers, int64_t frames) {
+  RILL_ASSIGN_OR_RETURN(const TensorDict row, spec.Zero({1}));
+  return RecordChannel::Create(
+      {.spec = spec,
+       .producers = workers,
+       .bytes = WorkerTeam::kDepth *
+                (row.size_bytes() * frames + kRecordBytes +
+                 64 * static_cast<int64_t>(spec.leaves().size()))});
 }
 
 absl::Status OpenPipe(
@@ -88,8 +130,8 @@ absl::Status OpenPipe(
 
 absl::StatusOr<std::unique_ptr<WorkerTeam>> WorkerTeam::Create(
     std::string caller, MultiCollectorOptions options) {
-  auto team =
-      absl::WrapUnique(new WorkerTeam(std::move(caller), std::move(options)));
+  std::unique_ptr<WorkerTeam> team(
+      new WorkerTeam(std::move(caller), std::move(options)));
   RILL_RETURN_IF_ERROR(CheckOptions(team->caller_, team->options_));
   RILL_RETURN_IF_ERROR(team->StartAll());
   return team;
@@ -120,6 +162,8 @@ absl::Status WorkerTeam::StartAll() {
   RILL_ASSIGN_OR_RETURN(board_, WorkerBoard::Create(options_.workers));
   workers_.resize(options_.workers);
   RILL_ASSIGN_OR_RETURN(producers_, WorkerProducers::Create(options_));
+  RILL_ASSIGN_OR_RETURN(
+      log_, TeamLog::Create(caller_, options_, producers_.Of(0, 0)));
   for (int64_t i = 0; i < size(); ++i) {
     RILL_RETURN_IF_ERROR(Start(i));
   }
@@ -136,7 +180,10 @@ absl::Status WorkerTeam::StartAll() {
 }
 
 absl::Status WorkerTeam::CheckGoesOn(const Place& place) {
-  if (is_stopped_.exchange(false, std::memory_order_relaxed)) {
+  RILL_ASSIGN_OR_RETURN(
+      const bool is_stopped,
+      log_.NoteStop(is_stopped_.exchange(false, std::memory_order_relaxed)));
+  if (is_stopped) {
     return absl::CancelledError(
         absl::StrCat(caller_, "::Next: stopped; call again to go on"));
   }
@@ -155,6 +202,9 @@ absl::Status WorkerTeam::Error(int64_t index, const absl::Status& why) const {
 
 absl::Status WorkerTeam::Start(int64_t index) {
   Worker& worker = workers_[index];
+  const WorkerStart start = StartOf(options_, index, worker.restarts,
+                                    producers_.Of(index, worker.restarts));
+  if (log_.repeats()) return StartRepeated(start);
   RILL_ASSIGN_OR_RETURN(auto ends, WorkerSocket::MakePair());
   if (options_.worker != nullptr) {
     auto thread = StartWorkerThread(std::move(ends.second), options_.worker);
@@ -176,21 +226,6 @@ absl::Status WorkerTeam::Start(int64_t index) {
   worker.times = {};
   // Until kReady comes; then that of a batch.
   worker.deadline = In(options_.start_timeout);
-  const WorkerStart start = {
-      .worker = index,
-      .workers = size(),
-      .restarts = worker.restarts,
-      .seed = WorkerSeed(options_.seed, index, worker.restarts),
-      .frames_per_batch = AskedFrames(options_, index),
-      .init_random_frames = ShareOf(options_.init_random_frames, size()),
-      .max_frames_per_traj = options_.max_frames_per_traj,
-      .producer = producers_.Of(index, worker.restarts),
-      .argument_bytes = static_cast<int64_t>(options_.argument.size()),
-      .explore = options_.explore,
-      .reset_at_each_batch = options_.reset_at_each_batch,
-      .set_truncated = options_.set_truncated,
-      .is_preemptive = options_.preemptive_threshold.has_value(),
-      .times_steps = TimesSteps(options_)};
   // One that has ended again is found by Wait.
   if (options_.inference != nullptr) {
     worker.socket
@@ -202,16 +237,27 @@ absl::Status WorkerTeam::Start(int64_t index) {
   worker.socket
       ->Send(MessageKind::kBoard, Pack(size()), worker.deadline, board_->fd())
       .IgnoreError();
-  std::string text = options_.argument;
-  if (const TensorDict& statistics = statistics_.Of(index);
-      !statistics.empty()) {
-    RILL_ASSIGN_OR_RETURN(const std::string bytes, DictToBytes(statistics));
-    text += bytes;
-  }
+  RILL_ASSIGN_OR_RETURN(const std::string text,
+                        StartText(options_.argument, statistics_.Of(index)));
   worker.socket
       ->Send(MessageKind::kStart, Pack(start, text), worker.deadline,
              options_.weights == nullptr ? -1 : options_.weights->fd())
       .IgnoreError();
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTeam::StartRepeated(const WorkerStart& start) {
+  const auto parts =
+      log_.Start(start, options_.argument, statistics_.Of(start.worker));
+  if (!parts.ok()) return Error(start.worker, parts.status());
+  workers_[start.worker].is_ready = true;
+  if (lanes_ > 0) return absl::OkStatus();
+  // The first one says what all have, as in ReadReady.
+  spec_ = (*parts)->collector->spec();
+  lanes_ = (*parts)->lanes;
+  for (int64_t i = 0; i < size(); ++i) frames_per_round_ += frames_per_batch(i);
+  RILL_ASSIGN_OR_RETURN(
+      statistics_, WorkerStatistics::Create((*parts)->fresh, size(), kDepth));
   return absl::OkStatus();
 }
 
@@ -233,6 +279,7 @@ void WorkerTeam::End(int64_t index, std::optional<DeathCause> cause,
     worker.process->WaitForEnd(In(kEndTimeout));
     worker.end = worker.process->Kill();
     death.status = worker.process->status();
+    worker.end_status = death.status;
     worker.process.reset();
     if (board_->HasNoMemory(index)) {
       death.cause = DeathCause::kMemory;
@@ -282,15 +329,7 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
       most = std::max(most, frames_per_batch(i));
       frames_per_round_ += frames_per_batch(i);
     }
-    RILL_ASSIGN_OR_RETURN(const TensorDict row, spec_.Zero({1}));
-    RILL_ASSIGN_OR_RETURN(
-        channel_,
-        RecordChannel::Create(
-            {.spec = spec_,
-             .producers = size(),
-             .bytes =
-                 kDepth * (row.size_bytes() * most + kRecordBytes +
-                           64 * static_cast<int64_t>(spec_.leaves().size()))}));
+    RILL_ASSIGN_OR_RETURN(channel_, MakeChannel(spec_, size(), most));
     RILL_ASSIGN_OR_RETURN(const TensorDict statistics, DictFromBytes(fresh));
     RILL_ASSIGN_OR_RETURN(statistics_,
                           WorkerStatistics::Create(statistics, size(), kDepth));
@@ -342,7 +381,7 @@ void WorkerTeam::Interrupt() {
 absl::Status WorkerTeam::Ask(int64_t index, int64_t batches, int64_t frames) {
   Worker& worker = workers_[index];
   const int64_t more = batches - worker.asked - worker.HeldBatches();
-  if (more <= 0) return absl::OkStatus();
+  if (more <= 0 || log_.repeats()) return absl::OkStatus();
   worker.asked += more;
   worker.round = round_.load(std::memory_order_relaxed);
   worker.run_frames = frames;
@@ -370,20 +409,28 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
   FunctionSink named(
       [&](const TensorDict& batch, const WriteInfo& info) -> absl::Status {
         RILL_ASSIGN_OR_RETURN(statistics,
-                              statistics_.Read(index, info.sequence));
-        WriteInfo of_worker = info;
-        of_worker.producer = producer;
-        of_worker.source = producers_.source();
-        of_worker.first_lane += first_lane;
+                              log_.repeats()
+                                  ? log_.Statistics(index)
+                                  : statistics_.Read(index, info.sequence));
+        RILL_RETURN_IF_ERROR(
+            log_.NoteArrival(index, info.sequence,
+                             board_->run_before(index, info.sequence), batch));
         frames = batch.batch_shape().num_elements();
-        return sink.Write(batch, of_worker);
+        return sink.Write(
+            batch, OfWorker(info, producer, producers_.source(), first_lane));
       },
-      [&](int64_t /*number*/, LaneRange lanes) {
-        lanes.first += first_lane;
-        return sink.Cut(producer, lanes);
+      [&](int64_t /*number*/, LaneRange /*lanes*/) -> absl::Status {
+        // A producer writes all of its lanes.
+        RILL_RETURN_IF_ERROR(log_.NoteCut(index, producer));
+        return sink.Cut(producer, {first_lane, lanes()});
       });
   RILL_ASSIGN_OR_RETURN(const bool was_batch,
-                        channel_->DrainOne(index, &named));
+                        log_.repeats()
+                            ? log_.DrainOne(index,
+                                            {.during = frames_per_round_,
+                                             .earlier = worker.earlier_frames},
+                                            named)
+                            : channel_->DrainOne(index, &named));
   if (was_batch) {
     statistics_.HandOut(index, std::move(statistics));
     --worker.asked;
@@ -391,10 +438,17 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
     worker.frames += frames;
     return true;
   }
-  if (!worker.socket.has_value()) {
+  RILL_ASSIGN_OR_RETURN(
+      const bool has_ended,
+      log_.HasEnded(index, !worker.socket.has_value(), &worker.end_status));
+  if (has_ended) {
     // Nothing is left in the ring, so what the sink holds open stays so for
-    // ever.
-    RILL_RETURN_IF_ERROR(channel_->CutIfDead(index, &named));
+    // ever. A repeat has cut it.
+    if (!log_.repeats()) {
+      RILL_RETURN_IF_ERROR(channel_->CutIfDead(index, &named));
+    }
+    RILL_RETURN_IF_ERROR(
+        log_.NoteReplace(index, worker.restarts, worker.end_status));
     RILL_RETURN_IF_ERROR(Replace(index));
   }
   return false;
@@ -414,18 +468,8 @@ absl::Status WorkerTeam::CheckDeadlines(int64_t index) {
   if (worker.deadline > now && StepDeadline(*board_, index, options_) > now) {
     return absl::OkStatus();
   }
-  const auto took = [](absl::string_view option, absl::Duration timeout) {
-    return absl::StrCat("took longer than ", option, " = ",
-                        absl::FormatDuration(timeout));
-  };
-  std::string why;
-  if (worker.deadline > now) {
-    why = took("step_timeout", options_.step_timeout);
-  } else if (worker.is_ready) {
-    why = took("batch_timeout", options_.batch_timeout);
-  } else {
-    why = took("start_timeout", options_.start_timeout);
-  }
+  const std::string why =
+      WhyLate(options_, worker.deadline > now, worker.is_ready);
   if (worker.process != nullptr) {
     End(index, DeathCause::kTimeout, why);
     return absl::OkStatus();
@@ -436,6 +480,7 @@ absl::Status WorkerTeam::CheckDeadlines(int64_t index) {
 }
 
 absl::Status WorkerTeam::Wait(absl::Time until, bool* has_failed) {
+  if (log_.repeats()) return log_.Wait();
   std::vector<pollfd> entries;
   std::vector<int64_t> indices;
   absl::Time deadline = until;
@@ -465,7 +510,7 @@ absl::Status WorkerTeam::Wait(absl::Time until, bool* has_failed) {
     if (!workers_[index].socket.has_value()) continue;
     first.Update(CheckDeadlines(index));
   }
-  return first;
+  return log_.NoteFailure(first);
 }
 
 absl::Status WorkerTeam::ReadAll(int64_t index) {
@@ -495,11 +540,7 @@ absl::Status WorkerTeam::Read(int64_t index, WorkerSocket::Message message) {
       RILL_ASSIGN_OR_RETURN(const auto parts,
                             Unpack<WorkerTimes>(message.bytes));
       const WorkerTimes& now = parts.first;
-      // Workers tell their sums since their start; this one adds what is new.
-      times_.env += absl::Nanoseconds(now.env_ns - worker.times.env_ns);
-      times_.policy +=
-          absl::Nanoseconds(now.policy_ns - worker.times.policy_ns);
-      times_.other += absl::Nanoseconds(now.other_ns - worker.times.other_ns);
+      AddTimes(worker.times, now, &times_);
       worker.times = now;
       ++worker.arrived;
       // For each batch anew: one that is made must not shorten the next one's.

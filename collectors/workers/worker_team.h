@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "rill/base/file_error.h"
 #include "rill/base/process/child_process.h"
+#include "rill/collectors/repeats/team_log.h"
 #include "rill/collectors/workers/held_batch.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker_board.h"
@@ -103,6 +104,7 @@ class WorkerTeam {
                     bool* has_failed = nullptr);
 
   // Takes back what was asked of the workers, after the batches at hand.
+  // FAILED_PRECONDITION with a recorder, as are the other calls that pause.
   absl::Status Pause();
   // Pauses too. These three replace workers that have ended: UNAVAILABLE where
   // max_restarts are used up.
@@ -139,6 +141,7 @@ class WorkerTeam {
     int64_t HeldBatches() const;
     WorkerTimes times = {};
     std::optional<WorkerSocket::Message> answer;  // To AskAll.
+    int end_status = -1;  // Of wait(2), where it was a process.
   };
 
   WorkerTeam(std::string caller, MultiCollectorOptions options)
@@ -146,6 +149,7 @@ class WorkerTeam {
 
   absl::Status StartAll();
   absl::Status Start(int64_t index);
+  absl::Status StartRepeated(const WorkerStart& start);
   // Ends what is left of it, for `why` or by itself. None: nobody wants it any
   // more, and it is no death.
   void End(int64_t index, std::optional<DeathCause> cause,
@@ -176,6 +180,7 @@ class WorkerTeam {
   std::unique_ptr<base_internal::FileDescriptor> life_[2];
   std::vector<Worker> workers_;
   std::unique_ptr<WorkerBoard> board_;
+  TeamLog log_;
   WorkerStatistics statistics_;
   WorkerProducers producers_;
   std::atomic<int64_t> round_ = 1;

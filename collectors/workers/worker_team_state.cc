@@ -174,9 +174,13 @@ absl::StatusOr<std::vector<std::string>> WorkerTeam::WorkerStates() {
   return states;
 }
 
-absl::Status WorkerTeam::Pause() { return AskLiving(MessageKind::kPause); }
+absl::Status WorkerTeam::Pause() {
+  RILL_RETURN_IF_ERROR(log_.Refuse("Pause"));
+  return AskLiving(MessageKind::kPause);
+}
 
 absl::Status WorkerTeam::LoadTransformStates(const TensorDict& states) {
+  RILL_RETURN_IF_ERROR(log_.Refuse("LoadTransformStates"));
   if (const absl::Status fits = statistics_.Check(states); !fits.ok()) {
     return FailedPrecondition(caller_,
                               "::LoadTransformStates: ", fits.message());
@@ -198,6 +202,7 @@ absl::Status WorkerTeam::LoadTransformStates(const TensorDict& states) {
 }
 
 absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
+  RILL_RETURN_IF_ERROR(log_.Refuse("SaveState"));
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> states, WorkerStates());
   StateWriter state(kType, kStateVersion);
   std::vector<int64_t> restarts;
@@ -238,6 +243,7 @@ absl::Status WorkerTeam::LoadWorkers(WorkerProducers producers,
 
 absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
     const TensorDict& dict) {
+  RILL_RETURN_IF_ERROR(log_.Refuse("LoadState"));
   RILL_ASSIGN_OR_RETURN(const StateReader state,
                         StateReader::Open(kType, kStateVersion, dict));
   RILL_ASSIGN_OR_RETURN(const Place place, ReadPlace(state, size()));

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "rill/base/clock.h"
 #include "rill/device/device.h"
+#include "rill/flow/decision_log.h"
 #include "rill/replay/rate_limiter.h"
 #include "rill/replay/writers/writer.h"
 #include "rill/samplers/sampler.h"
@@ -48,6 +49,9 @@ struct BufferOptions {
   std::shared_ptr<RateLimiter> rate_limiter = nullptr;
   // How long one call waits for it; DEADLINE_EXCEEDED after.
   absl::Duration rate_limit_timeout = absl::InfiniteDuration();
+  // Notes writes, cuts, draws, priorities and patches, with their values where
+  // these are on the host. Not owned; null: none. It outlives the buffer.
+  DecisionLog* recorder = nullptr;
   // Measures Stats::elapsed and time_awaited, and outlives the buffer.
   const Clock* clock = &Clock::Steady();
 };

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/replay_buffer_state.h"
@@ -18,6 +19,15 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Create(
     Options options) {
   RILL_RETURN_IF_ERROR(CheckOptions(options));
   auto state = std::make_unique<State>();
+  state->recorder = options.recorder;
+  if (state->recorder != nullptr) {
+    RILL_ASSIGN_OR_RETURN(
+        state->part,
+        state->recorder->AddPart(absl::StrCat(
+            "ReplayBuffer: seed ", options.seed, ", batch_size ",
+            options.batch_size, ", capacity ", options.storage->capacity(),
+            ", sampler ", options.sampler->name())));
+  }
   RILL_ASSIGN_OR_RETURN(
       state->parts,
       CatchExceptions(

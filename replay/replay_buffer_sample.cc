@@ -120,19 +120,42 @@ absl::Status ReplayBuffer::State::SampleAndWait(int64_t items,
                         << "; the call's is taken (said once a buffer)";
     });
   }
-  if (placed.copied == nullptr) return absl::OkStatus();
+  if (placed.copied == nullptr) return NoteDraw(items, out);
   const absl::Status made = placed.copied->Synchronize();
   // A stream that failed works again once it was waited for.
   if (!made.ok()) parts->placement->AwaitAll();
-  return made;
+  RILL_RETURN_IF_ERROR(made);
+  return NoteDraw(items, out);
+}
+
+absl::Status ReplayBuffer::State::NoteDraw(int64_t items,
+                                           const TensorDict* batch) const {
+  if (recorder == nullptr) return absl::OkStatus();
+  std::vector<absl::string_view> pieces;
+  for (const absl::string_view key :
+       {"index", "index_generation", "priority_weight"}) {
+    const Tensor* const leaf = batch == nullptr ? nullptr : batch->Find(key);
+    if (leaf == nullptr || !leaf->device().is_cpu() || !leaf->is_contiguous()) {
+      continue;
+    }
+    pieces.emplace_back(reinterpret_cast<const char*>(leaf->raw_data()),
+                        leaf->size_bytes());
+  }
+  return recorder->Note(Decision::Kind::kDraw, part, {items}, pieces);
 }
 
 absl::Status ReplayBuffer::State::UpdatePriorities(
     absl::Span<const Draw> rows, absl::Span<const float> priorities) {
   absl::ReaderMutexLock pause(&pause_mutex);
-  return CatchExceptions(
+  RILL_RETURN_IF_ERROR(CatchExceptions(
       [&] { return parts->sampler->UpdatePriorities(rows, priorities); },
-      parts->sampler->name(), "::UpdatePriorities");
+      parts->sampler->name(), "::UpdatePriorities"));
+  if (recorder == nullptr) return absl::OkStatus();
+  return recorder->Note(
+      Decision::Kind::kPriorities, part,
+      PriorityCounts::Of(priorities).ToNumbers(),
+      {absl::string_view(reinterpret_cast<const char*>(priorities.data()),
+                         priorities.size() * sizeof(float))});
 }
 
 absl::StatusOr<TensorDictSpec> ReplayBuffer::SampleSpec() const {
@@ -177,6 +200,7 @@ absl::StatusOr<ReplayBuffer::PendingBatch> ReplayBuffer::SamplePending() {
   RILL_RETURN_IF_ERROR(state_->CheckBatchSize());
   replay_internal::PlacedBatch placed;
   RILL_RETURN_IF_ERROR(state_->SampleInto(batch_size(), &placed));
+  RILL_RETURN_IF_ERROR(state_->NoteDraw(batch_size(), nullptr));
   return PendingBatch{.batch = std::move(placed.rows),
                       .copied = std::move(placed.copied)};
 }
@@ -218,7 +242,7 @@ absl::Status ReplayBuffer::CapturedSample::Replay(
         RILL_ASSIGN_OR_RETURN(
             auto made, buffer.samples->Replay(stream, parts_->captured.get()));
         if (end != nullptr) *end = std::move(made);
-        return absl::OkStatus();
+        return parts_->buffer->NoteDraw(buffer.samples->batch_size(), nullptr);
       });
 }
 
@@ -251,8 +275,10 @@ absl::Status ReplayBuffer::UpdatePriorities(const TensorDict& batch,
       replay_internal::LieWithPriorities(kCaller, updater, batch, priorities));
   if (lie_together) {
     absl::ReaderMutexLock pause(&state_->pause_mutex);
-    return replay_internal::UpdateWhereTheyLie(kCaller, *updater, batch,
-                                               priorities);
+    RILL_RETURN_IF_ERROR(replay_internal::UpdateWhereTheyLie(
+        kCaller, *updater, batch, priorities));
+    return state_->Note(Decision::Kind::kPriorities,
+                        {priorities.shape().num_elements(), 0, 0});
   }
   RILL_ASSIGN_OR_RETURN(const Tensor on_host,
                         replay_internal::PrioritiesOnHost(kCaller, priorities));

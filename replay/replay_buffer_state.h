@@ -14,10 +14,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "rill/flow/decision_log.h"
+#include "rill/flow/sink.h"
 #include "rill/replay/parts/buffer_checkpoint.h"
 #include "rill/replay/parts/buffer_parts.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sampling/sample_batches.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
@@ -46,6 +49,16 @@ struct ReplayBuffer::State {
                     replay_internal::BufferCheckpoint::Rows rows)
       ABSL_LOCKS_EXCLUDED(pause_mutex);
 
+  // To Options::recorder; nothing where there is none. A batch's
+  // draws are its `index`, generations and weights; null: they are not known.
+  absl::Status NoteWrite(const WriteInfo& info, const TensorDict& batch) const;
+  absl::Status NoteDraw(int64_t items, const TensorDict* batch) const;
+  absl::Status NotePatch(int64_t rows, const TensorDict& values) const;
+  absl::Status Note(Decision::Kind kind,
+                    absl::Span<const int64_t> numbers) const;
+
+  DecisionLog* recorder = nullptr;
+  int64_t part = -1;  // Of the recorder's.
   std::unique_ptr<replay_internal::BufferParts> parts;
   // Shared by calls; held alone by what needs a buffer at rest (Save, Clear,
   // ReadAll, InsertTransform). Taken before every lock of the parts, and never

@@ -13,6 +13,30 @@
 
 namespace rill {
 
+absl::Status ReplayBuffer::State::Note(
+    Decision::Kind kind, absl::Span<const int64_t> numbers) const {
+  if (recorder == nullptr) return absl::OkStatus();
+  return recorder->Note(kind, part, numbers);
+}
+
+absl::Status ReplayBuffer::State::NoteWrite(const WriteInfo& info,
+                                            const TensorDict& batch) const {
+  if (recorder == nullptr) return absl::OkStatus();
+  // The last dimension is time, the one before it lanes.
+  const auto& shape = batch.batch_shape();
+  const int64_t steps = shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
+  return recorder->Note(
+      Decision::Kind::kWrite, part,
+      {info.first_lane, steps == 0 ? 0 : shape.num_elements() / steps, steps},
+      batch);
+}
+
+absl::Status ReplayBuffer::State::NotePatch(int64_t rows,
+                                            const TensorDict& values) const {
+  if (recorder == nullptr) return absl::OkStatus();
+  return recorder->Note(Decision::Kind::kPatch, part, {rows}, values);
+}
+
 absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
                                                   const WriteInfo& info) {
   return Extend(batch, info, nullptr);
@@ -31,6 +55,9 @@ absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
       batch, info, state.parts->samples->batch_number(), rows);
   // Rows count when they are stored; those that a writer dropped do not.
   if (result.ok() && permit.has_value()) permit->Commit(result->rows_written);
+  if (result.ok()) {
+    RILL_RETURN_IF_ERROR(state.NoteWrite(info, batch));
+  }
   return result;
 }
 
@@ -41,7 +68,8 @@ absl::Status ReplayBuffer::Write(const TensorDict& batch,
 
 absl::Status ReplayBuffer::Cut(int64_t /*producer*/, LaneRange lanes) {
   absl::ReaderMutexLock pause(&state_->pause_mutex);
-  return state_->parts->writes->Cut(lanes);
+  RILL_RETURN_IF_ERROR(state_->parts->writes->Cut(lanes));
+  return state_->Note(Decision::Kind::kEndLanes, {lanes.first, lanes.count});
 }
 
 absl::Status ReplayBuffer::Flush() { return absl::OkStatus(); }
@@ -49,13 +77,18 @@ absl::Status ReplayBuffer::Flush() { return absl::OkStatus(); }
 absl::Status ReplayBuffer::WriteAt(absl::Span<const Slot> slots,
                                    const TensorDict& rows) {
   absl::ReaderMutexLock pause(&state_->pause_mutex);
-  return state_->parts->writes->WriteAt(slots, rows);
+  RILL_RETURN_IF_ERROR(state_->parts->writes->WriteAt(slots, rows));
+  return state_->NotePatch(static_cast<int64_t>(slots.size()), rows);
 }
 
 absl::StatusOr<PatchResult> ReplayBuffer::UpdateIfPresent(
     const TensorDict& patch, const PatchOptions& options) {
   absl::ReaderMutexLock pause(&state_->pause_mutex);
-  return state_->parts->writes->Patch(patch, options);
+  RILL_ASSIGN_OR_RETURN(const PatchResult result,
+                        state_->parts->writes->Patch(patch, options));
+  RILL_RETURN_IF_ERROR(
+      state_->NotePatch(patch.batch_shape().num_elements(), patch));
+  return result;
 }
 
 absl::Status ReplayBuffer::Clear() {
@@ -65,7 +98,7 @@ absl::Status ReplayBuffer::Clear() {
   state.parts->samples->AwaitMade();
   RILL_RETURN_IF_ERROR(state.parts->writes->Clear());
   state.parts->samples->Forget();
-  return absl::OkStatus();
+  return state.Note(Decision::Kind::kClear, {});
 }
 
 absl::Status ReplayBuffer::State::InsertTransform(

@@ -74,8 +74,9 @@ class Run {
     begin_ = Clock::Steady().Now();
     next_kill_ = begin_ + options_.kill_every;
     next_watch_ = begin_ + options_.watch_every;
-    while ((!report_.is_solved && report_.frames < options_.max_frames) ||
-           Elapsed() < options_.at_least) {
+    while (true) {
+      RILL_ASSIGN_OR_RETURN(const bool goes_on, GoesOn());
+      if (!goes_on) break;
       RILL_RETURN_IF_ERROR(Collect());
       RILL_RETURN_IF_ERROR(Learn());
       RILL_RETURN_IF_ERROR(EvaluateIfDue());
@@ -86,10 +87,24 @@ class Run {
     RILL_RETURN_IF_ERROR(WriteCurve());
     RILL_RETURN_IF_ERROR(CountCuts());
     RILL_RETURN_IF_ERROR(CheckSlices());
+    if (options_.recorder != nullptr) {
+      RILL_RETURN_IF_ERROR(options_.recorder->End());
+    }
     return report_;
   }
 
  private:
+  // Another clock ends another run elsewhere, so that is a choice.
+  absl::StatusOr<bool> GoesOn() const {
+    const bool goes_on =
+        (!report_.is_solved && report_.frames < options_.max_frames) ||
+        Elapsed() < options_.at_least;
+    if (options_.recorder == nullptr) return goes_on;
+    RILL_ASSIGN_OR_RETURN(const int64_t chosen,
+                          options_.recorder->Choose("goes on", goes_on));
+    return chosen != 0;
+  }
+
   absl::Status MakeParts() {
     if (!options_.run_dir.empty()) {
       RILL_ASSIGN_OR_RETURN(files_,
@@ -110,7 +125,9 @@ class Run {
     RILL_ASSIGN_OR_RETURN(evaluation_env_,
                           MakeCartPole({.lanes = kEvaluationEpisodes}));
     RILL_ASSIGN_OR_RETURN(const TensorDict weights, WeightsOf(*learner_));
-    RILL_ASSIGN_OR_RETURN(weights_, WeightStore::Create({.weights = weights}));
+    RILL_ASSIGN_OR_RETURN(
+        weights_, WeightStore::Create(
+                      {.weights = weights, .recorder = options_.recorder}));
 
     MultiCollectorOptions collector;
     collector.workers = options_.workers;
@@ -121,6 +138,7 @@ class Run {
     // More than kills of a day: a run ends by its frames or its time.
     collector.max_restarts = 100'000;
     collector.batch_timeout = absl::Seconds(30);
+    collector.recorder = options_.recorder;
     RILL_ASSIGN_OR_RETURN(collector_,
                           MultiAsyncCollector::Create(std::move(collector)));
 
@@ -132,8 +150,10 @@ class Run {
                                          .capacity = 50'000 / lanes * lanes,
                                          .lanes = lanes,
                                          .spec = collector_->spec()}));
-    ReplayBuffer::Options replay = {
-        .storage = storage_, .batch_size = kBatchSize, .seed = options_.seed};
+    ReplayBuffer::Options replay = {.storage = storage_,
+                                    .batch_size = kBatchSize,
+                                    .seed = options_.seed,
+                                    .recorder = options_.recorder};
     RILL_ASSIGN_OR_RETURN(replay.sampler, MakePrioritizedSampler());
     RILL_ASSIGN_OR_RETURN(buffer_, ReplayBuffer::Create(std::move(replay)));
     return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "rill/examples/async_dqn/resources.h"
+#include "rill/recorder/flight_recorder.h"
 #include "rill/telemetry/progress_line.h"
 
 namespace rill::async_dqn {
@@ -32,6 +33,9 @@ struct RunOptions {
   // Shows evaluations, resources and where the run stands. Not owned; null:
   // nothing is shown.
   ProgressLine* progress = nullptr;
+  // Records the run, or repeats one of equal options: then no worker is started
+  // or killed, and the directories are others. Not owned; null: none.
+  FlightRecorder* recorder = nullptr;
 };
 
 struct RunReport {
@@ -53,7 +57,8 @@ struct RunReport {
 };
 
 // A double DQN learns CartPole-v1 from a prioritized memmap replay, while
-// worker processes fill it and are killed. Errors are those of the parts.
+// worker processes fill it and are killed. Errors are those of the parts;
+// ABORTED where a log that is repeated ends before the run does.
 absl::StatusOr<RunReport> RunAsyncDqn(const RunOptions& options);
 
 }  // namespace rill::async_dqn

@@ -3,6 +3,9 @@
 // often.
 #include "rill/examples/async_dqn/async_run.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,14 +14,19 @@
 
 #include "absl/base/config.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/fault_point.h"
 #include "rill/base/file.h"
+#include "rill/base/process/child_process.h"
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/examples/async_dqn/resources.h"
 #include "rill/examples/async_dqn/worker.h"
+#include "rill/recorder/flight_recorder.h"
 #include "rill/testing/process_traces.h"
 #include "rill/testing/status_matchers.h"
 
@@ -118,6 +126,114 @@ TEST(AsyncRunTest, ARunLeavesItsCurveItsRowsAndItsPicture) {
                        HasSubstr("want a new folder")));
 }
 
+// All rows of a replay.
+std::string RowsOf(const std::string& directory) {
+  auto bytes = ReadFile(directory + "/rows.bin", int64_t{1} << 30);
+  RILL_EXPECT_OK(bytes);
+  return bytes.value_or("");
+}
+
+RunOptions ShortRun(const std::string& name, uint64_t seed) {
+  return {.replay_directory = ::testing::TempDir() + "/" + name,
+          .workers = 3,
+          .seed = seed,
+          .kill_every = absl::Milliseconds(20),
+          .max_frames = 1'600,
+          .solve_return = 1e9};
+}
+
+TEST(AsyncRunTest, ARecordedRunIsRepeatedBitForBitWhoeverWasKilled) {
+  constexpr uint64_t kSeeds = 20;
+  int64_t restarts = 0, updates = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    const std::string log = ::testing::TempDir() + absl::StrCat("/log", seed);
+    RunOptions options = ShortRun(absl::StrCat("recorded", seed), seed);
+    RunReport report;
+    {
+      RILL_ASSERT_OK_AND_ASSIGN(const auto recorder,
+                                FlightRecorder::Record({.path = log}));
+      options.recorder = recorder.get();
+      RILL_ASSERT_OK_AND_ASSIGN(report, RunAsyncDqn(options));
+      RILL_EXPECT_OK(recorder->status());
+    }
+    restarts += report.restarts;
+    updates += report.updates;
+    const std::string rows = RowsOf(options.replay_directory);
+    EXPECT_GT(rows.size(), 1'600 * sizeof(float));
+
+    RILL_ASSERT_OK_AND_ASSIGN(const auto recorder, FlightRecorder::Repeat(log));
+    options.recorder = recorder.get();
+    options.replay_directory += "_again";
+    RILL_ASSERT_OK_AND_ASSIGN(const RunReport again, RunAsyncDqn(options));
+    EXPECT_TRUE(recorder->is_at_end());
+    EXPECT_EQ(again.frames, report.frames);
+    EXPECT_EQ(again.updates, report.updates);
+    EXPECT_EQ(again.restarts, report.restarts);
+    EXPECT_EQ(again.cuts, report.cuts);
+    EXPECT_TRUE(RowsOf(options.replay_directory) == rows);
+  }
+  EXPECT_GT(restarts, static_cast<int64_t>(kSeeds));
+  EXPECT_GT(updates, 100 * static_cast<int64_t>(kSeeds));
+}
+
+// In a process of its own: it is killed in its 15th call of Publish.
+constexpr char kRunAndDie[] = "--run_and_die";
+int RunAndDie(const std::string& log, const std::string& name) {
+  const auto recorder = FlightRecorder::Record({.path = log});
+  if (!recorder.ok()) return 1;
+  RunOptions options = ShortRun(name, /*seed=*/3);
+  options.recorder = recorder->get();
+  int publishes = 0;
+  const ScopedFaultHook hook([&](absl::string_view point, absl::string_view) {
+    if (point == "weights.publish" && ++publishes == 15) raise(SIGKILL);
+    return absl::OkStatus();
+  });
+  RunAsyncDqn(options).IgnoreError();
+  return 1;
+}
+
+TEST(AsyncRunTest, ARunWhoseLearnerIsKilledIsRepeatedUpToThere) {
+  const std::string log = ::testing::TempDir() + "/died_log";
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto child,
+      ChildProcess::Start({.program = "/proc/self/exe",
+                           .arguments = {kRunAndDie, log, "died"}}));
+  ASSERT_TRUE(child->WaitForEnd(absl::InfiniteFuture()));
+  child->Kill();
+  ASSERT_TRUE(WIFSIGNALED(child->status())) << child->status();
+  RILL_ASSERT_OK_AND_ASSIGN(const auto recorder, FlightRecorder::Repeat(log));
+  RunOptions options = ShortRun("died_again", /*seed=*/3);
+  options.recorder = recorder.get();
+  EXPECT_THAT(RunAsyncDqn(options), StatusIs(absl::StatusCode::kAborted,
+                                             HasSubstr("the log ends here")));
+  EXPECT_TRUE(recorder->is_at_end());
+  EXPECT_GT(recorder->events(), 50);
+  EXPECT_TRUE(RowsOf(options.replay_directory) ==
+              RowsOf(::testing::TempDir() + "/died"));
+}
+
+// The test can fail: a learner that is not the same is found by what it
+// publishes.
+TEST(AsyncRunTest, ARepeatOfOtherOptionsIsRefusedWhereItDiffers) {
+  const std::string log = ::testing::TempDir() + "/other_log";
+  RunOptions options = ShortRun("other", /*seed=*/1);
+  {
+    RILL_ASSERT_OK_AND_ASSIGN(const auto recorder,
+                              FlightRecorder::Record({.path = log}));
+    options.recorder = recorder.get();
+    RILL_ASSERT_OK(RunAsyncDqn(options));
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const auto recorder, FlightRecorder::Repeat(log));
+  options.recorder = recorder.get();
+  options.replay_directory += "_again";
+  options.frames_per_update = 5;
+  EXPECT_THAT(RunAsyncDqn(options),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("this is not the same run")));
+  EXPECT_FALSE(recorder->is_at_end());
+}
+
 }  // namespace
 }  // namespace rill::async_dqn
 
@@ -125,6 +241,9 @@ int main(int argc, char** argv) {
   const std::optional<int> worker = rill::WorkerMain(
       argc, argv, {{"async_dqn", rill::async_dqn::MakeWorker}});
   if (worker.has_value()) return *worker;
+  if (argc == 4 && argv[1] == std::string(rill::async_dqn::kRunAndDie)) {
+    return rill::async_dqn::RunAndDie(argv[2], argv[3]);
+  }
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -49,6 +49,17 @@ expect "TorchRL's buffer in JSON" 0 '"rows":{"live":5,"slots":8,' --json --all "
 python3 -c 'import json, sys; json.load(sys.stdin)' <"$work/out" ||
   fail "the JSON of a buffer is not one"
 
+cp -L recorder/testdata/fuzz/flight_log/documented "$work/log"
+expect "flight log" 0 "flight log, begun 1970-01-01" "$work/log"
+grep -qF "0 publish" "$work/out" || fail "the timeline has no line"
+expect "events of a flight log" 0 "publish of part 0: 3 (digest 0x12345678)" "$work/log" --values
+expect "no JSON of a flight log" 1 "want none" "$work/log" --json
+expect "watch" 0 "weights                   1, " --watch "$work/log" "$work/torchrl/a" "$work/none" --looks=2 --every=0 --html="$work/page.html"
+grep -qF "live rows                 5 of 8 in 1 lanes" "$work/out" || fail "no rows are watched"
+grep -qF "NOT_FOUND" "$work/out" || fail "a missing path is not said"
+grep -qF "</html>" "$work/page.html" || fail "the page is not whole"
+expect "no looks" 1 "--looks=0" --watch "$work/log" --looks=0
+
 # What is damaged is said, the rest is there, and the status tells.
 printf 'short' >"$work/torchrl/a/storage/obs.memmap"
 "$program" --json "$work/torchrl/a" >"$work/out" 2>"$work/err"

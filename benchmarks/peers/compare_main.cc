@@ -289,7 +289,7 @@ absl::StatusOr<double> Measure(const Prepared& prepared, double seconds) {
   const Clock& clock = Clock::System();
   absl::Duration taken;
   int64_t calls = 0;
-  while (taken < absl::Seconds(seconds)) {
+  while (calls == 0 || taken < absl::Seconds(seconds)) {
     if (prepared.before) {
       RILL_RETURN_IF_ERROR(prepared.before());
     }

@@ -40,18 +40,6 @@ using namespace replay_protocol;  // NOLINT: its names alone.
 
 constexpr int64_t kMostUnacknowledged = 64;
 
-// Whether all leaves of `batch` are those of `memory`.
-bool AreSameBytes(const TensorDict& memory, const TensorDict& batch) {
-  if (batch.batch_shape() != memory.batch_shape()) return false;
-  bool are_same = HasOnlyTensors(batch);
-  batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-    const Tensor* const own = memory.Find(key);
-    are_same = are_same && own != nullptr && leaf.is_contiguous() &&
-               leaf.raw_data() == own->raw_data();
-  });
-  return are_same;
-}
-
 }  // namespace
 
 RemoteSink::RemoteSink(const Options& options, std::string client)

@@ -248,42 +248,73 @@ absl::StatusOr<Message> ReplayService::Sample(const Request& request) {
     return InvalidArgument("ReplayService: ", kCount, ": got ", *count,
                            ", want [1, ", kMostCount, "]");
   }
-  const absl::Time end = Clock::Steady().Now() + kDrawsTake;
   Message reply = MakeReply({{kSize, request.table.size()}});
-  RILL_ASSIGN_OR_RETURN(reply.batch, Draw(request, batch_size));
-  if (count.ok()) {
-    std::vector<TensorDict> batches = {std::move(reply.batch)};
-    while (static_cast<int64_t>(batches.size()) < *count &&
-           Clock::Steady().Now() < end) {
-      absl::StatusOr<TensorDict> next = Draw(request, batch_size);
-      if (!next.ok()) break;  // The next request meets it.
-      batches.push_back(*std::move(next));
-    }
-    std::vector<int64_t> rows;
-    for (const TensorDict& batch : batches) {
-      rows.push_back(batch.batch_shape().sizes()[0]);
-    }
-    RILL_ASSIGN_OR_RETURN(reply.batch, Cat(batches));
-    reply.values.Set(kBatchRows, std::move(rows));
-  }
+  std::vector<int64_t> rows;
+  RILL_ASSIGN_OR_RETURN(reply.batch,
+                        Draw(request, batch_size, count.value_or(1), &rows));
+  RILL_ASSIGN_OR_RETURN(
+      Tensor server, ServerNumbers(reply.batch.batch_shape().num_elements()));
+  RILL_RETURN_IF_ERROR(reply.batch.Set(kServerKey, std::move(server)));
+  if (count.ok()) reply.values.Set(kBatchRows, std::move(rows));
   SetMass(request.table, &reply.values);
   return reply;
 }
 
 absl::StatusOr<TensorDict> ReplayService::Draw(const Request& request,
-                                               int64_t batch_size) {
+                                               int64_t batch_size,
+                                               int64_t count,
+                                               std::vector<int64_t>* rows) {
+  const int64_t items =
+      batch_size == 0 ? request.table.batch_size() : batch_size;
+  const absl::Time end = Clock::Steady().Now() + kDrawsTake;
   SentBatches& sent = sent_.at(&request.table);
-  TensorDict batch = sent.Take();
-  RILL_RETURN_IF_ERROR(batch_size == 0
-                           ? request.table.SampleInto(&batch)
-                           : request.table.SampleInto(batch_size, &batch));
-  sent.Keep(batch);
-  RILL_ASSIGN_OR_RETURN(const Tensor index, batch.Get("index"));
-  RILL_ASSIGN_OR_RETURN(Tensor server,
-                        Tensor::Empty(DType::kInt64, index.shape()));
-  std::fill_n(server.data<int64_t>(), server.num_elements(), server_number_);
-  RILL_RETURN_IF_ERROR(batch.Set(kServerKey, std::move(server)));
-  return batch;
+  // Each batch is drawn at its place in this, where one that fits is free.
+  TensorDict all;
+  if (items > 0 && items <= INT64_MAX / count) {
+    all = sent.Take({count * items});
+  }
+  bool lie_in_place = !all.empty();
+  std::vector<TensorDict> batches;
+  do {
+    TensorDict place;
+    if (!all.empty()) {
+      const auto begin = static_cast<int64_t>(batches.size()) * items;
+      RILL_ASSIGN_OR_RETURN(place, all.Slice(0, begin, begin + items));
+    }
+    TensorDict batch = place;
+    const absl::Status drawn =
+        batch_size == 0 ? request.table.SampleInto(&batch)
+                        : request.table.SampleInto(batch_size, &batch);
+    if (!drawn.ok()) {
+      if (batches.empty()) return drawn;
+      break;  // The next request meets it.
+    }
+    lie_in_place = lie_in_place && AreSameBytes(place, batch);
+    rows->push_back(batch.batch_shape().sizes()[0]);
+    batches.push_back(std::move(batch));
+  } while (static_cast<int64_t>(batches.size()) < count &&
+           Clock::Steady().Now() < end);
+  if (batches.size() == 1) {
+    all = std::move(batches[0]);
+  } else if (lie_in_place) {
+    const auto drawn = static_cast<int64_t>(batches.size()) * items;
+    RILL_ASSIGN_OR_RETURN(all, all.Slice(0, 0, drawn));
+  } else {
+    RILL_ASSIGN_OR_RETURN(all, Cat(batches));
+  }
+  batches.clear();
+  sent.Keep(all);
+  return all;
+}
+
+absl::StatusOr<Tensor> ReplayService::ServerNumbers(int64_t rows) {
+  absl::MutexLock lock(&server_numbers_mu_);
+  if (!server_numbers_.has_value() || server_numbers_->num_elements() < rows) {
+    RILL_ASSIGN_OR_RETURN(server_numbers_,
+                          Tensor::Empty(DType::kInt64, {rows}));
+    std::fill_n(server_numbers_->data<int64_t>(), rows, server_number_);
+  }
+  return server_numbers_->Slice(0, 0, rows);
 }
 
 absl::StatusOr<Message> ReplayService::UpdatePriorities(

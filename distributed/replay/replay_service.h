@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -17,6 +19,8 @@
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 
@@ -81,14 +85,21 @@ class ReplayService final : public Service {
   absl::StatusOr<Message> Hello(const Request& request);
   absl::StatusOr<Message> Operation(const Request& request);
   absl::StatusOr<Message> Sample(const Request& request);
-  // A batch as its reply has it.
-  absl::StatusOr<TensorDict> Draw(const Request& request, int64_t batch_size);
+  // At least one batch and up to `count`, one behind the other, and the rows of
+  // each.
+  absl::StatusOr<TensorDict> Draw(const Request& request, int64_t batch_size,
+                                  int64_t count, std::vector<int64_t>* rows);
+  // int64 [rows] of server_number_, which all replies share.
+  absl::StatusOr<Tensor> ServerNumbers(int64_t rows);
   absl::StatusOr<Message> UpdatePriorities(const Request& request);
   absl::StatusOr<Message> GetStats(const Request& request);
 
   const Tables tables_;
   const int64_t server_number_;
   std::map<const ReplayBuffer*, SentBatches> sent_;  // One a table.
+  absl::Mutex server_numbers_mu_;
+  // As long as the longest reply.
+  std::optional<Tensor> server_numbers_ ABSL_GUARDED_BY(server_numbers_mu_);
   ClientLog clients_;
   // Operations read it, Save writes: rows and log are of one moment.
   mutable absl::Mutex pause_;

@@ -252,6 +252,40 @@ TEST(ReplayServiceTest, SeveralBatchesComeInOneReply) {
   }
 }
 
+// Into new memory, into that of an earlier reply, and where that is still held.
+TEST(ReplayServiceTest, SeveralBatchesAreThoseThatComeOneByOne) {
+  const auto several = MakeService();
+  const auto one_by_one = MakeService();
+  for (const auto& service : {several, one_by_one}) {
+    RILL_ASSERT_OK(service->table("replay")->Extend(NumberedSteps(1, 100)));
+  }
+  const CallInfo info = {.method = kSample};
+  Message request = Request();
+  request.values.Set(kBatchSize, int64_t{5});
+  Message single = request;
+  request.values.Set(kCount, int64_t{3});
+  Message held;
+  TensorDict copy;
+  for (int round = 0; round < 8; ++round) {
+    RILL_ASSERT_OK_AND_ASSIGN(Message reply, several->Call(info, request));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto rows, reply.values.Ints(kBatchRows));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      RILL_ASSERT_OK_AND_ASSIGN(Message want, one_by_one->Call(info, single));
+      const auto begin = static_cast<int64_t>(5 * i);
+      RILL_ASSERT_OK_AND_ASSIGN(TensorDict got,
+                                reply.batch.Slice(0, begin, begin + 5));
+      for (TensorDict* batch : {&got, &want.batch}) {
+        RILL_ASSERT_OK(batch->Delete("index_server"));
+      }
+      RILL_EXPECT_OK(got.CheckEqual(want.batch));
+    }
+    if (round != 3) continue;
+    RILL_ASSERT_OK_AND_ASSIGN(copy, reply.batch.Clone());
+    held = std::move(reply);
+  }
+  RILL_EXPECT_OK(held.batch.CheckEqual(copy));
+}
+
 TEST(ReplayServiceTest, ASampleThatSomebodyHoldsStaysAsItIs) {
   const auto service = MakeService();
   RILL_ASSERT_OK(service->table("replay")->Extend(NumberedSteps(1, 100)));

@@ -23,16 +23,33 @@ bool HasOnlyTensors(const TensorDict& batch) {
   return has_only_tensors && !batch.empty();
 }
 
+bool AreSameBytes(const TensorDict& memory, const TensorDict& batch) {
+  if (batch.batch_shape() != memory.batch_shape() ||
+      batch.num_leaves() != memory.num_leaves()) {
+    return false;
+  }
+  bool are_same = HasOnlyTensors(batch);
+  batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    const Tensor* const own = memory.Find(key);
+    are_same = are_same && own != nullptr && leaf.is_contiguous() &&
+               leaf.raw_data() == own->raw_data();
+  });
+  return are_same;
+}
+
 bool SentBatches::IsFree(const Sent& sent) {
   return std::all_of(
       sent.buffers.begin(), sent.buffers.end(),
       [](const auto& one) { return one.first.use_count() == one.second; });
 }
 
-TensorDict SentBatches::Take() {
+TensorDict SentBatches::Take(const Shape& batch_shape) {
   absl::MutexLock lock(&mu_);
   // The newest is the one that caches still have.
-  const auto found = std::find_if(sent_.rbegin(), sent_.rend(), IsFree);
+  const auto found =
+      std::find_if(sent_.rbegin(), sent_.rend(), [&](const Sent& sent) {
+        return sent.batch.batch_shape() == batch_shape && IsFree(sent);
+      });
   if (found == sent_.rend()) return {};
   // A copy, which counts holders up: so what others did before they let go has
   // happened here too.

@@ -13,11 +13,16 @@
 #include "absl/synchronization/mutex.h"
 #include "rill/device/buffer.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 
 namespace rill {
 
 // True if the batch has entries, and all of them are tensors.
 bool HasOnlyTensors(const TensorDict& batch);
+
+// True if the leaves of both are the same, and have the same bytes without
+// strides.
+bool AreSameBytes(const TensorDict& memory, const TensorDict& batch);
 
 // Memory of batches that were sent, for the next ones: new memory of a large
 // batch costs more than to fill it. A batch is free once nobody else holds its
@@ -26,8 +31,9 @@ bool HasOnlyTensors(const TensorDict& batch);
 // Memory: that of the batches on their way, and of two more.
 class SentBatches {
  public:
-  // A batch with any values, which may be written; empty where none is free.
-  TensorDict Take();
+  // A batch of this shape with any values, which may be written; empty where
+  // none is free.
+  TensorDict Take(const Shape& batch_shape);
   // `batch` is about to be sent: it is read from here on. One with other
   // entries than tensors is left alone.
   void Keep(const TensorDict& batch);

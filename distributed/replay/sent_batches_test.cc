@@ -38,20 +38,20 @@ const std::byte* BytesOf(const TensorDict& batch) {
 
 TEST(SentBatchesTest, ABatchIsFreeWhenNobodyHoldsATensorOfIt) {
   SentBatches sent;
-  EXPECT_TRUE(sent.Take().empty());
+  EXPECT_TRUE(sent.Take({2}).empty());
   TensorDict batch = MakeBatch();
   const std::byte* const bytes = BytesOf(batch);
   sent.Keep(batch);
-  EXPECT_TRUE(sent.Take().empty());
+  EXPECT_TRUE(sent.Take({2}).empty());
   Tensor held = *batch.Find("other");
   batch = TensorDict();
-  EXPECT_TRUE(sent.Take().empty());
+  EXPECT_TRUE(sent.Take({2}).empty());
   held = Tensor();
-  TensorDict again = sent.Take();
+  TensorDict again = sent.Take({2});
   EXPECT_EQ(BytesOf(again), bytes);
   // It is the caller's, also where that one does not send it.
   again = TensorDict();
-  EXPECT_TRUE(sent.Take().empty());
+  EXPECT_TRUE(sent.Take({2}).empty());
 }
 
 TEST(SentBatchesTest, OfMoreThanSixteenOnTheirWayTheOldestIsForgotten) {
@@ -63,9 +63,9 @@ TEST(SentBatchesTest, OfMoreThanSixteenOnTheirWayTheOldestIsForgotten) {
   }
   const std::byte* const second = BytesOf(batches[1]);
   batches[0] = TensorDict();
-  EXPECT_TRUE(sent.Take().empty());
+  EXPECT_TRUE(sent.Take({2}).empty());
   batches[1] = TensorDict();
-  EXPECT_EQ(BytesOf(sent.Take()), second);
+  EXPECT_EQ(BytesOf(sent.Take({2})), second);
 }
 
 TEST(SentBatchesTest, OfMoreThanTwoThatAreFreeTheOldestGo) {
@@ -79,9 +79,27 @@ TEST(SentBatchesTest, OfMoreThanTwoThatAreFreeTheOldestGo) {
   batches.clear();
   TensorDict last = MakeBatch();
   sent.Keep(last);
-  EXPECT_EQ(BytesOf(sent.Take()), newest);
-  EXPECT_FALSE(sent.Take().empty());
-  EXPECT_TRUE(sent.Take().empty());
+  EXPECT_EQ(BytesOf(sent.Take({2})), newest);
+  EXPECT_FALSE(sent.Take({2}).empty());
+  EXPECT_TRUE(sent.Take({2}).empty());
+}
+
+TEST(SentBatchesTest, OnlyABatchOfTheShapeIsTaken) {
+  SentBatches sent;
+  sent.Keep(MakeBatch());
+  EXPECT_TRUE(sent.Take({3}).empty());
+  EXPECT_FALSE(sent.Take({2}).empty());
+}
+
+TEST(SentBatchesTest, SameBytesAreThoseOfAllLeaves) {
+  const TensorDict batch = MakeBatch();
+  EXPECT_TRUE(AreSameBytes(batch, batch));
+  EXPECT_FALSE(AreSameBytes(batch, MakeBatch()));
+  EXPECT_FALSE(AreSameBytes(batch, *batch.Slice(0, 0, 1)));
+  TensorDict fewer = batch;
+  RILL_ASSERT_OK(fewer.Delete("other"));
+  EXPECT_FALSE(AreSameBytes(batch, fewer));
+  EXPECT_FALSE(AreSameBytes(fewer, batch));
 }
 
 TEST(SentBatchesTest, BatchesOfOtherEntriesAreLeftAlone) {
@@ -92,7 +110,7 @@ TEST(SentBatchesTest, BatchesOfOtherEntriesAreLeftAlone) {
     sent.Keep(batch);
     EXPECT_FALSE(HasOnlyTensors(batch));
   }
-  EXPECT_TRUE(sent.Take().empty());
+  EXPECT_TRUE(sent.Take({2}).empty());
   EXPECT_FALSE(HasOnlyTensors(TensorDict()));
   EXPECT_TRUE(HasOnlyTensors(MakeBatch()));
 }

@@ -107,9 +107,6 @@ absl::Status RemoteSampler::Ask() {
   const int64_t group = GroupSize();
   auto batches = static_cast<int64_t>(here_.size());
   for (const Asked& asked : asked_) batches += asked.batches;
-  // Several requests at once wake the threads on the way but once.
-  const int64_t room = group > 1 ? group : (options_.ahead + 2) / 2;
-  if (batches + room > options_.ahead + 1) return absl::OkStatus();
   for (; batches + group <= options_.ahead + 1; batches += group) {
     Message request{.values = SavedState(kRequest, kVersion)};
     request.values.Set(kTable, options_.table);

@@ -54,8 +54,8 @@ class RemoteSampler {
     RemoteServer server = {};
     std::string table = "replay";
     int64_t batch_size = 0;  // 0: what the table's buffer has set.
-    // Batches here or on their way between calls: as many at most, and about
-    // half of them at least. [0, 64].
+    // Batches here or on their way between calls. Large ones are so many; where
+    // several come in one message, there are at least about half. [0, 64].
     int64_t ahead = 2;
     // Updates without a reply; where there are more, UpdatePriorities waits.
     int64_t max_updates = 16;  // [1, 64].
@@ -88,8 +88,8 @@ class RemoteSampler {
 
   absl::StatusOr<TensorDict> TakeBatch(absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(samples_mu_);
-  // Where there is room for about half of `ahead` and one more, asks until that
-  // many are here or on their way.
+  // Until `ahead` and one more are here or on their way, as far as whole
+  // messages go.
   absl::Status Ask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(samples_mu_);
   // Waits for the oldest reply, whose batches are here then.
   absl::Status TakeReply(absl::Time deadline)

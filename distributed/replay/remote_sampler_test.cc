@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/replay/replay_service.h"
 #include "rill/distributed/transport/inproc/inproc_faults.h"
@@ -110,6 +111,22 @@ TEST(RemoteSamplerTest, BatchesAreThoseThatTheBufferDraws) {
       RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, local.table().Sample());
       RILL_EXPECT_OK(batch.CheckEqual(want));
     }
+  }
+}
+
+TEST(RemoteSamplerTest, ALargeBatchIsAskedForWhenOneWasUsed) {
+  const Served served = MakeServed(20);
+  // The batches of 8 rows are small, those of so many are not.
+  const auto sampler = MakeSampler(served, /*ahead=*/4, /*batch_size=*/20000);
+  const absl::Time deadline = Clock::System().Now() + absl::Minutes(1);
+  for (uint64_t used = 1; used <= 10; ++used) {
+    RILL_ASSERT_OK(sampler->Sample());
+    // Nobody else draws, so that it gets there and stays.
+    while (served.service->table("replay")->batch_number() < used + 4 &&
+           Clock::System().Now() < deadline) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(served.service->table("replay")->batch_number(), used + 4);
   }
 }
 

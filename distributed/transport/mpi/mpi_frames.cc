@@ -174,9 +174,10 @@ absl::Status MpiFrames::Accept(bool* moves) {
                                    &is_there, &message, &status)));
     if (is_there == 0) return absl::OkStatus();
     *moves = true;
-    RILL_RETURN_IF_ERROR(status.MPI_TAG == kSizesTag
-                             ? AcceptPieces(&message, status)
-                             : AcceptWhole(&message, status));
+    // MPI may copy pieces here and now. Those of the next frame wait until this
+    // one was handed on.
+    if (status.MPI_TAG == kSizesTag) return AcceptPieces(&message, status);
+    RILL_RETURN_IF_ERROR(AcceptWhole(&message, status));
   }
 }
 

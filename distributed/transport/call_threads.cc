@@ -65,7 +65,8 @@ void CallThreads::State::Loop() {
   for (;;) {
     {
       absl::MutexLock lock(&mu_);
-      // What idle_ needs is gone where the end came out of this thread's work.
+      // Where the end came out of this thread's work, nothing that idle_ needs
+      // is left.
       if (is_stopping_ && ready_.empty()) return;
       ++num_idle_;
     }

@@ -25,10 +25,10 @@ using formats_internal::ParseJsonShape;
 using formats_internal::ShownJson;
 using Json = nlohmann::ordered_json;
 
-// What the times of a request add at most: names, and bytes.
+// The times of a request add so much at most: names, and bytes.
 constexpr int64_t kTimes = 2;
 constexpr size_t kTimesBytes = 100;
-// Of the text of an error.
+// The longest text of an error.
 constexpr size_t kMaxErrorBytes = 64 << 10;
 
 // --- Values to JSON --------------------------------------------------------

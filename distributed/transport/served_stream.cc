@@ -97,8 +97,8 @@ void ServedStream::Serve() {
     if (has_reply && !is_closed()) way_->Reply(*std::move(reply));
     const absl::Status finished = EndCall(has_reply);
     if (!finished.ok()) way_->End(finished);
-    // What is waited for has nothing of the call any more. The last of the
-    // engine may go with the service.
+    // Behind End nothing of the call is left. The last of the engine may go
+    // with the service.
     work = {};
     calls_->End();
   }

@@ -99,7 +99,8 @@ class ServedStream : public std::enable_shared_from_this<ServedStream> {
   bool Take(Work* work);
   // The call under way is over; the error to end the way with, where it is to.
   absl::Status EndCall(bool has_reply);
-  // No request is taken any more. What it gives back goes without the mutex.
+  // No request is taken any more. The caller lets go of the service without
+  // the mutex.
   std::shared_ptr<Service> Stop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool is_closed() {
     absl::MutexLock lock(&mu_);

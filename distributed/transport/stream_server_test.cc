@@ -177,9 +177,7 @@ TEST_F(StreamServerTest, AStreamHasOneCallAtATime) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto stream,
       server.Open("", "", 300, std::make_unique<LoggedWay>(log_)));
-  for (int64_t i = 0; i < 300; ++i) {
-    RILL_EXPECT_OK(stream->Push(Numbered(i)));
-  }
+  for (int64_t i = 0; i < 300; ++i) RILL_EXPECT_OK(stream->Push(Numbered(i)));
   EXPECT_EQ(log_->Await(300).back(), "299");
 }
 
@@ -277,7 +275,7 @@ TEST_F(StreamServerTest, BehindACallWithoutAReplyNothingIsTaken) {
               ElementsAre("silent", "end: \"here\": the server was shut down"));
 }
 
-// Whose client comes again at once.
+// The way of a client that comes again at once.
 class ReopenedWay final : public ReplyWay {
  public:
   explicit ReopenedWay(std::function<void()> reopen)

@@ -375,9 +375,12 @@ TEST(InprocTransportTest, AServerThatIsGoneKeepsNoLateRequest) {
 // Has the last of its engine.
 class KeepsItsEngine final : public Service {
  public:
-  KeepsItsEngine(std::unique_ptr<Connection> connection,
+  KeepsItsEngine(std::shared_ptr<HeldService> held,
+                 std::unique_ptr<Connection> connection,
                  absl::Notification* is_gone)
-      : connection_(std::move(connection)), is_gone_(*is_gone) {}
+      : held_(std::move(held)),
+        connection_(std::move(connection)),
+        is_gone_(*is_gone) {}
   ~KeepsItsEngine() override {
     connection_ = nullptr;
     is_gone_.Notify();
@@ -385,12 +388,11 @@ class KeepsItsEngine final : public Service {
 
   absl::StatusOr<Message> Call(const CallInfo& info,
                                const Message& request) override {
-    return held_.Call(info, request);
+    return held_->Call(info, request);
   }
-  HeldService& held() { return held_; }
 
  private:
-  HeldService held_;
+  const std::shared_ptr<HeldService> held_;
   std::unique_ptr<Connection> connection_;
   absl::Notification& is_gone_;
 };
@@ -398,7 +400,7 @@ class KeepsItsEngine final : public Service {
 TEST(InprocTransportTest, AnEngineMayEndWithAServiceBehindItsLastCall) {
   absl::Notification is_gone;
   std::unique_ptr<Server> server;
-  HeldService* held = nullptr;
+  const auto held = std::make_shared<HeldService>();
   {
     const auto transport = MakeInproc();
     RILL_ASSERT_OK_AND_ASSIGN(
@@ -406,10 +408,10 @@ TEST(InprocTransportTest, AnEngineMayEndWithAServiceBehindItsLastCall) {
         transport->Listen("other", std::make_shared<HeldService>()));
     RILL_ASSERT_OK_AND_ASSIGN(auto connection,
                               transport->Connect("other", Soon()));
-    auto service =
-        std::make_shared<KeepsItsEngine>(std::move(connection), &is_gone);
-    held = &service->held();
-    RILL_ASSERT_OK_AND_ASSIGN(server, transport->Listen("", service));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        server,
+        transport->Listen("", std::make_shared<KeepsItsEngine>(
+                                  held, std::move(connection), &is_gone)));
     RILL_ASSERT_OK_AND_ASSIGN(connection,
                               transport->Connect(server->address(), Soon()));
     RILL_ASSERT_OK_AND_ASSIGN(const auto stream,

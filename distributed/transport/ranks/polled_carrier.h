@@ -32,8 +32,8 @@ class PolledFrames {
 
   // Send and Step alone call `receive`.
   virtual absl::StatusOr<Place> Init(Receive receive) = 0;
-  // The owners of the pieces keep their bytes: whoever needs these for longer
-  // keeps the owners.
+  // The owners of the pieces keep their bytes. Where these are needed for
+  // longer than the call, so are the owners.
   virtual absl::Status Send(int rank, const FramePieces& frame) = 0;
   // Takes what has come and lets go of what has arrived; `moves`: whether there
   // was any.

@@ -29,8 +29,8 @@ class RankCarrier {
   virtual ~RankCarrier() = default;
 
   // Once, before all else. `events` are called one at a time until Finish
-  // returns, on a thread of the engine's, or on one that is in Help or Send:
-  // callers of these hold no mutex that `events` take.
+  // returns, on a thread of the engine's, or on one that is in Help or Send.
+  // Callers of these two hold no mutex that `events` take.
   virtual absl::Status Start(Events events) = 0;
   virtual int rank() const = 0;
   virtual int num_ranks() const = 0;

@@ -21,7 +21,7 @@ absl::Status StatusOf(const RankPacket& packet) {
                       packet.text);
 }
 
-// Of the text of an error: so it fits into every carrier's blocks.
+// The longest text of an error, which fits into every carrier's blocks.
 constexpr size_t kMaxErrorBytes = 4 << 10;
 
 RankPacket PacketOf(RankPacket::Kind kind, int64_t stream,

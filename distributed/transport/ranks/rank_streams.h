@@ -86,7 +86,7 @@ class RankStreams {
   explicit RankStreams(std::unique_ptr<RankCarrier> carrier);
 
   absl::StatusOr<FramePieces> Encode(const RankPacket& packet) const;
-  // Of packets that every carrier takes.
+  // For packets that every carrier takes.
   void Post(int rank, const RankPacket& packet) const;
   void PostEnded(int rank, int64_t stream, const absl::Status& why) const;
 

@@ -39,8 +39,9 @@ namespace rill {
 // are not compared.
 //
 // Thread-safety: thread-safe.
-// Cost: some 0.1 us an event, 10 to 30 bytes each, and a CRC32C of the values.
-//   A repeat keeps the weights that a batch to come was made with.
+// Cost: an event is a look at the clock, a CRC32C of its values and a copy of
+//   its bytes, 20 on average in examples/async_dqn. A repeat keeps the weights
+//   that a batch to come was made with.
 //
 // Example (FlightRecorderTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto recorder,

@@ -27,6 +27,7 @@
 #include "rill/replay/sampling/testing/gather_chains.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/sampler.h"
+#include "rill/samplers/selectors/without_replacement.h"
 #include "rill/samplers/slice_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/dense_storage.h"
@@ -357,6 +358,21 @@ TEST_F(CapturedSamplesTest, OtherTransformsOrRowsWantAnotherCapture) {
     RILL_ASSERT_OK(captured_->Replay());
     ExpectSteps(captured_->batch());
   }
+}
+
+TEST_F(CapturedSamplesTest, AShorterBatchIsRefused) {
+  Make({.sampler = MakeSamplerWithoutReplacement({.shuffle = false})});
+  RILL_ASSERT_OK_AND_ASSIGN(captured_, buffer_->CaptureSample());
+  RILL_ASSERT_OK(ReplayAndWait());
+  // Ten rows: two are left of the epoch.
+  EXPECT_THAT(captured_->Replay(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("got 2 draws in batch 2, want 4")));
+  RILL_ASSERT_OK(ReplayAndWait());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host,
+                            captured_->batch().To(Device::Cpu()));
+  ExpectWholeSteps(host, kRows);
+  EXPECT_EQ(host.Find("index")->data<int64_t>()[0], 0);
 }
 
 // Each call of the backend in turn, of the capture and of replays behind it.

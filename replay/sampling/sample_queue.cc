@@ -271,6 +271,21 @@ SampleQueue::Captured::Captured(std::unique_ptr<Job> job)
     : job_(std::move(job)) {}
 SampleQueue::Captured::~Captured() = default;
 
+// The work of a graph is for as many draws as the first batch had.
+absl::Status SampleQueue::CheckDraws(Captured* captured) {
+  const DrawnBatch& drawn = captured->job_->drawn;
+  const int64_t draws = static_cast<int64_t>(drawn.plan.draws.size());
+  if (captured->draws_ == 0) captured->draws_ = draws;
+  if (draws == captured->draws_) return absl::OkStatus();
+  options_.drawn_rows->Release(&drawn.plan);
+  options_.transforms->Skip(drawn.number);
+  return FailedPrecondition(
+      "ReplayBuffer::CapturedSample::Replay: sampler: got ", draws,
+      " draws in batch ", drawn.number, ", want ", captured->draws_,
+      " as captured; this batch is lost. Drop the short batch that ends an "
+      "epoch, or take Sample");
+}
+
 // The tensors go in and stay, also after an error.
 absl::Status SampleQueue::MakeAgain(Captured* captured) {
   Job& job = *captured->job_;
@@ -283,6 +298,7 @@ absl::Status SampleQueue::MakeAgain(Captured* captured) {
     mutex_.Unlock();
     options_.drawn_rows->EndDraw();
     RILL_RETURN_IF_ERROR(drawn);
+    RILL_RETURN_IF_ERROR(CheckDraws(captured));
     job.placed.rows = captured->rows_;
     Make(&job);
     if (job.outcome != Outcome::kCleared) break;

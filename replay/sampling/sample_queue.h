@@ -95,7 +95,8 @@ class SampleQueue {
   // gets later; the host goes on, and the event is the batch's end. After an
   // error the values of the batch are unspecified, and a later call goes on.
   // FAILED_PRECONDITION where the storage's rows or the transforms are not
-  // those of the capture any more.
+  // those of the capture any more, and where there are fewer draws than it had,
+  // as at an epoch's end.
   absl::StatusOr<std::shared_ptr<const Event>> Replay(const Stream& stream,
                                                       Captured* captured)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -149,6 +150,7 @@ class SampleQueue {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status DrawInto(int64_t items, Job* job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckDraws(Captured* captured);
   absl::Status MakeAgain(Captured* captured) ABSL_LOCKS_EXCLUDED(mutex_);
   // The batch that is next, and draws those ahead; with a ticket of DrawnRows.
   absl::StatusOr<std::unique_ptr<Job>> TakeNext(int64_t items, bool* is_mine)
@@ -184,6 +186,7 @@ class SampleQueue::Captured {
   explicit Captured(std::unique_ptr<Job> job);
 
   TensorDict rows_;
+  int64_t draws_ = 0;                        // Of all batches.
   std::shared_ptr<const GatherPlan> chain_;  // Of all batches.
   std::unique_ptr<Job> job_;  // Last, as it waits for work that uses `rows_`.
 };

@@ -252,9 +252,11 @@ absl::StatusOr<Message> ReplayService::Sample(const Request& request) {
   std::vector<int64_t> rows;
   RILL_ASSIGN_OR_RETURN(reply.batch,
                         Draw(request, batch_size, count.value_or(1), &rows));
-  RILL_ASSIGN_OR_RETURN(
-      Tensor server, ServerNumbers(reply.batch.batch_shape().num_elements()));
-  RILL_RETURN_IF_ERROR(reply.batch.Set(kServerKey, std::move(server)));
+  const Shape& shape = reply.batch.batch_shape();
+  RILL_ASSIGN_OR_RETURN(const Tensor server,
+                        ServerNumbers(shape.num_elements()));
+  RILL_ASSIGN_OR_RETURN(Tensor shaped, server.Reshape(shape));
+  RILL_RETURN_IF_ERROR(reply.batch.Set(kServerKey, std::move(shaped)));
   if (count.ok()) reply.values.Set(kBatchRows, std::move(rows));
   SetMass(request.table, &reply.values);
   return reply;

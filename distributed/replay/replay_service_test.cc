@@ -25,11 +25,13 @@
 #include "rill/distributed/transport/transport.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
+#include "rill/samplers/slice_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/structure/sequence_lines.h"
 
 namespace rill {
 namespace {
@@ -249,6 +251,31 @@ TEST(ReplayServiceTest, SeveralBatchesComeInOneReply) {
     EXPECT_THAT(service->Call(info, request).status(),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("want [1, 64]")));
+  }
+}
+
+TEST(ReplayServiceTest, BatchesOfATransformMayHaveMoreDimensions) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto sampler, MakeSliceSampler({.length = 4}));
+  ReplayBuffer::Options options = {.storage = MakeStorage(100),
+                                   .sampler = std::move(sampler),
+                                   .batch_size = 8};
+  RILL_ASSERT_OK_AND_ASSIGN(options.transforms.emplace_back(),
+                            SequenceLines::Create({.length = 4}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                            ReplayBuffer::Create(std::move(options)));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 20)));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto service,
+                            ReplayService::Create(OneTable(std::move(buffer))));
+  Message request = Request();
+  request.values.Set(kBatchSize, int64_t{0});
+  for (const int64_t count : {0, 1, 2}) {
+    if (count > 0) request.values.Set(kCount, count);
+    RILL_ASSERT_OK_AND_ASSIGN(const Message reply,
+                              service->Call({.method = kSample}, request));
+    RILL_ASSERT_OK_AND_ASSIGN(const Tensor server,
+                              reply.batch.Get("index_server"));
+    EXPECT_EQ(reply.batch.batch_shape().rank(), 2);
+    EXPECT_EQ(server.shape(), reply.batch.batch_shape());
   }
 }
 

@@ -79,8 +79,9 @@ Json StateJson(const SavedState& state) {
   return json;
 }
 
+// Objects, and their names.
 int64_t CountNames(const Json& json) {
-  int64_t names = json.is_object() ? static_cast<int64_t>(json.size()) : 0;
+  int64_t names = json.is_object() ? static_cast<int64_t>(json.size()) + 1 : 0;
   for (const Json& item : json) {
     if (item.is_structured()) names += CountNames(item);
   }
@@ -284,7 +285,8 @@ absl::StatusOr<std::string> EncodeMessageHeader(const MessageHeader& header) {
   const int64_t names = CountNames(json) + kTimes;
   if (names > kMaxHeaderNames) {
     return InvalidArgument("message header: got ", names,
-                           " names, want at most ", kMaxHeaderNames);
+                           " objects and names, want at most ",
+                           kMaxHeaderNames);
   }
   std::string text;
   try {

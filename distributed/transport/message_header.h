@@ -16,8 +16,8 @@
 
 namespace rill {
 
-// The longest header, and all names of all its objects together: what reading
-// one may cost. The limits of values are those of value_limits.h.
+// The longest header, and all its objects and their names together: what
+// reading one may cost. The limits of values are those of value_limits.h.
 inline constexpr int64_t kMaxHeaderBytes = 16 << 20;
 inline constexpr int64_t kMaxHeaderNames = 1 << 16;
 

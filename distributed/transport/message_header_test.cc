@@ -192,31 +192,36 @@ TEST(MessageHeaderTest, BothSidesStopAtTheSameBytesAndNames) {
   large.values.Set("x", std::string(kMaxHeaderBytes, 'x'));
   const auto too_long = StatusIs(absl::StatusCode::kInvalidArgument,
                                  HasSubstr("bytes, want at most 16777216"));
-  EXPECT_THAT(EncodeMessageHeader(large), too_long);
+  EXPECT_THAT(EncodeMessageHeader(large).status(), too_long);
   EXPECT_THAT(DecodeMessageHeader(std::string(kMaxHeaderBytes + 1, ' ')),
               too_long);
   RILL_EXPECT_OK(
       DecodeMessageHeader("{}" + std::string(kMaxHeaderBytes - 2, ' ')));
-  // "values", "parts", a name in each of the others, and the two times.
+  // The header and "values", "parts", and the two times.
   const auto crowd = [](int64_t names) {
-    SavedState one;
-    one.Set("n", int64_t{1});
+    const SavedState one;
     MessageHeader header;
     header.values.Set(
-        "parts", std::vector<SavedState>(static_cast<size_t>(names - 4), one));
+        "parts", std::vector<SavedState>(static_cast<size_t>(names - 6), one));
     return header;
   };
   RILL_ASSERT_OK_AND_ASSIGN(std::string text,
                             EncodeMessageHeader(crowd(kMaxHeaderNames)));
   AddHeaderTimes(-absl::Seconds(1.0 / 3), absl::Seconds(1e9 / 3), &text);
   RILL_EXPECT_OK(DecodeMessageHeader(text).status());
-  EXPECT_THAT(EncodeMessageHeader(crowd(kMaxHeaderNames + 1)),
+  EXPECT_THAT(EncodeMessageHeader(crowd(kMaxHeaderNames + 1)).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("got 65537 names")));
+                       HasSubstr("got 65537 objects and names")));
   text.back() = ',';
   EXPECT_THAT(DecodeMessageHeader(text + R"("x":1})"),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("keys: want at most 65536")));
+                       HasSubstr("their keys: want at most 65536")));
+  // The same before it costs anything.
+  std::string objects = R"({"x":[{})";
+  while (objects.size() < kMaxHeaderBytes - 5) objects += ",{}";
+  EXPECT_THAT(DecodeMessageHeader(objects + "]}"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("their keys: want at most 65536")));
 }
 
 TEST(MessageHeaderTest, ALongErrorLosesItsEnd) {

@@ -22,12 +22,13 @@ namespace rill::formats_internal {
 inline constexpr int64_t kMaxJsonKeys = 4096 + 8;
 
 // DATA_LOSS where `text` is no JSON; INVALID_ARGUMENT where brackets are deeper
-// than kMaxJsonDepth, an object has more than kMaxJsonKeys keys, or all objects
-// together more than `max_keys`. `where` starts the message.
+// than kMaxJsonDepth, or an object has more than kMaxJsonKeys keys. The same
+// where objects and keys are more than `max_names` in all. `where` starts the
+// message.
 // Cost: O(text), and a comparison for each pair of keys of an object.
 absl::StatusOr<nlohmann::ordered_json> ParseBoundedJson(
     absl::string_view where, absl::string_view text,
-    int64_t max_keys = std::numeric_limits<int64_t>::max());
+    int64_t max_names = std::numeric_limits<int64_t>::max());
 
 // Compact, UTF-8 as it is.
 std::string JsonText(const nlohmann::ordered_json& json);

@@ -15,7 +15,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/barrier.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
@@ -350,29 +349,6 @@ TEST_F(StreamServerTest, TheLastCallLetsGoOfTheServiceBeforeItEnds) {
   held = nullptr;
   RILL_EXPECT_OK(server.Shutdown(Soon()));
   EXPECT_TRUE(seen.expired());
-}
-
-// Else a sanitizer sees a push that uses threads that are gone.
-TEST_F(StreamServerTest, ThreadsMayGoBehindAShutdownWhileRequestsCome) {
-  for (int i = 0; i < 200; ++i) {
-    auto threads = std::make_unique<CallThreads>();
-    StreamServer server("there", service_, threads.get());
-    RILL_ASSERT_OK_AND_ASSIGN(
-        const auto stream,
-        server.Open("echo", "", 8, std::make_unique<LoggedWay>(log_)));
-    absl::Barrier* const barrier = new absl::Barrier(2);
-    const auto meet = [barrier] {
-      if (barrier->Block()) delete barrier;
-    };
-    std::thread carrier([&] {
-      meet();
-      RILL_EXPECT_OK(stream->Push(Numbered(i)));
-    });
-    meet();
-    server.Shutdown(absl::InfinitePast()).IgnoreError();
-    threads = nullptr;
-    carrier.join();
-  }
 }
 
 TEST_F(StreamServerTest, AServerLeavesBeforeItIsShutDown) {

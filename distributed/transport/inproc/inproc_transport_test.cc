@@ -310,6 +310,9 @@ TEST(InprocTransportTest, ARequestThatIsStillOnItsWayHoldsNoShutdownUp) {
   Pair pair{.transport = MakeInproc({.max_delay = absl::Hours(1000)})};
   const auto stream = pair.Open("echo");
   RILL_ASSERT_OK(stream->Send({}, Soon()));
+  // So that its thread is there, or it shows nothing.
+  EXPECT_THAT(stream->Receive(Clock::System().Now() + absl::Milliseconds(5)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
   RILL_EXPECT_OK(pair.server->Shutdown(absl::InfinitePast()));
   EXPECT_THAT(stream->Receive(Soon()),
               StatusIs(absl::StatusCode::kUnavailable));

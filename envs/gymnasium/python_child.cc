@@ -96,7 +96,9 @@ void PythonChild::WaitForEnds(absl::Span<PythonChild* const> children) {
   std::vector<pollfd> fds;
   std::vector<PythonChild*> running;
   for (PythonChild* child : children) {
-    // Its end of file is the order to end.
+    // Its end of file is the order to end. A process that was forked from this
+    // one holds the socket too, which a close alone leaves open.
+    if (child->socket_ >= 0) shutdown(child->socket_, SHUT_RDWR);
     Close(&child->socket_);
     if (child->process_ != nullptr && child->end_.empty()) {
       running.push_back(child);

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """rill.envs: environments of C++, Python objects as environments, and Gymnasium's."""
 import importlib
+import os
+import sys
+import tempfile
 import unittest
 
 import numpy as np
@@ -234,6 +237,30 @@ class PythonEnvTest(unittest.TestCase):
                            (lambda: envs.PythonEnv([Counter(), object()]), "reset")):
             with self.subTest(text), self.assertRaisesRegex((rill.InvalidArgumentError, AttributeError), text):
                 make()
+
+
+class StandInTest(unittest.TestCase):
+    """With the stand-in for Gymnasium that the tests of C++ have."""
+
+    def setUp(self):
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../envs/gymnasium/testdata")
+        sys.path.insert(0, folder)
+        self.addCleanup(sys.path.remove, folder)
+
+    def test_processes_end_by_themselves_beside_a_forked_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            env = envs.GymEnv("Count-v0", closed=folder + "/closed")
+            end, may_end = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.close(may_end)
+                os.read(end, 1)
+                os._exit(0)
+            os.close(end)
+            env.close()
+            self.assertTrue(os.path.exists(folder + "/closed"))
+            os.close(may_end)
+            os.waitpid(child, 0)
 
 
 class GymnasiumTest(unittest.TestCase):

@@ -17,8 +17,9 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
-#include "rill/python/bindings/format/array_format.h"
 #include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/format/array_format.h"
+#include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/status.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
@@ -269,7 +270,7 @@ Tensor ArrayBytes::MoveToTensor(absl::string_view key) {
     ~Held() {
       // A thread that outlives the interpreter leaves the bytes alone.
       if (Py_IsInitialized() == 0) return;
-      const nb::gil_scoped_acquire lock;
+      const Locked lock;
       PyBuffer_Release(&view);
     }
   };

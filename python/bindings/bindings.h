@@ -15,6 +15,7 @@ void BindCollector(nanobind::module_& module);
 void BindEnvs(nanobind::module_& module);
 void BindEstimators(nanobind::module_& module);
 void BindFunctionTransform(nanobind::module_& module);
+void BindInterpreterLock(nanobind::module_& module);
 void BindPythonEnv(nanobind::module_& module);
 void BindRateLimiter(nanobind::module_& module);
 void BindReaders(nanobind::module_& module);

@@ -19,6 +19,7 @@
 #include "rill/flow/sink.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/status.h"
 #include "rill/specs/spec.h"
 
@@ -39,7 +40,7 @@ absl::Status CallUntil(absl::Duration timeout,
   for (;;) {
     absl::Status status;
     {
-      const nb::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       status = call();
     }
     if (!absl::IsDeadlineExceeded(status) ||
@@ -97,7 +98,7 @@ class Writer {
   }
 
   void Close() {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     const absl::MutexLock lock(&mutex_);
     sink_ = nullptr;
   }

@@ -6,6 +6,7 @@
 #include "nanobind/nanobind.h"
 #include "rill/estimators/value_estimates.h"
 #include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/objects.h"
 #include "rill/python/bindings/status.h"
 #include "rill/tensors/tensor.h"
@@ -20,7 +21,7 @@ template <typename Estimate>
 void Run(const Estimate& estimate) {
   absl::Status status;
   {
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     status = estimate();
   }
   Check(std::move(status));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "nanobind/nanobind.h"
+#include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/release.h"
 #include "rill/python/bindings/status.h"
 
@@ -58,7 +59,7 @@ absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call) {
     return absl::CancelledError(
         absl::StrCat(who, ": the interpreter has ended"));
   }
-  const nb::gil_scoped_acquire lock;
+  const Locked lock;
   ++g_calls;
   const absl::Cleanup end = [] { --g_calls; };
   try {

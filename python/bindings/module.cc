@@ -9,6 +9,7 @@ NB_MODULE(_rill, module) {
   nanobind::set_leak_warnings(false);
   absl::InitializeLog();
   rill::python::BindStatus(module);
+  rill::python::BindInterpreterLock(module);
   rill::python::BindArray(module);
   rill::python::BindStorages(module);
   rill::python::BindReaders(module);

@@ -11,6 +11,7 @@
 #include "rill/python/bindings/arguments.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/live_slots.h"
 #include "rill/python/bindings/status.h"
 #include "rill/slots/slot.h"
@@ -34,7 +35,7 @@ class Reader {
     const auto batch = std::make_shared<OutputBatch>();
     absl::Status status;
     {
-      const nb::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       status = reader_->Read(slots, &batch->rows);
     }
     Check(std::move(status));

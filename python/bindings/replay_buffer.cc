@@ -27,6 +27,7 @@
 #include "rill/python/bindings/envs/collector.h"
 #include "rill/python/bindings/exception.h"
 #include "rill/python/bindings/fork.h"
+#include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/lane_sink.h"
 #include "rill/python/bindings/parts.h"
 #include "rill/python/bindings/status.h"
@@ -83,7 +84,7 @@ class Buffer {
       options.transforms.push_back(
           std::move(nb::cast<TransformPart*>(transform)->transform));
     }
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     buffer_ = Value(directory.has_value()
                         ? ReplayBuffer::Open(*directory, std::move(options))
                         : ReplayBuffer::Create(std::move(options)));
@@ -238,7 +239,7 @@ class Buffer {
   // collector of cycles runs, the main thread does it, soon.
   static void Drop(std::shared_ptr<ReplayBuffer> buffer) {
     const auto drop = [](void* held) {
-      const nb::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       delete static_cast<std::shared_ptr<ReplayBuffer>*>(held);
       return 0;
     };
@@ -313,7 +314,7 @@ class Buffer {
     Check(std::move(status));
   }
   static absl::Status CallOnce(absl::FunctionRef<absl::Status()> call) {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return TakeNoted(call());
   }
 

@@ -11,6 +11,7 @@
 
 Names and defaults are TorchRL's; docs/python.md lists what differs.
 """
+from rill import endings  # noqa: F401  First: see there.
 from rill import envs, estimators, specs, transforms  # noqa: F401
 from rill.channel import Channel  # noqa: F401
 from rill.collectors import Collector, SyncDataCollector  # noqa: F401

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+from rill import endings as endings
 from rill import envs as envs, estimators as estimators, specs as specs, transforms as transforms
 from rill.channel import Channel as Channel
 from rill.collectors import Collector as Collector, SyncDataCollector as SyncDataCollector

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 
+def end_calls() -> None: ...
+
 class Bytes:
     """The memory behind arrays of one batch."""
 
@@ -225,6 +227,11 @@ class Env:
     def rollout(self, act: object | None, outputs: SpecDict, options: dict) -> object: ...
 
     def close(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    @property
+    def calls_in_flight(self) -> int: ...
 
 def CartPole(options: dict) -> Env: ...
 

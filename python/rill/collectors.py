@@ -4,10 +4,10 @@
 import atexit
 import math
 import os
-import time
 import weakref
 
 from rill import _rill
+from rill.endings import wait_for_calls
 from rill.envs import as_env
 from rill.errors import InvalidArgumentError
 from rill.policies import converter, make_act
@@ -132,6 +132,4 @@ def _close_all():
     collectors = [collector._collector for collector in _open]
     for collector in collectors:
         collector.close()
-    deadline = time.monotonic() + 5
-    while any(collector.calls_in_flight for collector in collectors) and time.monotonic() < deadline:
-        time.sleep(0.001)
+    wait_for_calls(collectors)

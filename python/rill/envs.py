@@ -4,6 +4,7 @@
 An environment has lanes: copies that step together. It belongs to the collector that gets it.
 """
 
+import atexit
 import json
 import sys
 import weakref
@@ -11,6 +12,7 @@ import weakref
 import numpy as np
 
 from rill import _rill
+from rill.endings import wait_for_calls
 from rill.errors import InvalidArgumentError
 from rill.policies import converter, make_act
 from rill.specs import Composite, TensorSpec, _composite, _of, from_space
@@ -22,6 +24,7 @@ class Env:
 
     def __init__(self, handle):
         self._handle = handle
+        _open.add(self)
 
     @property
     def name(self):
@@ -189,6 +192,18 @@ def as_env(env):
         return PythonEnv(env)
     raise InvalidArgumentError("environment: got a %s, want an Env, an object with reset and step, a name, a function "
                                "that makes one, or a list of them" % type(env).__name__)
+
+
+_open = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all():
+    """Ends rollouts of daemon threads, which would not survive the interpreter's end."""
+    handles = [env._handle for env in _open]
+    for handle in handles:
+        handle.stop()
+    wait_for_calls(handles)
 
 
 def _called(env):

@@ -397,6 +397,57 @@ started.wait()
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
+    def test_the_interpreter_may_end_in_a_rollout(self):
+        done = subprocess.run([sys.executable, "-c", """
+import threading
+import rill
+
+started = threading.Event()
+
+def roll(env):
+    started.set()
+    env.rollout(10**8, break_when_any_done=False)
+
+threading.excepthook = lambda args: None
+threading.Thread(target=roll, args=[rill.envs.CartPole(2)], daemon=True).start()
+started.wait()
+"""], timeout=120, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_interpreter_may_end_in_a_function_that_does_not(self):
+        for call in ("rill.envs.CartPole(2).rollout(8, policy)",
+                     "rill.SyncDataCollector(rill.envs.CartPole(2), policy, frames_per_batch=8).next()",
+                     "rill.envs.PythonEnv(Endless()).rollout(8)"):
+            with self.subTest(call):
+                done = subprocess.run([sys.executable, "-c", """
+import threading
+import time
+import rill
+
+rill.endings.GRACE = 0.1
+started = threading.Event()
+
+def policy(root):
+    started.set()
+    while True:
+        time.sleep(0.0001)
+
+class Endless:
+    observation_spec = rill.specs.Unbounded((1,))
+    action_spec = rill.specs.Categorical(2)
+
+    def reset(self, seed):
+        policy(seed)
+
+    step = reset
+
+threading.Thread(target=lambda: %s, daemon=True).start()
+started.wait()
+raise SystemExit(7)
+""" % call], timeout=120, capture_output=True, text=True)
+                self.assertEqual(done.returncode, 7, done.stderr)
+
+
 class ForkTest(unittest.TestCase):
     def test_a_child_goes_on_with_a_copy(self):
         collector, same = collector_of(), collector_of()

@@ -14,6 +14,7 @@
 #include "rill/flow/sink.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/options.h"
 #include "rill/python/bindings/status.h"
 #include "rill/specs/spec.h"
@@ -109,7 +110,7 @@ Collector::~Collector() {
 void Collector::Drop(std::shared_ptr<Running> running) {
   // A call in flight has it too, and comes here.
   if (running.use_count() != 1) return;
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   running->collector = nullptr;
 }
 
@@ -160,7 +161,7 @@ nb::object Collector::Next(bool splits) {
     LentRows rows(call.collector().spec(), &batch->rows);
     absl::Status status;
     {
-      const nb::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       status = call.CollectInto(rows);
     }
     if (!status.ok()) {
@@ -175,7 +176,7 @@ nb::object Collector::Next(bool splits) {
     batch = output_.Take();
     absl::Status status;
     {
-      const nb::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       status = SplitInto(whole_->rows, &batch->rows);
     }
     Check(std::move(status));

@@ -2,6 +2,8 @@
 #ifndef RILL_PYTHON_BINDINGS_ENVS_ENV_PART_H_
 #define RILL_PYTHON_BINDINGS_ENVS_ENV_PART_H_
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "rill/envs/env.h"
 #include "rill/envs/env_spec.h"
 #include "rill/python/bindings/fork.h"
+#include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/status.h"
 
 namespace rill::python {
@@ -45,6 +48,13 @@ class EnvPart {
     Drop();
   }
 
+  // A rollout in flight ends behind a step, CANCELLED, as do those after it.
+  void Stop() { is_stopped_ = true; }
+  // As Buffer's of replay_buffer.cc.
+  int64_t calls_in_flight() const {
+    return fork_guard_.is_stranded() ? 0 : fork_guard_.calls();
+  }
+
   std::unique_ptr<Env> Take() {
     Get();
     return std::move(env_);
@@ -54,10 +64,13 @@ class EnvPart {
   class Call {
    public:
     explicit Call(EnvPart* part)
-        : env_(part->Get()), in_flight_(&part->fork_guard_) {}
+        : part_(part), env_(part->Get()), in_flight_(&part->fork_guard_) {}
     Env& env() const { return *env_; }
+    // For any thread.
+    bool is_stopped() const { return part_->is_stopped_; }
 
    private:
+    EnvPart* const part_;
     Env* const env_;
     const ForkGuard::Call in_flight_;
   };
@@ -81,13 +94,14 @@ class EnvPart {
   // Its processes end without the interpreter's lock.
   void Drop() {
     std::unique_ptr<Env> env = std::move(env_);
-    const nanobind::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     env = nullptr;
   }
 
   std::unique_ptr<Env> env_;
   const EnvSpec spec_;
   const bool has_workers_;
+  std::atomic<bool> is_stopped_ = false;
   ForkGuard fork_guard_;
 };
 

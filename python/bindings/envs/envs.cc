@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "nanobind/nanobind.h"
@@ -30,6 +31,7 @@
 #include "rill/python/bindings/envs/env_part.h"
 #include "rill/python/bindings/envs/interrupt.h"
 #include "rill/python/bindings/envs/python_policy.h"
+#include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/options.h"
 #include "rill/python/bindings/status.h"
 #include "rill/specs/spec.h"
@@ -70,7 +72,7 @@ Part MakeGymnasium(const nb::dict& given) {
       .CheckAllRead();
   absl::StatusOr<std::unique_ptr<Env>> env;
   {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     env = MakeGymnasiumEnv(options);
   }
   return std::make_unique<EnvPart>(Value(std::move(env)), /*has_workers=*/true);
@@ -88,18 +90,27 @@ Part MakeVector(const nb::list& parts) {
                                    has_workers);
 }
 
-// Another policy, whose rollout an interrupt ends.
+// Another policy, whose rollout ends by an interrupt, or where the environment
+// is stopped.
 class InterruptedPolicy final : public Policy {
  public:
-  explicit InterruptedPolicy(std::unique_ptr<Policy> policy)
-      : policy_(std::move(policy)) {}
+  InterruptedPolicy(const EnvPart::Call* call, std::unique_ptr<Policy> policy)
+      : call_(call), policy_(std::move(policy)) {}
+  const TensorDictSpec& output_spec() const override {
+    return policy_->output_spec();
+  }
   absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
                               TensorDict* step) override {
+    if (call_->is_stopped()) {
+      return absl::CancelledError(
+          "Env::rollout: got an interpreter that ends, want one that goes on");
+    }
     RILL_RETURN_IF_ERROR(look_.Status());
     return policy_->Act(root, context, step);
   }
 
  private:
+  const EnvPart::Call* const call_;
   const std::unique_ptr<Policy> policy_;
   InterruptLook look_;
 };
@@ -120,17 +131,17 @@ nb::object RollOut(EnvPart* part, const nb::object& act,
       .CheckAllRead();
   std::unique_ptr<Policy> policy;
   if (act.is_none()) {
-    policy = std::make_unique<InterruptedPolicy>(
-        Value(MakeRandomPolicy(call.env().spec(), {.seed = seed})));
+    policy = Value(MakeRandomPolicy(call.env().spec(), {.seed = seed}));
   } else {
     policy =
         std::make_unique<PythonPolicy>(act, call.env().spec().action, outputs);
   }
+  InterruptedPolicy interrupted(&call, std::move(policy));
   const auto batch = std::make_shared<OutputBatch>();
   absl::StatusOr<TensorDict> rows;
   {
-    const nb::gil_scoped_release unlocked;
-    rows = Rollout(call.env(), *policy, options);
+    const Unlocked unlocked;
+    rows = Rollout(call.env(), interrupted, options);
   }
   batch->rows = Value(std::move(rows));
   OutputMaker maker;
@@ -156,7 +167,9 @@ void BindPart(nb::module_& module) {
           },
           "seed"_a)
       .def("rollout", &RollOut, "act"_a.none(), "outputs"_a, "options"_a)
-      .def("close", &EnvPart::Close);
+      .def("close", &EnvPart::Close)
+      .def("stop", &EnvPart::Stop)
+      .def_prop_ro("calls_in_flight", &EnvPart::calls_in_flight);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/envs/env_part.h"
 #include "rill/python/bindings/exception.h"
+#include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/objects.h"
 #include "rill/python/bindings/status.h"
 #include "rill/specs/spec.h"
@@ -39,13 +40,13 @@ class PythonLane final : public Lane {
   absl::Status Reset(const Rng& rng, uint64_t episode) override {
     // As a Gymnasium environment in a process of its own gets one.
     const uint64_t seed = rng.Bits64(episode, 0) >> 33;
-    return CallPython("reset", [&] { reset_.get()(seed); });
+    return CallPython("reset", [&] { CallObject(reset_.get(), seed); });
   }
 
   absl::StatusOr<LaneStep> Step() override {
     LaneStep step;
     RILL_RETURN_IF_ERROR(CallPython("step", [&] {
-      const nb::object result = step_.get()();
+      const nb::object result = CallObject(step_.get());
       const nb::object reward = result[0];
       const double number = PyFloat_AsDouble(reward.ptr());
       CheckPython(PyErr_Occurred() == nullptr);

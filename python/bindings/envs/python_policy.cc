@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/python/bindings/exception.h"
+#include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/status.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
@@ -49,11 +50,11 @@ absl::StatusOr<int64_t> PythonPolicy::Act(const TensorDict& root,
     const std::shared_ptr<OutputBatch> shown = roots_.Take();
     absl::Status copied;
     {
-      const nb::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       copied = Copy(root, &shown->rows);
     }
     Check(std::move(copied));
-    Write(function_.get()(roots_.Make(shown)), *step);
+    Write(CallObject(function_.get(), roots_.Make(shown)), *step);
   }));
   return 0;
 }

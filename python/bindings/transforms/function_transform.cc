@@ -13,6 +13,7 @@
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/exception.h"
+#include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/objects.h"
 #include "rill/python/bindings/parts.h"
 #include "rill/python/bindings/status.h"
@@ -64,7 +65,7 @@ FunctionTransform::Function FunctionOf(const std::string& who,
       Check(status);
       OutputMaker maker;
       const nb::object dict = maker.Make(shown);
-      const nb::object made = function.get()(dict);
+      const nb::object made = CallObject(function.get(), dict);
       *batch = ResultOf(made.is_none() ? dict : made, *batch);
     });
   };

@@ -2,6 +2,7 @@
 #include "rill/python/bindings/exception.h"
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -38,11 +39,20 @@ void Drop(Carried* carried) {
   delete carried;
 }
 
+// Its __str__ may raise itself.
+std::string TextOf(nb::handle exception) {
+  try {
+    return nb::str(exception).c_str();
+  } catch (const nb::python_error&) {
+    return "it has no text";
+  }
+}
+
 absl::Status StatusOf(absl::string_view who, const nb::python_error& error) {
   const nb::handle exception = error.value();
   absl::Status status = absl::InternalError(
       absl::StrCat(who, ": ", nb::str(error.type().attr("__name__")).c_str(),
-                   ": ", nb::str(exception).c_str()));
+                   ": ", TextOf(exception)));
   auto* carried = new Carried{nb::borrow(exception).release().ptr()};
   status.SetPayload(
       kPayload, absl::MakeCordFromExternal(

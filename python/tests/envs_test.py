@@ -181,6 +181,20 @@ class PythonEnvTest(unittest.TestCase):
         np.testing.assert_array_equal(batch["next"]["info"]["step"], [[1, 2]])
         self.assertTrue(batch["next"]["truncated"][0, -1])
 
+    def test_an_exception_without_a_text_is_the_same(self):
+        class Silent(Exception):
+            def __str__(self):
+                raise ValueError("no text")
+
+        error = Silent()
+
+        def policy(root):
+            raise error
+
+        with self.assertRaises(Silent) as caught:
+            envs.CartPole().rollout(1, policy)
+        self.assertIs(caught.exception, error)
+
     def test_nothing_is_shared_with_an_object(self):
         class Keeper(Counter):
             action_space = box(-1, 1, (2,))

@@ -399,11 +399,9 @@ absl::Status CheckEqualSpecs(const EnvSpec& got, const EnvSpec& want) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Env>> MakeVectorEnv(
-    std::vector<std::unique_ptr<Env>> parts, const VectorEnvOptions& options) {
-  if (parts.empty() || options.threads < 1) {
-    return InvalidArgument(kMake, ": parts, threads: got ", parts.size(), ", ",
-                           options.threads, ", want >= 1, >= 1");
+absl::Status CheckVectorEnvParts(absl::Span<Env* const> parts) {
+  if (parts.empty()) {
+    return InvalidArgument(kMake, ": parts: got none, want one or more");
   }
   for (size_t p = 0; p < parts.size(); ++p) {
     const auto refuse = [p](absl::string_view why) {
@@ -420,6 +418,18 @@ absl::StatusOr<std::unique_ptr<Env>> MakeVectorEnv(
       return refuse(absl::StrCat(same.message(), " as in parts[0]"));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Env>> MakeVectorEnv(
+    std::vector<std::unique_ptr<Env>> parts, const VectorEnvOptions& options) {
+  if (parts.empty() || options.threads < 1) {
+    return InvalidArgument(kMake, ": parts, threads: got ", parts.size(), ", ",
+                           options.threads, ", want >= 1, >= 1");
+  }
+  std::vector<Env*> shown;
+  for (const auto& part : parts) shown.push_back(part.get());
+  RILL_RETURN_IF_ERROR(CheckVectorEnvParts(shown));
   return VectorEnv::Create(std::move(parts), options);
 }
 

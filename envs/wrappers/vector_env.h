@@ -6,7 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "rill/envs/env.h"
 
 namespace rill {
@@ -54,6 +56,9 @@ struct VectorEnvOptions {
   // Reset. A thread that takes a part is busy until the part's step ends.
   int threads = 1;
 };
+// INVALID_ARGUMENT names what MakeVectorEnv refuses of parts, before it takes
+// them.
+absl::Status CheckVectorEnvParts(absl::Span<Env* const> parts);
 // INVALID_ARGUMENT names the option, or the first leaf in which a part's spec
 // differs from that of parts[0], with both sides.
 absl::StatusOr<std::unique_ptr<Env>> MakeVectorEnv(

@@ -6,6 +6,7 @@ An environment has lanes: copies that step together. It belongs to the collector
 
 import atexit
 import json
+import os
 import sys
 import weakref
 
@@ -52,8 +53,8 @@ class Env:
         self._handle.seed(seed)
 
     def rollout(self, max_steps, policy=None, *, auto_reset=True, break_when_any_done=True,
-                break_when_all_done=False, set_truncated=False, seed=0, output="numpy"):
-        """Steps as a batch [lanes, time]. Without a policy actions are random, of this seed."""
+                break_when_all_done=False, set_truncated=False, seed=None, output="numpy"):
+        """Steps as a batch [lanes, time]. Without a policy actions are random: of this seed, or others each time."""
         convert = converter(output, "rollout")
         keys = [key for key, _ in self._handle.action_spec.leaves()]
         act, outputs = (None, _rill.SpecDict([])) if policy is None else make_act(policy, keys, convert)
@@ -63,7 +64,7 @@ class Env:
             "break_when_any_done": break_when_any_done,
             "break_when_all_done": break_when_all_done,
             "set_truncated": set_truncated,
-            "seed": seed,
+            "seed": _seed(seed),
         })
         return batch if convert is None else convert(batch, 2)
 
@@ -75,9 +76,11 @@ class Env:
 
 
 class _Classic(Env):
-    def __init__(self, lanes=1, *, max_episode_steps=None, seed=0):
+    """seed: the same one gives the same episodes; without it, others each time."""
+
+    def __init__(self, lanes=1, *, max_episode_steps=None, seed=None):
         make = getattr(_rill, type(self).__name__)
-        super().__init__(make({"lanes": lanes, "max_episode_steps": max_episode_steps, "seed": seed}))
+        super().__init__(make({"lanes": lanes, "max_episode_steps": max_episode_steps, "seed": _seed(seed)}))
 
 
 class CartPole(_Classic):
@@ -150,6 +153,7 @@ class PythonEnv(Env):
         super().__init__(_rill.python_env(type(getattr(first, "unwrapped", first)).__name__, len(self._envs),
                                           _spec(observation, "observation")._handle,
                                           _spec(action, "action")._handle, make))
+        self.set_seed(_seed(None))
 
     def close(self):
         super().close()
@@ -159,11 +163,14 @@ class PythonEnv(Env):
 
 
 class VectorEnv(Env):
-    """Several environments as one, whose lanes stand one behind the other. It takes them."""
+    """Several environments as one, whose lanes stand one behind the other. It takes them.
+
+    Their seeds follow from its own: other ones each time, until set_seed.
+    """
 
     def __init__(self, envs):
         self._parts = list(envs)
-        super().__init__(_rill.vector_env([env._handle for env in self._parts]))
+        super().__init__(_rill.vector_env([env._handle for env in self._parts], _seed(None)))
 
     def close(self):
         super().close()
@@ -231,6 +238,10 @@ class _Lane:
                                                             else "a " + type(result).__name__))
         self._put_next(result[0])
         return result[1:4]
+
+
+def _seed(seed):
+    return int.from_bytes(os.urandom(8), "little") if seed is None else seed
 
 
 def _alone(handle, key):

@@ -62,11 +62,11 @@ class BuiltInTest(unittest.TestCase):
             self.assertEqual((env.lanes, env.action_spec), (3, action))
             self.assertEqual(env.observation_spec["observation"].shape, (observation,))
             self.assertEqual(env.reward_spec, S.Unbounded())
-            batch = env.rollout(20, break_when_any_done=False)
+            batch = env.rollout(20, break_when_any_done=False, seed=2)
             self.assertEqual(batch["observation"].shape, (3, 20, observation))
             self.assertTrue(action.is_in(batch["action"]))
             self.assertEqual(np.flatnonzero(batch["next"]["truncated"][0]).tolist(), [6, 13])
-            again = make(3, max_episode_steps=7, seed=1).rollout(20, break_when_any_done=False)
+            again = make(3, max_episode_steps=7, seed=1).rollout(20, break_when_any_done=False, seed=2)
             np.testing.assert_array_equal(batch["observation"], again["observation"])
 
     def test_a_rollout_with_a_policy_ends_where_it_is_asked_to(self):
@@ -111,8 +111,25 @@ class BuiltInTest(unittest.TestCase):
             self.assertEqual(env.rollout(1)["action"].shape[:2], (lanes, 1))
         with self.assertRaisesRegex(rill.InvalidArgumentError, "got a int"):
             envs.as_env(3)
-        with self.assertRaisesRegex(rill.InvalidArgumentError, r"parts\[1\]: observation"):
-            envs.VectorEnv([envs.CartPole(), envs.Pendulum()])
+        parts = [envs.CartPole(), envs.Pendulum(), envs.CartPole()]
+        for given, text in ((parts, r"parts\[1\]: observation"), ([parts[0]] * 2, "one environment twice"), ([], "none")):
+            with self.assertRaisesRegex(rill.InvalidArgumentError, text):
+                envs.VectorEnv(given)
+        # They are still there.
+        self.assertEqual(envs.VectorEnv(parts[::2]).rollout(1)["action"].shape, (2, 1))
+
+    def test_without_a_seed_episodes_are_others_each_time(self):
+        for make in (lambda: envs.CartPole(2), lambda: envs.VectorEnv([envs.CartPole(), envs.CartPole()]),
+                     lambda: envs.as_env(["CartPole-v1", "CartPole-v1"])):
+            first, second = make().rollout(1)["observation"], make().rollout(1)["observation"]
+            self.assertTrue((first != second).any())
+            self.assertTrue((first[0] != first[1]).any())
+        actions = [envs.CartPole(64).rollout(1)["action"] for _ in range(2)]
+        self.assertTrue((actions[0] != actions[1]).any())
+        seeds = [Counter(), Counter()]
+        for counter in seeds:
+            envs.PythonEnv(counter).rollout(1)
+        self.assertNotEqual(seeds[0].seeds, seeds[1].seeds)
 
 
 class PythonEnvTest(unittest.TestCase):

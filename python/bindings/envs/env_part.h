@@ -75,7 +75,6 @@ class EnvPart {
     const ForkGuard::Call in_flight_;
   };
 
- private:
   // Throws FAILED_PRECONDITION where no call may begin.
   Env* Get() {
     fork_guard_.Check();
@@ -91,6 +90,7 @@ class EnvPart {
     return env_.get();
   }
 
+ private:
   // Its processes end without the interpreter's lock.
   void Drop() {
     std::unique_ptr<Env> env = std::move(env_);

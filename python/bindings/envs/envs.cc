@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The environments of C++, and what Python code asks of any.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -78,16 +79,28 @@ Part MakeGymnasium(const nb::dict& given) {
   return std::make_unique<EnvPart>(Value(std::move(env)), /*has_workers=*/true);
 }
 
-Part MakeVector(const nb::list& parts) {
-  std::vector<std::unique_ptr<Env>> envs;
+Part MakeVector(const nb::list& parts, uint64_t seed) {
+  // All checks come first: after an error the parts are their owner's.
+  std::vector<Env*> shown;
   bool has_workers = false;
   for (const nb::handle part : parts) {
     auto* env = nb::cast<EnvPart*>(part);
     has_workers = has_workers || env->has_workers();
-    envs.push_back(env->Take());
+    shown.push_back(env->Get());
+    if (std::count(shown.begin(), shown.end(), shown.back()) > 1) {
+      throw StatusError{
+          InvalidArgument("VectorEnv: envs[", shown.size() - 1,
+                          "]: got one environment twice, want another one")};
+    }
   }
-  return std::make_unique<EnvPart>(Value(MakeVectorEnv(std::move(envs))),
-                                   has_workers);
+  Check(CheckVectorEnvParts(shown));
+  std::vector<std::unique_ptr<Env>> envs;
+  for (const nb::handle part : parts) {
+    envs.push_back(nb::cast<EnvPart*>(part)->Take());
+  }
+  std::unique_ptr<Env> made = Value(MakeVectorEnv(std::move(envs)));
+  Check(made->Seed(seed));
+  return std::make_unique<EnvPart>(std::move(made), has_workers);
 }
 
 // Another policy, whose rollout ends by an interrupt, or where the environment
@@ -190,7 +203,7 @@ void BindEnvs(nb::module_& module) {
   classic("Acrobot", &MakeAcrobot);
   classic("Pendulum", &MakePendulum);
   module.def("gymnasium_env", &MakeGymnasium, "options"_a);
-  module.def("vector_env", &MakeVector, "parts"_a);
+  module.def("vector_env", &MakeVector, "parts"_a, "seed"_a);
 }
 
 }  // namespace rill::python

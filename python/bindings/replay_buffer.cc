@@ -11,6 +11,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/optional.h"
@@ -35,6 +36,8 @@
 #include "rill/samplers/priority_reduction.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 
 namespace rill::python {
 namespace {
@@ -44,6 +47,32 @@ using nb::literals::operator""_a;
 
 // How long a call waits for the rate limiter before it looks for an interrupt.
 constexpr absl::Duration kWaitAtOnce = absl::Milliseconds(50);
+
+// Another sink, which outlives it. It notes where that one has not let a batch
+// in in time: what fills it may be late too.
+class WaitingSink final : public Sink {
+ public:
+  explicit WaitingSink(Sink* sink) : sink_(sink) {}
+
+  bool is_late() const { return is_late_; }
+
+  absl::Status Write(const TensorDict& batch, const WriteInfo& info) override {
+    absl::Status written = sink_->Write(batch, info);
+    is_late_ = absl::IsDeadlineExceeded(written);
+    return written;
+  }
+  absl::Status Cut(int64_t producer, LaneRange lanes) override {
+    return sink_->Cut(producer, lanes);
+  }
+  absl::Status Flush() override { return sink_->Flush(); }
+  absl::StatusOr<TensorDict> Reserve(const Shape& shape) override {
+    return sink_->Reserve(shape);
+  }
+
+ private:
+  Sink* const sink_;
+  bool is_late_ = false;
+};
 
 // A batch whose arrays Python code fills anew for each write.
 struct BoundRows {
@@ -200,7 +229,15 @@ class Buffer {
   void Collect(Collector* collector) {
     const Held buffer = Get("collect");
     const Collector::Call call(collector);
-    Run([&] { return call.CollectInto(*buffer.get()); });
+    bool is_late = false;
+    Run(
+        [&] {
+          WaitingSink sink(buffer.get());
+          absl::Status status = call.CollectInto(sink);
+          is_late = sink.is_late();
+          return status;
+        },
+        &is_late);
   }
 
   void Clear() {
@@ -295,10 +332,16 @@ class Buffer {
   }
 
   // `call` without the interpreter's lock. Where it waits for the rate limiter
-  // an interrupt, as of Ctrl-C, ends it.
-  void Run(absl::FunctionRef<absl::Status()> call) {
+  // an interrupt, as of Ctrl-C, ends it. `is_late` tells, after each call, if a
+  // deadline was the limiter's; null: all are.
+  void Run(absl::FunctionRef<absl::Status()> call,
+           const bool* is_late = nullptr) {
+    const auto must_wait = [&](const absl::Status& status) {
+      return absl::IsDeadlineExceeded(status) &&
+             (is_late == nullptr || *is_late);
+    };
     absl::Status status = CallOnce(call);
-    if (may_wait_ && absl::IsDeadlineExceeded(status)) {
+    if (may_wait_ && must_wait(status)) {
       const absl::Time deadline = Clock::Steady().Now() + timeout_;
       do {
         CheckPython(PyErr_CheckSignals() == 0);
@@ -308,8 +351,7 @@ class Buffer {
               "for its rate limiter, want an open one")};
         }
         status = CallOnce(call);
-      } while (absl::IsDeadlineExceeded(status) &&
-               Clock::Steady().Now() < deadline);
+      } while (must_wait(status) && Clock::Steady().Now() < deadline);
     }
     Check(std::move(status));
   }

@@ -112,16 +112,19 @@ class GymEnv(Env):
 
     lanes: copies, which are dealt to `children` processes. imports: modules that register environments.
     kwargs: arguments of gymnasium.make, which are JSON. Discrete actions are numbers, not one-hot.
+    seed: the same one gives the same episodes; without it, others each time. step_timeout: seconds that a step, or a
+    reset, of all lanes may take; a process that takes longer is ended, DeadlineExceededError.
     """
 
-    def __init__(self, env_name, lanes=1, *, children=1, imports=(), seed=0, **kwargs):
+    def __init__(self, env_name, lanes=1, *, children=1, imports=(), seed=None, step_timeout=30.0, **kwargs):
         super().__init__(_rill.gymnasium_env({
             "id": env_name,
             "lanes": lanes,
             "children": children,
             "kwargs": json.dumps(kwargs),
             "imports": list(imports),
-            "seed": seed,
+            "seed": _seed(seed),
+            "step_timeout": step_timeout,
             "python": sys.executable or "python3",
             "python_path": [path for path in sys.path if path],
         }))

@@ -53,7 +53,8 @@ class GymEnv(Env):
         *,
         children: int = 1,
         imports: Sequence[str] = (),
-        seed: int = 0,
+        seed: int | None = None,
+        step_timeout: float = 30.0,
         **kwargs: Any,
     ) -> None: ...
 

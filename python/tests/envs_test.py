@@ -278,6 +278,14 @@ class StandInTest(unittest.TestCase):
         sys.path.insert(0, folder)
         self.addCleanup(sys.path.remove, folder)
 
+    def test_a_step_has_a_time_limit_beside_a_rate_limiter(self):
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(100), rate_limiter=rill.RateLimiter.min_size(1))
+        env = envs.GymEnv("Count-v0", faults={"*": "hang"}, step_timeout=0.2)
+        collector = rill.SyncDataCollector(env, frames_per_batch=8, replay_buffer=buffer)
+        with self.assertRaisesRegex(rill.DeadlineExceededError, "no answer in time"):
+            collector.next()
+        collector.shutdown()
+
     def test_processes_end_by_themselves_beside_a_forked_one(self):
         with tempfile.TemporaryDirectory() as folder:
             env = envs.GymEnv("Count-v0", closed=folder + "/closed")

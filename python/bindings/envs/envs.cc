@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/string.h"
 #include "nanobind/stl/unique_ptr.h"
@@ -61,6 +62,7 @@ Part MakeClassic(absl::StatusOr<std::unique_ptr<Env>> (*make)(const Options&),
 
 Part MakeGymnasium(const nb::dict& given) {
   GymnasiumEnvOptions options;
+  double step_timeout = 30;
   OptionReader("GymEnv", given)
       .Read("id", &options.id)
       .Read("lanes", &options.lanes)
@@ -70,7 +72,9 @@ Part MakeGymnasium(const nb::dict& given) {
       .Read("python", &options.python)
       .Read("python_path", &options.python_path)
       .Read("imports", &options.imports)
+      .Read("step_timeout", &step_timeout)
       .CheckAllRead();
+  options.step_timeout = absl::Seconds(step_timeout);
   absl::StatusOr<std::unique_ptr<Env>> env;
   {
     const Unlocked unlocked;

@@ -73,35 +73,35 @@ SyncCollector::~SyncCollector() { AwaitStream().IgnoreError(); }
 absl::StatusOr<std::unique_ptr<SyncCollector>> SyncCollector::Create(
     Options options) {
   auto collector = absl::WrapUnique(new SyncCollector(std::move(options)));
-  RILL_RETURN_IF_ERROR(collector->CheckOptions());
+  RILL_RETURN_IF_ERROR(CheckOptions(collector->options_));
   RILL_RETURN_IF_ERROR(CatchExceptions([&] { return collector->MakeLoop(); },
                                        "SyncCollector::Create"));
   return collector;
 }
 
-absl::Status SyncCollector::CheckOptions() const {
-  if (options_.frames_per_batch < 1 ||
-      options_.frames_per_batch > kMaxFramesPerBatch) {
-    return RefuseOption("frames_per_batch", options_.frames_per_batch,
+absl::Status SyncCollector::CheckOptions(const Options& options) {
+  if (options.frames_per_batch < 1 ||
+      options.frames_per_batch > kMaxFramesPerBatch) {
+    return RefuseOption("frames_per_batch", options.frames_per_batch,
                         "[1, 2^40]");
   }
-  if (options_.total_frames < 1 && options_.total_frames != -1) {
-    return RefuseOption("total_frames", options_.total_frames, "> 0, or -1");
+  if (options.total_frames < 1 && options.total_frames != -1) {
+    return RefuseOption("total_frames", options.total_frames, "> 0, or -1");
   }
-  if (options_.init_random_frames < 0) {
-    return RefuseOption("init_random_frames", options_.init_random_frames,
+  if (options.init_random_frames < 0) {
+    return RefuseOption("init_random_frames", options.init_random_frames,
                         ">= 0");
   }
-  if (options_.max_frames_per_traj < 1 && options_.max_frames_per_traj != -1) {
-    return RefuseOption("max_frames_per_traj", options_.max_frames_per_traj,
+  if (options.max_frames_per_traj < 1 && options.max_frames_per_traj != -1) {
+    return RefuseOption("max_frames_per_traj", options.max_frames_per_traj,
                         "> 0, or -1");
   }
-  if (const int64_t producer = options_.producer.value_or(0);
+  if (const int64_t producer = options.producer.value_or(0);
       producer < 0 || producer > kMaxTrajectoryProducer) {
     return RefuseOption("producer", producer, "[0, 2^23), or none");
   }
-  if (options_.first_lane < 0) {
-    return RefuseOption("first_lane", options_.first_lane, ">= 0");
+  if (options.first_lane < 0) {
+    return RefuseOption("first_lane", options.first_lane, ">= 0");
   }
   return absl::OkStatus();
 }

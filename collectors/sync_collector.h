@@ -111,6 +111,8 @@ class SyncCollector final : public Source {
     bool no_cuda_sync = false;
   };
 
+  // INVALID_ARGUMENT names a number of the options that is none of its range.
+  static absl::Status CheckOptions(const Options& options);
   // INVALID_ARGUMENT names the option; a transform that does not fit the
   // environment's specs says so here, and a part that is on another device
   // than those before it. FAILED_PRECONDITION where the device has no backend.
@@ -187,7 +189,6 @@ class SyncCollector final : public Source {
 
   explicit SyncCollector(Options options);
 
-  absl::Status CheckOptions() const;
   absl::Status MakeLoop();
   // Finds the device and its stream.
   absl::Status PlanDevices();

@@ -105,6 +105,13 @@ class BatchesTest(unittest.TestCase):
                 call()
         with self.assertRaisesRegex(TypeError, "another process"):
             collector_of().__reduce__()
+    def test_a_refused_option_leaves_the_environment(self):
+        env = envs.CartPole(2)
+        for options in ({"frames_per_batch": 0}, {"frames_per_batch": 4, "max_frames_per_traj": 0}):
+            with self.assertRaises(rill.InvalidArgumentError):
+                rill.SyncDataCollector(env, **options)
+        self.assertEqual(rill.SyncDataCollector(env, frames_per_batch=4).next()["action"].shape, (2, 2))
+
 
 
 class PolicyTest(unittest.TestCase):

@@ -83,6 +83,7 @@ Collector::Collector(EnvPart* env, const nb::object& act,
       .Read("set_truncated", &options.set_truncated)
       .Read("seed", &options.seed)
       .CheckAllRead();
+  Check(SyncCollector::CheckOptions(options));
   options.env = env->Take();
   if (!act.is_none()) {
     running_->policy = std::make_unique<PythonPolicy>(
@@ -95,7 +96,13 @@ Collector::Collector(EnvPart* env, const nb::object& act,
     running->interrupt = running->look.Status();
     return !running->interrupt.ok();
   };
-  running_->collector = Value(SyncCollector::Create(std::move(options)));
+  absl::StatusOr<std::unique_ptr<SyncCollector>> made;
+  {
+    // It clears the memory of a batch, or ends an environment that it refuses.
+    const Unlocked unlocked;
+    made = SyncCollector::Create(std::move(options));
+  }
+  running_->collector = Value(std::move(made));
   frames_per_batch_ = running_->collector->frames_per_batch();
 }
 

@@ -46,7 +46,8 @@ class SyncDataCollector:
         self._convert = converter(output, "SyncDataCollector")
         self._env = as_env(create_env_fn)
         self._splits = bool(split_trajs)
-        self.replay_buffer = replay_buffer
+        self._replay_buffer = replay_buffer
+        self._is_open = True
         self.policy = policy
         self.total_frames = total_frames
         act, outputs = None, _rill.SpecDict([])
@@ -84,6 +85,11 @@ class SyncDataCollector:
         if self.total_frames < 0:
             raise TypeError("SyncDataCollector: total_frames: got -1, want a number for len()")
         return math.ceil(self.total_frames / self.frames_per_batch)
+
+    @property
+    def replay_buffer(self):
+        """Where batches go; None: to the caller."""
+        return self._replay_buffer
 
     @property
     def frames(self):

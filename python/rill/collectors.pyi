@@ -7,7 +7,6 @@ from rill.policies import _Output, _Policy
 from rill.replay_buffers import ReplayBuffer
 
 class SyncDataCollector:
-    replay_buffer: ReplayBuffer | None
     policy: _Policy | None
     total_frames: int
     def __init__(
@@ -29,6 +28,8 @@ class SyncDataCollector:
     def __iter__(self) -> Iterator[Any]: ...
     def next(self) -> Any: ...
     def __len__(self) -> int: ...
+    @property
+    def replay_buffer(self) -> ReplayBuffer | None: ...
     @property
     def frames(self) -> int: ...
     @property

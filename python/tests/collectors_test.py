@@ -105,6 +105,9 @@ class BatchesTest(unittest.TestCase):
                 call()
         with self.assertRaisesRegex(TypeError, "another process"):
             collector_of().__reduce__()
+        with self.assertRaises(AttributeError):
+            collector_of().replay_buffer = rill.ReplayBuffer()
+
     def test_a_refused_option_leaves_the_environment(self):
         env = envs.CartPole(2)
         for options in ({"frames_per_batch": 0}, {"frames_per_batch": 4, "max_frames_per_traj": 0}):
@@ -254,6 +257,19 @@ class BufferTest(unittest.TestCase):
             buffer.sample()
         thread.join()
         self.assertEqual(len(buffer), 48)
+
+    def test_a_refused_batch_is_a_copy(self):
+        closed = rill.ReplayBuffer(storage=rill.LazyTensorStorage(100))
+        collector, same = collector_of(), collector_of()
+        collector.next()
+        kept = collector.next()
+        with self.assertRaises(rill.Error):
+            closed._buffer.collect(collector._collector)  # Of other lanes.
+        batches = [collector.next() for _ in range(3)]
+        del kept
+        same.next(), same.next()
+        for batch in batches:
+            np.testing.assert_array_equal(batch["observation"], same.next()["observation"])
 
     def test_a_closed_buffer_and_an_exception_on_the_way(self):
         buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(100, lanes=2), batch_size=8)

@@ -42,12 +42,16 @@ class LentRows final : public Sink {
     if (rows_->empty() || rows_->batch_shape() != shape) {
       RILL_ASSIGN_OR_RETURN(*rows_, spec_.Empty(shape, Tensor::Options()));
     }
+    is_lent_ = true;
     return *rows_;
   }
   absl::Status Write(const TensorDict& batch,
                      const WriteInfo& /*info*/) override {
-    // A batch that an interrupt ended lies elsewhere.
-    if (batch.batch_shape() != rows_->batch_shape()) *rows_ = batch;
+    // A batch that an interrupt ended, or that another sink has refused, lies
+    // elsewhere.
+    if (!is_lent_ || batch.batch_shape() != rows_->batch_shape()) {
+      RILL_ASSIGN_OR_RETURN(*rows_, batch.Clone());
+    }
     is_written_ = true;
     return absl::OkStatus();
   }
@@ -59,6 +63,7 @@ class LentRows final : public Sink {
  private:
   const TensorDictSpec& spec_;
   TensorDict* const rows_;
+  bool is_lent_ = false;
   bool is_written_ = false;
 };
 

@@ -74,10 +74,14 @@ class SyncDataCollector:
 
     def next(self):
         """The next batch; None where it went to the replay buffer."""
-        if self.replay_buffer is not None:
-            self.replay_buffer._buffer.collect(self._collector)
-            return None
-        batch = self._collector.next(self._splits)
+        try:
+            if self._replay_buffer is not None:
+                self._replay_buffer._buffer.collect(self._collector)
+                return None
+            batch = self._collector.next(self._splits)
+        finally:
+            if self._collector.is_closed:
+                self._close_env()
         return batch if self._convert is None else self._convert(batch, 2)
 
     def __len__(self):
@@ -109,9 +113,15 @@ class SyncDataCollector:
         """Nothing to do: the policy is the caller's own object. For programs of TorchRL's."""
 
     def shutdown(self):
-        """Ends a call in another thread, and closes the environment."""
+        """Ends a call in another thread. The environment is closed, behind the step of that call."""
         self._collector.close()
-        self._env.close()
+        self._close_env()
+
+    def _close_env(self):
+        """Once, when nobody steps it."""
+        if self._is_open and self._collector.calls_in_flight == 0:
+            self._is_open = False
+            self._env.close()
 
     close = shutdown
 

@@ -5,6 +5,7 @@ An environment has lanes: copies that step together. It belongs to the collector
 """
 
 import atexit
+import contextlib
 import json
 import os
 import sys
@@ -146,6 +147,7 @@ class PythonEnv(Env):
         first = self._envs[0]
         observation, action = _domain(first, "observation"), _domain(first, "action")
         self._lanes = []
+        self._to_close = [env for env in self._envs if hasattr(env, "close")]
 
         def make(lane, row):
             self._lanes.append(_Lane(self._envs[lane], observation, action, row))
@@ -160,9 +162,7 @@ class PythonEnv(Env):
 
     def close(self):
         super().close()
-        for env in self._envs:
-            if hasattr(env, "close"):
-                env.close()
+        _close_each(self._to_close)
 
 
 class VectorEnv(Env):
@@ -177,8 +177,7 @@ class VectorEnv(Env):
 
     def close(self):
         super().close()
-        for part in self._parts:
-            part.close()
+        _close_each(self._parts)
 
 
 def make(name, lanes=1, **options):
@@ -245,6 +244,13 @@ class _Lane:
 
 def _seed(seed):
     return int.from_bytes(os.urandom(8), "little") if seed is None else seed
+
+
+def _close_each(parts):
+    """Closes all of them once, in order, though one raises; what they raise comes then."""
+    with contextlib.ExitStack() as stack:
+        while parts:
+            stack.callback(parts.pop().close)
 
 
 def _alone(handle, key):

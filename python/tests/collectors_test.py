@@ -374,6 +374,31 @@ class EndingTest(unittest.TestCase):
             collector.next()
         self.assertTrue(counter.closed)
 
+    def test_shutdown_closes_objects_behind_a_step(self):
+        in_step, may_end, seen = threading.Event(), threading.Event(), []
+
+        class Slow(Counter):
+            def step(self, action):
+                in_step.set()
+                may_end.wait()
+                seen.append(self.closed)
+                return super().step(action)
+
+        slow = Slow()
+        collector = rill.SyncDataCollector(slow, frames_per_batch=100)
+
+        def collect():
+            with contextlib.suppress(rill.CancelledError):
+                collector.next()
+
+        thread = threading.Thread(target=collect)
+        thread.start()
+        in_step.wait()
+        collector.shutdown()
+        may_end.set()
+        thread.join()
+        self.assertEqual((seen, slow.closed), ([False], True))
+
     def test_a_collector_goes_with_what_its_functions_hold(self):
         class Agent(Counter):
             def __init__(self):

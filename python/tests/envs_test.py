@@ -198,6 +198,19 @@ class PythonEnvTest(unittest.TestCase):
         np.testing.assert_array_equal(batch["next"]["info"]["step"], [[1, 2]])
         self.assertTrue(batch["next"]["truncated"][0, -1])
 
+    def test_closing_closes_each_object_once(self):
+        class Faulty(Counter):
+            def close(self):
+                self.closed += 1
+                raise ValueError("of close")
+
+        objects = [Faulty(), Counter(), Faulty()]
+        env = envs.VectorEnv([envs.PythonEnv(objects[:2]), envs.PythonEnv(objects[2])])
+        with self.assertRaisesRegex(ValueError, "of close"):
+            env.close()
+        env.close()
+        self.assertEqual([each.closed for each in objects], [1, True, 1])
+
     def test_an_exception_without_a_text_is_the_same(self):
         class Silent(Exception):
             def __str__(self):

@@ -263,6 +263,9 @@ class Collector:
     def calls_in_flight(self) -> int: ...
 
     @property
+    def has_pending(self) -> bool: ...
+
+    @property
     def frames(self) -> int: ...
 
     @property

@@ -69,7 +69,7 @@ class SyncDataCollector:
         _open.add(self)
 
     def __iter__(self):
-        while self.total_frames < 0 or self.frames < self.total_frames:
+        while self.total_frames < 0 or self.frames < self.total_frames or self._collector.has_pending:
             yield self.next()
 
     def next(self):
@@ -97,7 +97,7 @@ class SyncDataCollector:
 
     @property
     def frames(self):
-        """Steps so far, of all lanes together."""
+        """Steps so far, of all lanes together. Those that the next call brings after an interrupt count already."""
         return self._collector.frames
 
     @property

@@ -258,6 +258,18 @@ class BufferTest(unittest.TestCase):
         thread.join()
         self.assertEqual(len(buffer), 48)
 
+    def test_a_batch_that_a_limiter_refused_is_not_lost(self):
+        limiter = rill.RateLimiter(min_size_to_sample=8, max_diff=8.0)
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(100, lanes=2), batch_size=8, rate_limiter=limiter,
+                                   rate_limit_timeout=0.0)
+        collector = collector_of(replay_buffer=buffer, total_frames=16)
+        with self.assertRaises(rill.DeadlineExceededError):
+            list(collector)
+        self.assertEqual((len(buffer), collector.frames), (8, 16))
+        buffer.sample()
+        self.assertEqual(list(collector), [None])
+        self.assertEqual((len(buffer), list(collector)), (16, []))
+
     def test_a_refused_batch_is_a_copy(self):
         closed = rill.ReplayBuffer(storage=rill.LazyTensorStorage(100))
         collector, same = collector_of(), collector_of()
@@ -309,6 +321,13 @@ class EndingTest(unittest.TestCase):
         frames = collector.frames
         self.assertLess(frames, 1_000_000)
         self.assertEqual(collector.next()["action"].shape, (1, frames))
+
+    def test_an_interrupt_behind_the_total_loses_nothing(self):
+        collector = rill.SyncDataCollector(envs.Acrobot(), frames_per_batch=1_000_000, total_frames=1)
+        with self.assertRaises(KeyboardInterrupt), interrupt_soon():
+            list(collector)
+        self.assertGreaterEqual(collector.frames, 1)
+        self.assertEqual([batch["action"].shape[1] for batch in collector], [collector.frames])
 
     def test_an_interrupt_leaves_a_buffer_whole(self):
         buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(1_000_000))

@@ -151,12 +151,18 @@ Collector::Call::Call(Collector* collector)
 
 Collector::Call::~Call() {
   owner_->frames_ = running_->collector->frames();
+  owner_->has_refused_ = running_->has_refused;
   if (owner_->is_closed()) Drop(std::move(running_));
 }
 
 absl::Status Collector::Call::CollectInto(Sink& sink) const {
   running_->interrupt = absl::OkStatus();
+  const int64_t frames = running_->collector->frames();
   absl::Status status = running_->collector->CollectInto(sink);
+  // A batch counts when it is made. Until a call ends well it is offered again.
+  running_->has_refused =
+      !status.ok() &&
+      (running_->has_refused || running_->collector->frames() != frames);
   if (running_->is_closed) {
     return absl::CancelledError(
         "SyncDataCollector: got a collector that was closed in a call, want an "
@@ -205,6 +211,7 @@ void BindCollector(nb::module_& module) {
       .def("close", &Collector::Close)
       .def_prop_ro("is_closed", &Collector::is_closed)
       .def_prop_ro("calls_in_flight", &Collector::calls_in_flight)
+      .def_prop_ro("has_pending", &Collector::has_pending)
       .def_prop_ro("frames", &Collector::frames)
       .def_prop_ro("frames_per_batch", &Collector::frames_per_batch);
 }

@@ -46,6 +46,8 @@ class Collector {
   int64_t calls_in_flight() const {
     return fork_guard_.is_stranded() ? 0 : fork_guard_.calls();
   }
+  // Whether steps that count already come with the next call.
+  bool has_pending() const { return kept_ != nullptr || has_refused_; }
   // Steps so far, and those of a batch.
   int64_t frames() const { return frames_; }
   int64_t frames_per_batch() const { return frames_per_batch_; }
@@ -55,6 +57,7 @@ class Collector {
     std::unique_ptr<PythonPolicy> policy;  // Null: random actions.
     std::unique_ptr<SyncCollector> collector;
     std::atomic<bool> is_closed = false;
+    bool has_refused = false;  // A batch, which the next call offers again.
     InterruptLook look;
     absl::Status interrupt;
   };
@@ -87,6 +90,7 @@ class Collector {
   ForkGuard fork_guard_;
   std::shared_ptr<Running> running_;  // Null: closed.
   int64_t frames_ = 0;
+  bool has_refused_ = false;  // As of Running.
   int64_t frames_per_batch_ = 0;
   OutputMaker output_;
   std::shared_ptr<OutputBatch> kept_;   // Of an interrupted call.

@@ -115,6 +115,9 @@ class BatchesTest(unittest.TestCase):
                 rill.SyncDataCollector(env, **options)
         self.assertEqual(rill.SyncDataCollector(env, frames_per_batch=4).next()["action"].shape, (2, 2))
 
+    def test_no_trajectory_has_the_number_of_another_collector(self):
+        ids = [set(collector_of().next()["collector"]["traj_ids"].ravel().tolist()) for _ in range(3)]
+        self.assertEqual(len(set.union(*ids)), sum(map(len, ids)))
 
 
 class PolicyTest(unittest.TestCase):

@@ -12,6 +12,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/flow/sink.h"
+#include "rill/flow/trajectory_id.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/interpreter_lock.h"
@@ -67,6 +68,13 @@ class LentRows final : public Sink {
   bool is_written_ = false;
 };
 
+// One that no collector of this process has had: rows of a closed one and those
+// of the next are no trajectory. The interpreter's lock is held.
+int64_t NewProducer() {
+  static int64_t next = 0;
+  return next++ % (kMaxTrajectoryProducer + 1);
+}
+
 absl::Status SplitInto(const TensorDict& whole, TensorDict* rows) {
   RILL_ASSIGN_OR_RETURN(*rows, SplitTrajectories(whole));
   return absl::OkStatus();
@@ -89,6 +97,7 @@ Collector::Collector(EnvPart* env, const nb::object& act,
       .Read("seed", &options.seed)
       .CheckAllRead();
   Check(SyncCollector::CheckOptions(options));
+  options.producer = NewProducer();
   options.env = env->Take();
   if (!act.is_none()) {
     running_->policy = std::make_unique<PythonPolicy>(

@@ -135,7 +135,8 @@ class PythonEnv(Env):
     """Python objects as one environment, a lane each: with reset and step as Gymnasium has them.
 
     observation_space and action_space of an object are Gymnasium's; or it has observation_spec and
-    action_spec (rill.specs). Leaves of a Dict are "observation/name". An exception comes back as that exception.
+    action_spec (rill.specs), the same of all objects. Leaves of a Dict are "observation/name". An exception comes back as
+    that exception. Episodes are other ones each time, until set_seed.
     """
 
     def __init__(self, envs):
@@ -146,6 +147,9 @@ class PythonEnv(Env):
             raise InvalidArgumentError("PythonEnv: got one object twice, want an object for each lane")
         first = self._envs[0]
         observation, action = _domain(first, "observation"), _domain(first, "action")
+        for lane, env in enumerate(self._envs):
+            _check_same(lane, "observation", _domain(env, "observation"), observation)
+            _check_same(lane, "action", _domain(env, "action"), action)
         self._lanes = []
         self._to_close = [env for env in self._envs if hasattr(env, "close")]
 
@@ -274,6 +278,20 @@ def _spec(domain, key):
     if isinstance(domain, Composite):
         return domain
     return Composite({key: domain if isinstance(domain, TensorSpec) else from_space(domain)})
+
+
+def _check_same(lane, name, got, want):
+    """One environment has one spec: what an object may give, and where its options begin."""
+    if _spec(got, name) != _spec(want, name) or _starts(got) != _starts(want):
+        raise InvalidArgumentError("PythonEnv: object %d: %s: got %r, want %r as of object 0" % (lane, name, got, want))
+
+
+def _starts(domain):
+    """Those of all domains inside."""
+    parts = _parts(domain)
+    if parts is None:
+        return np.asarray(getattr(domain, "start", 0)).tolist()
+    return {str(name): _starts(part) for name, part in parts.items()}
 
 
 def _parts(domain):

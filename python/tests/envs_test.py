@@ -198,6 +198,21 @@ class PythonEnvTest(unittest.TestCase):
         np.testing.assert_array_equal(batch["next"]["info"]["step"], [[1, 2]])
         self.assertTrue(batch["next"]["truncated"][0, -1])
 
+    def test_objects_have_the_same_spaces(self):
+        def of(**fields):
+            return type("Other", (Counter,), fields)()
+
+        nested = Tuple(spaces=(Discrete(n=3, start=0),))
+        for other, text in (
+                (of(observation_space=box(0, 1000, (3,))), "object 1: observation"),
+                (of(observation_space=box(0, 999, (2,))), "object 1: observation"),
+                (of(observation_space=box(0, 1000, (2,), np.float64)), "object 1: observation"),
+                (of(action_space=Discrete(n=2, start=0)), "object 1: action"),
+                (of(action_space=Discrete(n=3, start=1)), "object 1: action"),
+                (of(action_space=nested), "object 1: action")):
+            with self.subTest(text), self.assertRaisesRegex(rill.InvalidArgumentError, text):
+                envs.PythonEnv([Counter(), other])
+
     def test_closing_closes_each_object_once(self):
         class Faulty(Counter):
             def close(self):
@@ -278,7 +293,8 @@ class PythonEnvTest(unittest.TestCase):
                 env.rollout(2)
         for make, text in ((lambda: envs.PythonEnv([]), "no object"), (lambda: envs.PythonEnv([Counter()] * 2), "twice"),
                            (lambda: envs.PythonEnv(object()), "observation_space"),
-                           (lambda: envs.PythonEnv([Counter(), object()]), "reset")):
+                           (lambda: envs.PythonEnv([Counter(), Space(observation_space=Counter.observation_space,
+                                                                      action_space=Counter.action_space)]), "reset")):
             with self.subTest(text), self.assertRaisesRegex((rill.InvalidArgumentError, AttributeError), text):
                 make()
 

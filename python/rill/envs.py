@@ -17,7 +17,7 @@ from rill import _rill
 from rill.endings import wait_for_calls
 from rill.errors import InvalidArgumentError
 from rill.policies import converter, make_act
-from rill.specs import Composite, TensorSpec, _composite, _of, from_space
+from rill.specs import Bounded, Composite, TensorSpec, Unbounded, _composite, _of, from_space
 
 
 class Env:
@@ -319,15 +319,34 @@ def _writer(domain, row, key):
     if parts is not None:
         puts = [(name, _writer(part, row[str(name)], "%s/%s" % (key, name))) for name, part in parts.items()]
         return lambda value: [put(value[name]) for name, put in puts]
-    start, shape = _start(domain), row.shape
+    spec = domain if isinstance(domain, TensorSpec) else from_space(domain)
+    start, shape, dtype = _start(domain), row.shape, row.dtype
+    is_choice = not isinstance(spec, (Bounded, Unbounded))
 
     def put(value):
         value = np.asarray(value)
         if value.shape != shape:
             raise InvalidArgumentError("%s: got shape %s, want %s" % (key, value.shape, shape))
-        np.copyto(row, value if start is None else value - start, "same_kind")
+        made = _cast(value if start is None else value.astype(np.int64, casting="same_kind") - start, dtype, key)
+        # What is counted must be in its place; other values may leave their bounds a little, as Gymnasium's do.
+        if is_choice and not spec.is_in(made):
+            raise InvalidArgumentError("%s: got %s, want one of %r" % (key, value, domain))
+        row[...] = made
 
     return put
+
+
+def _cast(value, dtype, key):
+    """The same values. Floats are rounded, as to float32."""
+    if value.dtype == dtype:
+        return value
+    are_integers = value.dtype.kind in "iu" and dtype.kind in "iu"
+    with np.errstate(over="ignore", invalid="ignore"):
+        made = value.astype(dtype, casting="unsafe" if are_integers else "same_kind")
+    is_other = made != value if are_integers else np.isinf(made) & ~np.isinf(value) if dtype.kind == "f" else False
+    if np.any(is_other):
+        raise InvalidArgumentError("%s: got %s, want numbers of %s" % (key, value, dtype))
+    return made
 
 
 def _reader(domain, row):

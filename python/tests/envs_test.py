@@ -213,6 +213,32 @@ class PythonEnvTest(unittest.TestCase):
             with self.subTest(text), self.assertRaisesRegex(rill.InvalidArgumentError, text):
                 envs.PythonEnv([Counter(), other])
 
+    def test_values_change_in_no_cast(self):
+        def first(space, value):
+            made = type("Given", (Counter,), {"observation_space": space, "observation": lambda self: value})()
+            return envs.PythonEnv(made).rollout(1)["observation"][0, 0]
+
+        for space, value in (
+                (box(0, 255, (1,), np.uint8), [7]), (box(0, 255, (), np.uint8), 255),
+                (box(-5, 5, (1,), np.int8), np.array([-5])), (box(0, 9, (1,), np.int64), np.array([9], np.uint64)),
+                (box(-1, 1, (1,)), [0.5]), (box(-1, 1, (1,)), [3]), (box(-np.inf, np.inf, (1,)), np.array([np.inf])),
+                (Discrete(n=3, start=0), 2), (Discrete(n=3, start=0), np.uint8(2))):
+            with self.subTest(space=vars(space), value=value):
+                np.testing.assert_array_equal(first(space, value), value)
+        self.assertEqual(first(Discrete(n=3, start=5), np.uint8(7)), 2)
+        for space, value in (
+                (box(0, 100, (1,), np.int8), [300]), (box(0, 255, (1,), np.uint8), np.array([-1])),
+                (box(0, 255, (1,), np.int32), np.array([2**40])), (box(-1, 1, (1,)), [1e300]),
+                (box(0, 9, (1,), np.int64), np.array([2**64 - 1], np.uint64)),
+                (Discrete(n=3, start=0), 7), (Discrete(n=3, start=0), -1), (Discrete(n=3, start=5), 2),
+                (S.OneHot(2, dtype="int8"), np.array([1, 1], np.int8))):
+            with self.subTest(value=value), self.assertRaisesRegex(rill.InvalidArgumentError, "observation: got"):
+                first(space, value)
+        for space, value in ((box(0, 255, (1,), np.uint8), [0.5]), (Discrete(n=3, start=0), 1.0),
+                             (Discrete(n=3, start=5), 6.0)):
+            with self.subTest(value=value), self.assertRaises(TypeError):
+                first(space, value)
+
     def test_closing_closes_each_object_once(self):
         class Faulty(Counter):
             def close(self):

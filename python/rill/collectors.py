@@ -49,7 +49,7 @@ class SyncDataCollector:
         self._replay_buffer = replay_buffer
         self._is_open = True
         self.policy = policy
-        self.total_frames = total_frames
+        self.total_frames = -1 if total_frames is None else total_frames
         act, outputs = None, _rill.SpecDict([])
         if policy is not None:
             keys = [key for key, _ in self._env._handle.action_spec.leaves()]
@@ -59,7 +59,7 @@ class SyncDataCollector:
             act = lambda root: weak._act(root)  # noqa: E731
         self._collector = _rill.Collector(self._env._handle, act, outputs, {
             "frames_per_batch": frames_per_batch,
-            "total_frames": total_frames,
+            "total_frames": self.total_frames,
             "init_random_frames": init_random_frames,
             "max_frames_per_traj": max_frames_per_traj,
             "reset_at_each_batch": bool(reset_at_each_iter),

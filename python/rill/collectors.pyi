@@ -15,7 +15,7 @@ class SyncDataCollector:
         policy: _Policy | None = None,
         *,
         frames_per_batch: int,
-        total_frames: int = -1,
+        total_frames: int | None = -1,
         init_random_frames: int | None = None,
         max_frames_per_traj: int | None = None,
         reset_at_each_iter: bool = False,

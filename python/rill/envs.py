@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import json
 import os
+import re
 import sys
 import weakref
 
@@ -295,9 +296,9 @@ def _starts(domain):
 
 
 def _parts(domain):
-    """The domains inside, by name; None of an array's."""
+    """The domains inside, by name as values have it; None of an array's."""
     if isinstance(domain, Composite):
-        return dict(domain.items())
+        return {_unescaped(name): part for name, part in domain.items()}
     spaces = getattr(domain, "spaces", None)
     return spaces if spaces is None or hasattr(spaces, "items") else dict(enumerate(spaces))
 
@@ -305,6 +306,11 @@ def _parts(domain):
 def _at(domain, row, key):
     """The place in a row that belongs to a domain: a Composite has keys of its own."""
     return row if isinstance(domain, Composite) else row[key]
+
+
+def _unescaped(name):
+    """The name of a level, as a dict has it, of its text in a key."""
+    return re.sub(r"\\(.)", r"\1", name)
 
 
 def _start(domain):

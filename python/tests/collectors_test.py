@@ -115,6 +115,9 @@ class BatchesTest(unittest.TestCase):
                 rill.SyncDataCollector(env, **options)
         self.assertEqual(rill.SyncDataCollector(env, frames_per_batch=4).next()["action"].shape, (2, 2))
 
+    def test_without_a_total_there_is_no_end(self):
+        self.assertEqual(len(list(itertools.islice(collector_of(total_frames=None), 3))), 3)
+
     def test_no_trajectory_has_the_number_of_another_collector(self):
         ids = [set(collector_of().next()["collector"]["traj_ids"].ravel().tolist()) for _ in range(3)]
         self.assertEqual(len(set.union(*ids)), sum(map(len, ids)))

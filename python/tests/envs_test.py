@@ -198,6 +198,15 @@ class PythonEnvTest(unittest.TestCase):
         np.testing.assert_array_equal(batch["next"]["info"]["step"], [[1, 2]])
         self.assertTrue(batch["next"]["truncated"][0, -1])
 
+    def test_keys_of_a_composite_may_have_a_slash(self):
+        class Slash(Counter):
+            observation_spec = S.Composite({"a\\/b": S.Unbounded((2,))})
+
+            def observation(self):
+                return {"a/b": super().observation()}
+
+        np.testing.assert_array_equal(envs.PythonEnv(Slash()).rollout(2)["a/b"][0, :, 0], [0, 1])
+
     def test_objects_have_the_same_spaces(self):
         def of(**fields):
             return type("Other", (Counter,), fields)()

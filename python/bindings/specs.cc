@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,7 +88,13 @@ nb::object Bound(const LeafSpec& spec, bool is_low) {
   const Tensor* each = is_low ? spec.lows() : spec.highs();
   if (each != nullptr) return ArrayOf(Value(each->Clone()), "bound");
   const double all = is_low ? spec.low : spec.high;
-  Tensor bound = Value(Tensor::From<double>({all}, {}));
+  // Nearly all bounds are whole numbers of a double. The largest int64 is not:
+  // 2^63 stands for it.
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const bool is_most =
+      spec.dtype == DType::kInt64 && all >= static_cast<double>(kMost);
+  Tensor bound = is_most ? Value(Tensor::From<int64_t>({kMost}, {}))
+                         : Value(Tensor::From<double>({all}, {}));
   bound = Value(Cast(bound, spec.dtype));
   return ArrayOf(Value(Value(bound.Expand(spec.shape)).Clone()), "bound");
 }

@@ -23,7 +23,8 @@ namespace rill::python {
 // lock of the interpreter's is held but for Python functions.
 //
 // An interrupt, as of Ctrl-C, and Close end a batch behind a step. The steps of
-// an interrupted one come with the next call, or are in the buffer already.
+// an interrupted one come with the next call, or are in the buffer already. In
+// a Python function an interrupt is its exception: the steps are lost.
 // Thread-safety: all calls hold the interpreter's lock. A call beside another
 //   one is FAILED_PRECONDITION, but for Close.
 class Collector {

@@ -43,6 +43,20 @@ def range(count, real=range):
 def learn(batch):
     assert batch["observation"].shape == (256, 4)
 """, "", "UnavailableError: every writer has gone"),
+    "init_random_frames=10_000, replay_buffer=buffer": (NUMPY + """
+def policy(root):
+    return (root["observation"][:, 2] > 0).astype(np.int64)
+def learn(batch):
+    assert batch["observation"].shape == (256, 4)
+""", "assert collector.frames >= 1_000_000\n"),
+    "class Line:": (NUMPY, 'assert collector.next()["observation"].shape == (4, 16, 1)\n'),
+    "gymnasium.spaces.Discrete(3)": (NUMPY + """
+import types
+class Discrete:
+    def __init__(self, n):
+        self.n, self.start = n, 0
+gymnasium = types.SimpleNamespace(spaces=types.SimpleNamespace(Discrete=Discrete))
+""", 'assert spec.is_in(batch) and batch["action"].shape == (32, 4)\n'),
     'replay_buffer_class=rill.sb3.ReplayBuffer': ("""
 from stable_baselines3 import DQN
 import rill.sb3

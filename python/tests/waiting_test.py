@@ -2,8 +2,11 @@
 """Threads, forks and interrupts: calls wait without the interpreter's lock, and end when they should."""
 import _thread
 import concurrent.futures
+import contextlib
 import os
+import signal
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -125,15 +128,32 @@ class ThreadsTest(unittest.TestCase):
         self.assertTrue(issubclass(rill.DeadlineExceededError, TimeoutError))
 
 
+@contextlib.contextmanager
+def interrupt_soon(is_in_call=lambda: True):
+    """As Ctrl-C, while what is inside is at work."""
+    def interrupt():
+        while not is_in_call():
+            pass
+        time.sleep(0.1)  # Something of it is done then.
+        _thread.interrupt_main()
+
+    # A job in the background has been started with this signal ignored.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+        signal.signal(signal.SIGINT, handler)
+
+
 class InterruptTest(unittest.TestCase):
 
     def test_an_interrupt_ends_a_wait(self):
         buffer = buffer_of(rate_limiter=rill.RateLimiter.min_size(10))
-        timer = threading.Timer(0.1, _thread.interrupt_main)
-        timer.start()
-        with self.assertRaises(KeyboardInterrupt):
+        with self.assertRaises(KeyboardInterrupt), interrupt_soon():
             buffer.sample()
-        timer.join()
         buffer.extend(rows(10))
         self.assertEqual(len(buffer.sample()["x"]), 32)
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the calls of benchmarks/python/replay_speed.py take without Python,
-// which runs it: microseconds of a sample of 256 from 100,000 rows, of 47 B and
-// 3 KB.
+// Times calls of benchmarks/python/replay_speed.py without Python; that script
+// runs it. Prints microseconds of a sample of 256 from 100,000 rows, of 47 B
+// and 3 KB.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -3,7 +3,8 @@
 // a line, and answers each with a line:
 //   prepare OPERATION ARGUMENT...   "ready", or "missing WHY"
 //   measure SECONDS                 "us MICROSECONDS", a call's mean
-// Operations, with rows of 47B, 3KB or 56KB:
+//
+// These are the operations, with rows of 47B, 3KB or 56KB:
 //   sample ROW CAPACITY BATCH           prioritized CAPACITY BATCH
 //   extend ROW CAPACITY ROWS            slices STORED CAPACITY SLICES LENGTH
 //   dict create|get|clone|stack         step LANES

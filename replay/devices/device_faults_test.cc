@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call of a write, of a sample and of an update of priorities that a
-// device can refuse is refused once, and so is every operation that it can fail
-// to carry out: an error, nothing lost or leaked, and the buffer goes on.
+// A device refuses each call of a write, a sample and an update of priorities
+// once, and fails each operation once. There is an error, nothing is lost or
+// leaked, and the buffer goes on.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -46,7 +46,7 @@ struct Form {
   int64_t prefetch = 0;
   bool batches_there = false;     // Writes come from the device.
   bool priorities_there = false;  // They lie on the device.
-  // What an item is; null: a row.
+  // Makes the unit of an item; null: a row.
   std::function<absl::StatusOr<SampleUnit>()> unit = nullptr;
 };
 

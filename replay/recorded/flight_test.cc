@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a buffer notes to a recorder, and that a repeat finds what is not the
-// same.
+// A buffer notes its decisions to a recorder, and a repeat finds those that are
+// not the same.
 #include <cstdint>
 #include <memory>
 #include <string>

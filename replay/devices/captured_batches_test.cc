@@ -73,7 +73,9 @@ TensorDict Rows(int64_t steps, uint64_t seed) {
 TensorDict WithoutMask(TensorDict batch) {
   const Tensor* const mask = batch.Find("collector/mask");
   if (mask == nullptr) return batch;
-  for (const bool is_real : *mask->Flat<bool>()) EXPECT_TRUE(is_real);
+  const auto real = mask->Flat<bool>();
+  RILL_EXPECT_OK(real.status());
+  for (const bool is_real : *real) EXPECT_TRUE(is_real);
   RILL_EXPECT_OK(batch.Delete("collector"));
   return batch;
 }

@@ -73,7 +73,7 @@ want() {
 run 0
 want home/out "^58 passed, 0 failed, 9 skipped$"
 [ "$(tail -n 1 home/out)" = "58 passed, 0 failed, 9 skipped" ]
-for name in suite cuda mujoco gymnasium torch onnx flight mpi python asan_ubsan tsan exchange dropins; do
+for name in suite cuda mujoco gymnasium torch onnx flight mpi python asan_ubsan tsan exchange dropins asan_python; do
   want home/out "^$name +[0-9]+ s +[0-9]+ passed +0 failed"
 done
 want "$CALLS" "^test --config=cuda //device/cuda:a_test testing/consumer//:named_cuda_labels_test$"
@@ -85,6 +85,7 @@ want "$CALLS" "^test --config=flight --test_env=RILL_PYARROW_PATH=[^ ]* //distri
 want "$CALLS" "^test --config=mpi //distributed/transport/mpi/... .*//tools/layering:distributed_transport_mpi_mpi_transport_law testing/consumer//:named_mpi_labels_test$"
 want "$CALLS" "^test --config=python //tools/layering:python_law$"
 want "$CALLS" "^wheel --test$"
+! grep -q "^wheel --test --sanitizer" "$CALLS"
 want "$CALLS" "^dropins --install$"
 want "$CALLS" "^reached --base= "
 want "$CALLS" "^sanitize asan_ubsan --copt=-O0 //a:reached_test$"
@@ -120,6 +121,13 @@ want "$CALLS" "^reached --base=$(git rev-parse HEAD~1) "
 RILL_CI_BASE=somewhere run 0
 want "$CALLS" "^reached --base=somewhere "
 
+# A change of the bindings.
+mkdir python
+touch python/bindings.cc
+run 0
+want "$CALLS" "^wheel --test --sanitizer=asan_ubsan$"
+want home/out "^65 passed, 0 failed, 9 skipped$"
+
 # A change that reaches no test.
 : >tools/reached_tests.py
 run 0
@@ -128,8 +136,8 @@ want home/out "tsan: the change reaches no test"
 
 # Behind the suite nothing begins when the time is used up.
 RILL_CI_SECONDS=0 run 0
-for name in cuda mujoco gymnasium torch onnx flight mpi python asan_ubsan tsan exchange dropins; do
+for name in cuda mujoco gymnasium torch onnx flight mpi python asan_ubsan tsan exchange dropins asan_python; do
   want home/out "$name: SKIPPED, the run has taken [0-9]+ s of 0"
 done
-want home/out "^5 passed, 0 failed, 13 skipped$"
+want home/out "^5 passed, 0 failed, 14 skipped$"
 ! grep -q "^sanitize" "$CALLS"

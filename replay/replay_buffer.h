@@ -228,7 +228,10 @@ class ReplayBuffer : public Sink {
     // batch's end, and an error of its work is the event's. After an error the
     // values are unspecified, and the next call goes on.
     // The first call captures. FAILED_PRECONDITION once the storage's rows lie
-    // elsewhere (Load), or transforms were added: capture anew.
+    // elsewhere (Load), or transforms were added: capture anew. The same of a
+    // batch with fewer draws than the captured one, which is lost; samplers
+    // that say that they have such (SamplerTraits::may_be_short) cannot be
+    // captured.
     absl::Status Replay(std::shared_ptr<const Event>* end = nullptr);
 
    private:
@@ -242,8 +245,9 @@ class ReplayBuffer : public Sink {
   // of a DenseStorage on a device, and transforms that are done in the gather.
   // Units are single rows, and slices and sequences that always have as many
   // rows, with n-step returns and stacked frames. Where a unit may pad, each
-  // batch has a mask. `prefetch` and another Options::device are refused. Else
-  // errors as Sample.
+  // batch has a mask. `prefetch` and another Options::device are refused, and
+  // so is a sampler that may end an epoch with a shorter batch: consuming ones,
+  // and those without replacement but with drop_last. Else errors as Sample.
   absl::StatusOr<std::unique_ptr<CapturedSample>> CaptureSample();
 
   // New priorities for the rows of a sample (reads its `index` and

@@ -63,6 +63,12 @@ absl::Status ReplayBuffer::State::CheckCanCapture() const {
                               parts->samples->prefetch(),
                               ", want 0: a graph has one batch");
   }
+  if (parts->sampler->traits().may_be_short) {
+    return FailedPrecondition(
+        kCaller, "sampler: got ", parts->sampler->name(),
+        ", some of whose batches have fewer draws, want one whose batches all "
+        "have as many: set drop_last where it has that option, or take Sample");
+  }
   if (!MayFixLists(*parts)) {
     return FailedPrecondition(
         kCaller, "sampler: got ", parts->sampler->name(),

@@ -54,6 +54,7 @@ SamplerTraits TraitsOf(const Selector& selector, const SampleUnit& unit,
           .needs_order =
               !unit.rows->traits().is_row || selector.traits().needs_order,
           .has_epochs = selector.epochs() != nullptr,
+          .may_be_short = selector.traits().may_be_short,
           .loads_moved_rows = true,
           .loads_changed_options = true,
           .layout = unit.rows->traits().layout,

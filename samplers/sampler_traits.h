@@ -31,6 +31,8 @@ struct SamplerTraits {
   bool needs_order = false;
   // It goes through its items epoch by epoch (SamplePlan::epoch).
   bool has_epochs = false;
+  // A plan may have fewer items than were asked for, as the last of an epoch.
+  bool may_be_short = false;
   // Sampler::LoadState takes LoadOptions::moved, and `changed`.
   bool loads_moved_rows = false;
   bool loads_changed_options = false;

@@ -99,7 +99,7 @@ class Selector : public WriteObserver, public AnchorListener {
 
   // Appends up to `count` draws with slot and weight to `draws`; the sampler
   // fills in generations. Fewer than `count` only where the selector's own rule
-  // says so (the last batch of an epoch).
+  // says so (the last batch of an epoch), and the traits (may_be_short).
   virtual void Select(const Request& request, const Anchors& anchors,
                       std::vector<Draw>* draws) = 0;
 

@@ -27,6 +27,8 @@ struct SelectorTraits {
   // It goes by the order in which rows were appended, so that a row in
   // another's place misleads it.
   bool needs_order = false;
+  // A Select may give fewer draws than were asked for.
+  bool may_be_short = false;
   // It is notified which rows are anchors. False: the unit need not find out.
   bool needs_anchor_events = true;
   // Selector::LoadState takes rows that have moved. False: its state is not

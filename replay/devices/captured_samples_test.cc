@@ -14,6 +14,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -26,10 +28,17 @@
 #include "rill/replay/sample_units.h"
 #include "rill/replay/sampling/testing/gather_chains.h"
 #include "rill/replay/testing/numbered_steps.h"
+#include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/sampler.h"
+#include "rill/samplers/selectors/consuming_selector.h"
+#include "rill/samplers/selectors/mixture_selector.h"
 #include "rill/samplers/selectors/without_replacement.h"
 #include "rill/samplers/slice_sampler.h"
+#include "rill/samplers/transition_unit.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/samplers/uniform_selector.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/tiered/tiered_storage.h"
@@ -306,6 +315,20 @@ TEST_F(CapturedSamplesTest, WhatNoGraphCanHoldIsNamedAndTheBufferWorksOn) {
          options->sampler = *MakeUniformSamplerOver(*MakeSequences(
              {.sequences = {.length = 2, .end = SequenceEnd::kStop}}));
        }},
+      {"got SamplerWithoutReplacement, some of whose batches have fewer draws",
+       [](Options* options) {
+         options->sampler = MakeSamplerWithoutReplacement();
+       }},
+      {"set drop_last",
+       [](Options* options) { options->sampler = *MakeConsumingSampler(); }},
+      {"got Mixed, some of whose batches",
+       [](Options* options) {
+         std::vector<MixturePart> parts(2);
+         parts[0] = {.selector = MakeUniformSelector(), .share = 1};
+         parts[1] = {.selector = MakeWithoutReplacementSelector(), .share = 1};
+         options->sampler = *MakeSampler(*MakeMixtureSelector(std::move(parts)),
+                                         MakeTransitionUnit(), "Mixed");
+       }},
       {"transforms: got [OneStep, FunctionTransform], which are no part",
        [](Options* options) {
          options->transforms.push_back(TwiceTheReward());
@@ -360,8 +383,42 @@ TEST_F(CapturedSamplesTest, OtherTransformsOrRowsWantAnotherCapture) {
   }
 }
 
+// Rows in turn, with a shorter batch at an epoch's end, which its traits deny.
+class ShortWithoutSayingSo final : public Sampler {
+ public:
+  ShortWithoutSayingSo() : Sampler({.name = "ShortWithoutSayingSo"}) {}
+  absl::Status Plan(const Request& request, SamplePlan* plan) override {
+    return right_->Plan(request, plan);
+  }
+  void FindCurrent(absl::Span<const Draw> draws,
+                   absl::Span<uint8_t> is_current) const override {
+    right_->FindCurrent(draws, is_current);
+  }
+  void GetGenerations(absl::Span<const Slot> slots,
+                      absl::Span<int64_t> generations) const override {
+    right_->GetGenerations(slots, generations);
+  }
+  absl::StatusOr<std::string> SaveState() const override {
+    return right_->SaveState();
+  }
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    right_->OnAttach(lanes, cursors);
+  }
+  void OnRetire(const WriteEvent& event) override { right_->OnRetire(event); }
+  void OnWrite(const WriteEvent& event) override { right_->OnWrite(event); }
+  void OnClear() override { right_->OnClear(); }
+
+ private:
+  absl::Status DoLoadState(absl::string_view state,
+                           const LoadOptions& options) override {
+    return right_->LoadState(state, options);
+  }
+  const std::unique_ptr<Sampler> right_ =
+      MakeSamplerWithoutReplacement({.shuffle = false});
+};
+
 TEST_F(CapturedSamplesTest, AShorterBatchIsRefused) {
-  Make({.sampler = MakeSamplerWithoutReplacement({.shuffle = false})});
+  Make({.sampler = std::make_unique<ShortWithoutSayingSo>()});
   RILL_ASSERT_OK_AND_ASSIGN(captured_, buffer_->CaptureSample());
   RILL_ASSERT_OK(ReplayAndWait());
   // Ten rows: two are left of the epoch.
@@ -373,6 +430,19 @@ TEST_F(CapturedSamplesTest, AShorterBatchIsRefused) {
                             captured_->batch().To(Device::Cpu()));
   ExpectWholeSteps(host, kRows);
   EXPECT_EQ(host.Find("index")->data<int64_t>()[0], 0);
+}
+
+TEST_F(CapturedSamplesTest, EpochsOfWholeBatchesAreCaptured) {
+  Make({.sampler = MakeSamplerWithoutReplacement(
+            {.shuffle = false, .drop_last = true})});
+  RILL_ASSERT_OK_AND_ASSIGN(captured_, buffer_->CaptureSample());
+  // Two of the ten rows are passed over, and the next epoch begins.
+  for (const int64_t first : {4, 0, 4}) {
+    RILL_ASSERT_OK(ReplayAndWait());
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host,
+                              captured_->batch().To(Device::Cpu()));
+    EXPECT_EQ(host.Find("index")->data<int64_t>()[0], first);
+  }
 }
 
 // Each call of the backend in turn, of the capture and of replays behind it.

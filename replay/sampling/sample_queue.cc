@@ -282,8 +282,8 @@ absl::Status SampleQueue::CheckDraws(Captured* captured) {
   return FailedPrecondition(
       "ReplayBuffer::CapturedSample::Replay: sampler: got ", draws,
       " draws in batch ", drawn.number, ", want ", captured->draws_,
-      " as captured; this batch is lost. Drop the short batch that ends an "
-      "epoch, or take Sample");
+      " as captured; this batch is lost. Take a sampler whose batches all have "
+      "as many, or Sample");
 }
 
 // The tensors go in and stay, also after an error.

@@ -95,8 +95,7 @@ class SampleQueue {
   // gets later; the host goes on, and the event is the batch's end. After an
   // error the values of the batch are unspecified, and a later call goes on.
   // FAILED_PRECONDITION where the storage's rows or the transforms are not
-  // those of the capture any more, and where there are fewer draws than it had,
-  // as at an epoch's end.
+  // those of the capture any more, and where there are fewer draws than it had.
   absl::StatusOr<std::shared_ptr<const Event>> Replay(const Stream& stream,
                                                       Captured* captured)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -28,8 +28,6 @@ struct PlanForm {
   // Rows of an item where an item is not one row; batch sizes are multiples of
   // it. With 0 items have any number of rows, and a batch has one pick an item.
   int64_t rows_per_item = 1;
-  // There may be fewer picks than were asked for, but at least one.
-  bool may_be_short = false;
   // There may be no item among the live rows: a plan may then fail.
   bool may_find_nothing = false;
 

@@ -54,7 +54,8 @@ SelectorTraits TraitsOf(const ConsumingOptions& options) {
                          .Int("max_times_sampled", options.max_times_sampled)
                          .Part("inner", inner.name, inner.options),
           .is_weighted = inner.is_weighted,
-          .needs_order = inner.needs_order};
+          .needs_order = inner.needs_order,
+          .may_be_short = true};
 }
 
 class ConsumingSelector final : public Selector, private Selector::UsedUp {

@@ -38,15 +38,13 @@ std::unique_ptr<Sampler> Make(int64_t times,
 }  // namespace
 
 INSTANTIATE_SAMPLER_CONFORMANCE(Consuming, {.make = [] { return Make(1000); },
-                                            .is_stateful = true,
-                                            .plans = {.may_be_short = true}});
+                                            .is_stateful = true});
 // Consumed rows that come back, over a selector that keeps books of its own.
 INSTANTIATE_SAMPLER_CONFORMANCE(
     ConsumingByPriority,
     {.make = [] { return Make(100, *MakeMaxHeapSelector()); },
      .is_random = false,
-     .is_stateful = true,
-     .plans = {.may_be_short = true}});
+     .is_stateful = true});
 
 namespace {
 

@@ -36,6 +36,7 @@ SelectorTraits TraitsOf(const std::vector<MixturePart>& parts) {
     traits.is_weighted |= part.is_weighted;
     traits.picks_by_unit |= part.picks_by_unit;
     traits.needs_order |= part.needs_order;
+    traits.may_be_short |= part.may_be_short;
     traits.needs_anchor_events |= part.needs_anchor_events;
   }
   return traits;

@@ -56,8 +56,7 @@ INSTANTIATE_SAMPLER_CONFORMANCE(Mixture,
                                            *MakeMaxHeapSelector(),
                                            MakeWithoutReplacementSelector());
                                      },
-                                 .is_stateful = true,
-                                 .plans = {.may_be_short = true}});
+                                 .is_stateful = true});
 
 // Parts that use rows up: those that the queue has passed are drawn once more.
 INSTANTIATE_SAMPLER_CONFORMANCE(
@@ -69,8 +68,7 @@ INSTANTIATE_SAMPLER_CONFORMANCE(
                                               .inner = MakeFifoSelector()}),
                       *MakeConsumingSelector({.max_times_sampled = 1000}));
          },
-     .is_stateful = true,
-     .plans = {.may_be_short = true}});
+     .is_stateful = true});
 
 namespace {
 

@@ -36,8 +36,6 @@ std::unique_ptr<Selector> MakeMixture() {
 }
 
 constexpr PlanForm kPairs = {.rows_per_item = 2, .may_find_nothing = true};
-constexpr PlanForm kPairsOrFewer = {
-    .rows_per_item = 2, .may_be_short = true, .may_find_nothing = true};
 
 }  // namespace
 
@@ -56,7 +54,7 @@ INSTANTIATE_SAMPLER_CONFORMANCE(
     WithoutReplacement,
     {.make = [] { return OverPairs(MakeWithoutReplacementSelector()); },
      .is_stateful = true,
-     .plans = kPairsOrFewer});
+     .plans = kPairs});
 INSTANTIATE_SAMPLER_CONFORMANCE(Consuming,
                                 {.make =
                                      [] {
@@ -64,11 +62,11 @@ INSTANTIATE_SAMPLER_CONFORMANCE(Consuming,
                                            {.max_times_sampled = 1000}));
                                      },
                                  .is_stateful = true,
-                                 .plans = kPairsOrFewer});
+                                 .plans = kPairs});
 INSTANTIATE_SAMPLER_CONFORMANCE(
     Mixture, {.make = [] { return OverPairs(MakeMixture()); },
               .is_stateful = true,
-              .plans = kPairsOrFewer});
+              .plans = kPairs});
 
 namespace {
 

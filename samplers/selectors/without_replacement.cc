@@ -32,6 +32,7 @@ class WithoutReplacementSelector final : public Selector,
                   .options = OptionValues()
                                  .Bool("shuffle", options.shuffle)
                                  .Bool("drop_last", options.drop_last),
+                  .may_be_short = !options.drop_last,
                   .needs_anchor_events = false}),
         options_(options),
         rest_(options.first_epoch) {}

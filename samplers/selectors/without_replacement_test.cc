@@ -25,15 +25,13 @@ namespace rill {
 
 INSTANTIATE_SAMPLER_CONFORMANCE(
     WithoutReplacement, {.make = [] { return MakeSamplerWithoutReplacement(); },
-                         .is_stateful = true,
-                         .plans = {.may_be_short = true}});
+                         .is_stateful = true});
 
 INSTANTIATE_SAMPLER_CONFORMANCE(
     InOrder,
     {.make = [] { return MakeSamplerWithoutReplacement({.shuffle = false}); },
      .is_random = false,
-     .is_stateful = true,
-     .plans = {.may_be_short = true}});
+     .is_stateful = true});
 
 namespace {
 

@@ -52,8 +52,7 @@ INSTANTIATE_SAMPLER_CONFORMANCE(Prioritized, {.make = [] {
 INSTANTIATE_SAMPLER_CONFORMANCE(
     WithoutReplacement,
     {.make = [] { return Over(MakeWithoutReplacementSelector()); },
-     .is_stateful = true,
-     .plans = {.may_be_short = true}});
+     .is_stateful = true});
 INSTANTIATE_SAMPLER_CONFORMANCE(Random, {.make = [] {
                                   return Over(
                                       MakeUniformSelector(),

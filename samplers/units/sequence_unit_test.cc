@@ -73,8 +73,7 @@ INSTANTIATE_SAMPLER_CONFORMANCE(
     WithoutReplacementPadded,
     {.make = [] { return Over(MakeWithoutReplacementSelector(), kPadded); },
      .is_stateful = true,
-     .plans = {
-         .rows_per_item = 5, .may_be_short = true, .may_find_nothing = true}});
+     .plans = {.rows_per_item = 5, .may_find_nothing = true}});
 
 namespace {
 

@@ -31,20 +31,19 @@ std::unique_ptr<Sampler> Make(const Options& options) {
 
 }  // namespace
 
-INSTANTIATE_SAMPLER_CONFORMANCE(
-    Padded,
-    {.make =
-         [] {
-           return Make({.length = 3, .is_strict = false, .is_padded = true});
-         },
-     .is_stateful = true,
-     .plans = {.rows_per_item = 3, .may_be_short = true}});
+INSTANTIATE_SAMPLER_CONFORMANCE(Padded, {.make =
+                                             [] {
+                                               return Make({.length = 3,
+                                                            .is_strict = false,
+                                                            .is_padded = true});
+                                             },
+                                         .is_stateful = true,
+                                         .plans = {.rows_per_item = 3}});
 INSTANTIATE_SAMPLER_CONFORMANCE(
     StrictInOrder,
     {.make = [] { return Make({.length = 2, .shuffle = false}); },
      .is_stateful = true,
-     .plans = {
-         .rows_per_item = 2, .may_be_short = true, .may_find_nothing = true}});
+     .plans = {.rows_per_item = 2, .may_find_nothing = true}});
 
 namespace {
 

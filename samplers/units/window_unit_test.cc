@@ -47,8 +47,7 @@ INSTANTIATE_SAMPLER_CONFORMANCE(Prioritized, {.make = [] {
 INSTANTIATE_SAMPLER_CONFORMANCE(
     WithoutReplacement,
     {.make = [] { return Over(MakeWithoutReplacementSelector()); },
-     .is_stateful = true,
-     .plans = {.may_be_short = true}});
+     .is_stateful = true});
 
 namespace {
 

@@ -20,6 +20,7 @@
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
 #include "rill/samplers/conformance/storage_simulator.h"
+#include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
@@ -169,10 +170,11 @@ TEST(UniformSamplerTest, StateIsSmallWhereRowsWereWrittenInOrder) {
 
 // --- Samplers that break a promise -------------------------------------------
 
-// A UniformSampler, changed.
+// Another sampler, changed.
 class WrongSampler : public Sampler {
  public:
-  WrongSampler() : Sampler({.name = "WrongSampler"}) {}
+  explicit WrongSampler(std::unique_ptr<Sampler> right = MakeUniformSampler())
+      : Sampler({.name = "WrongSampler"}), right_(std::move(right)) {}
 
   absl::Status Plan(const Request& request, SamplePlan* plan) override {
     return right_->Plan(request, plan);
@@ -211,7 +213,7 @@ class WrongSampler : public Sampler {
     return right_->LoadState(state, options);
   }
 
-  const std::unique_ptr<Sampler> right_ = MakeUniformSampler();
+  const std::unique_ptr<Sampler> right_;
 };
 
 // Changes a plan that was made.
@@ -313,6 +315,10 @@ struct HasGenerationsOfDeadRows final : WrongSampler {
     }
   }
 };
+struct NamesNoPriorities final : WrongSampler {
+  NamesNoPriorities() : WrongSampler(*MakePrioritizedSampler({})) {}
+  ValuesRead values_read() const override { return ValuesRead::None(); }
+};
 struct HasARestWithoutEpochs final : WrongSampler {
   absl::StatusOr<EpochRest> RestOfEpoch(const Request&) const override {
     return EpochRest{};
@@ -382,6 +388,8 @@ std::vector<WrongPart<SamplerConformanceTest>> WrongSamplers() {
                  "generation of slot"),
       RILL_WRONG(HasARestWithoutEpochs, "RestOfEpochCountsThePlansUpToTheNext",
                  "RestOfEpoch"),
+      RILL_WRONG(NamesNoPriorities, "ReadsNoValueThatItDoesNotName",
+                 "without the values"),
       RILL_WRONG(SavesNoCount, "LoadedStateGoesOnAsTheSavedOne", "draws"),
       RILL_WRONG(SavesAnotherStateEachTime, "LoadedStateGoesOnAsTheSavedOne",
                  "SaveState()"),

@@ -17,6 +17,7 @@
 #include "rill/samplers/conformance/storage_simulator.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/testing/storage_model.h"
+#include "rill/slots/write_observer.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -350,6 +351,86 @@ TEST_P(SamplerConformanceTest, PlanReplacesWhatThePlanHeld) {
   RILL_ASSERT_OK(
       sampler->Plan({.batch_size = form().BatchSize(2), .seed = kSeed}, &plan));
   ExpectEqualPlans(plan, PlanItems(*twin, 2, kSeed, 0));
+}
+
+// --- What is read of events --------------------------------------------------
+
+// Passes events on, with policy versions, which the simulator does not know.
+// With `only_named` there are no other values than those that the sampler
+// names, as in a storage that nobody else observes.
+class ValueTeller final : public WriteObserver {
+ public:
+  ValueTeller(WriteObserver* sampler, bool only_named)
+      : sampler_(*sampler), only_named_(only_named) {}
+
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    sampler_.OnAttach(lanes, cursors);
+  }
+  void OnRetire(const WriteEvent& event) override {
+    sampler_.OnRetire(Told(event));
+  }
+  void OnWrite(const WriteEvent& event) override {
+    ++writes_;
+    sampler_.OnWrite(Told(event));
+  }
+  void OnClear() override { sampler_.OnClear(); }
+
+ private:
+  WriteEvent Told(const WriteEvent& event) {
+    int64_t rows = 0;
+    for (const SlotRange& range : event.written) rows += range.count;
+    versions_.clear();
+    for (int64_t i = 0; i < rows; ++i) versions_.push_back(writes_ / 3 + i % 2);
+    WriteEvent told = event;
+    told.policy_versions = versions_;
+    const ValuesRead read = only_named_ ? sampler_.values_read() : ValuesRead();
+    if (!read.trajectories) {
+      told.ends = told.begins_cut = {};
+      told.trajectory_ids = {};
+    }
+    if (!read.priorities) told.priorities = {};
+    if (!read.policy_versions) told.policy_versions = {};
+    return told;
+  }
+
+  WriteObserver& sampler_;
+  const bool only_named_;
+  int64_t writes_ = 0;
+  std::vector<int64_t> versions_;
+};
+
+TEST_P(SamplerConformanceTest, ReadsNoValueThatItDoesNotName) {
+  const Rng rng(kSeed, RngStream::kUser);
+  StorageSimulator storage({.count = 2, .capacity = 16});
+  auto sampler = MakeSampler();
+  auto twin = MakeSampler();
+  ValueTeller all(sampler->observer(), /*only_named=*/false);
+  ValueTeller named(twin->observer(), /*only_named=*/true);
+  storage.AddObserver(&all);
+  storage.AddObserver(&named);
+  for (uint32_t batch = 0; batch < 24; ++batch) {
+    if (batch % 4 == 3) {
+      storage.Overwrite({storage.Live().front()}, /*replaces=*/batch % 8 == 3);
+    } else {
+      const int64_t steps = 1 + rng.UniformInt(batch, 0, 20);
+      std::vector<double> priorities(2 * std::min<int64_t>(steps, 16));
+      for (uint32_t i = 0; i < priorities.size(); ++i) {
+        priorities[i] = 0.25 + rng.UniformFloat(batch, i + 1);
+      }
+      storage.Append(/*first_lane=*/0, /*num_lanes=*/2, steps, priorities);
+    }
+    const Sampler::Request request = {.batch_size = form().BatchSize(8),
+                                      .seed = kSeed,
+                                      .batch_number = batch};
+    SamplePlan plan, of_twin;
+    ASSERT_EQ(sampler->Plan(request, &plan).code(),
+              twin->Plan(request, &of_twin).code())
+        << "of a sampler without the values that it does not name";
+    ExpectEqualPlans(plan, of_twin);
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
+    EXPECT_THAT(twin->SaveState(), IsOkAndHolds(state))
+        << "of a sampler without the values that it does not name";
+  }
 }
 
 // --- Errors ------------------------------------------------------------------

@@ -315,6 +315,31 @@ TEST(CapturedBatchesTest, SequencesThatNeverStopEarly) {
   }
 }
 
+// Two forms that may not pad: their batches have no mask, captured or not.
+TEST(CapturedBatchesTest, StrictSequencesThatNeverPad) {
+  for (const int64_t burn_in : {0, 1}) {
+    SCOPED_TRACE(burn_in);
+    SequencesOptions options = {.sequences = {.length = 4 - burn_in,
+                                              .burn_in = burn_in,
+                                              .bootstrap = 1,
+                                              .end = SequenceEnd::kStrict,
+                                              .needs_burn_in = burn_in > 0}};
+    ExpectCaptured([&] { return MakeSequences(options); });
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto buffer,
+        MakeBuffer(
+            StorageLayout::kRows,
+            [&] { return MakeUniformSamplerOver(*MakeSequences(options)); },
+            {}));
+    RILL_ASSERT_OK_AND_ASSIGN(auto captured, buffer->CaptureSample());
+    RILL_ASSERT_OK(captured->Replay());
+    EXPECT_EQ(captured->batch().Find("collector/mask"), nullptr);
+    options.n_step = ThreeSteps();
+    options.frames = ThreeFrames();
+    ExpectCaptured([&] { return MakeSequences(options); });
+  }
+}
+
 // Batches of two buffers of the same rows, trajectories that end at `ends`: of
 // the captured one, and of the other.
 void ExpectSameInTurn(int64_t rows, absl::Span<const int64_t> ends,

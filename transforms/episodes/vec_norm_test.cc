@@ -309,6 +309,50 @@ TEST(VecNormTest, ValuesThatAreNotFiniteAreRefusedAndTheStateStays) {
   }
 }
 
+// float32 never gets there.
+TEST(VecNormTest, DoublesBeyondTheExactSumsAreRefusedAndTheStateStays) {
+  constexpr int64_t kLanes = 5;
+  constexpr double kMost = 0x1p493;
+  const TensorDictSpec spec = SpecOf(DType::kFloat64, {3});
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm,
+                            VecNorm::Create({.shapes = {{3}}, .decay = 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(spec, kLanes, /*seed=*/3, norm.get()));
+  const auto step = [&](size_t place, double value) {
+    std::vector<double> values(kLanes * 3, 0);
+    values[place] = value;
+    TensorDict made({kLanes});
+    RILL_EXPECT_OK(made.Set("next/observation",
+                            *Tensor::From<double>(values, {kLanes, 3})));
+    return environment.Step(made);
+  };
+  ForEachTarget([&] {
+    RILL_ASSERT_OK(environment.Reset(std::vector<uint8_t>(kLanes, 1)));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before,
+                              environment.state().Clone());
+    for (size_t place = 0; place < kLanes * 3; ++place) {
+      for (const double value : {2 * kMost, -2 * kMost}) {
+        EXPECT_THAT(
+            step(place, value),
+            StatusIs(kInvalidArgument,
+                     AllOf(HasSubstr("next/observation"), HasSubstr("beyond"),
+                           HasSubstr(absl::StrCat("in lane ", place / 3,
+                                                  ", element ", place % 3)))));
+        RILL_EXPECT_OK(environment.state().CheckEqual(before));
+      }
+    }
+  });
+  RILL_ASSERT_OK(environment.Reset(std::vector<uint8_t>(kLanes, 1)));
+  RILL_ASSERT_OK_AND_ASSIGN(const VecNormMoments few,
+                            ReadVecNorm(environment.state(), "observation"));
+  RILL_ASSERT_OK(step(7, -kMost));
+  RILL_ASSERT_OK_AND_ASSIGN(const VecNormMoments moments,
+                            ReadVecNorm(environment.state(), "observation"));
+  EXPECT_EQ(moments.count, few.count + kLanes);
+  EXPECT_DOUBLE_EQ(moments.loc.data<double>()[1], -kMost / moments.count);
+}
+
 // The tensors of old states serve again, but for those that somebody holds.
 TEST(VecNormTest, StatesTakeTurnsInAFewTensors) {
   RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create({.shapes = {{4}}}));

@@ -187,19 +187,29 @@ TEST(VecNormSumsTest, SmallDeviationsOfLargeNumbersKeepTheirDigits) {
   EXPECT_NEAR(std::sqrt(got.squares / 1000), 0x1p-11, 1e-12);
 }
 
-TEST(VecNormSumsTest, NoPlaceOfABlockIsOverlooked) {
-  const float infinity = std::numeric_limits<float>::infinity();
-  std::vector<float> in(37, std::numeric_limits<float>::max());
+template <typename T>
+void ExpectNoPlaceOverlooked(T largest, const std::vector<T>& unfit) {
+  std::vector<T> in(37, largest);
   ForEachTarget([&] {
     EXPECT_TRUE(AreSummable(in.data(), 1, Rows(in.size())));
-    for (float& number : in) {
-      for (const float bad : {infinity, -infinity, std::nanf("")}) {
-        const float good = std::exchange(number, bad);
-        EXPECT_FALSE(AreSummable(in.data(), 1, Rows(in.size())));
+    for (T& number : in) {
+      for (const T bad : unfit) {
+        const T good = std::exchange(number, bad);
+        EXPECT_FALSE(AreSummable(in.data(), 1, Rows(in.size()))) << bad;
         number = good;
       }
     }
   });
+}
+
+TEST(VecNormSumsTest, NoPlaceOfABlockIsOverlooked) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  ExpectNoPlaceOverlooked<float>(std::numeric_limits<float>::max(),
+                                 {infinity, -infinity, std::nanf("")});
+  const double above = std::nextafter(kMostVecNormValue, infinity);
+  ExpectNoPlaceOverlooked<double>(
+      kMostVecNormValue,
+      {above, -above, double{infinity}, -double{infinity}, std::nan("")});
 }
 
 TEST(VecNormSumsTest, NumbersAreSummableUpToTheLargest) {

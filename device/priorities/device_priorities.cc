@@ -146,8 +146,12 @@ absl::Status DevicePriorities::Apply(absl::Span<const Change> changes,
 }
 
 void DevicePriorities::DropUsed() {
-  while (!owners_.empty() &&
-         owners_.front().first.IsComplete().value_or(true)) {
+  while (!owners_.empty()) {
+    const Event& used = owners_.front().first;
+    const absl::StatusOr<bool> has_ended = used.IsComplete();
+    // An event that cannot be asked is waited for.
+    if (!has_ended.ok()) used.Synchronize().IgnoreError();
+    if (!has_ended.value_or(true)) return;
     owners_.pop_front();
   }
 }

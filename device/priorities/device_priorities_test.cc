@@ -422,6 +422,27 @@ TEST_F(PrioritiesOnFakeTest, AnUpdateWaitsForItsStreamAndDrawsWaitForIt) {
   priorities_.reset();
 }
 
+TEST_F(PrioritiesOnFakeTest, RowsLiveWhereTheirEventCannotBeAsked) {
+  const Device device = Device::Fake();
+  const Stream learner = *Stream::Create(device);
+  const Array<int64_t> slots({0, 1}, device), generations({0, 0}, device);
+  RILL_ASSERT_OK(priorities_->Apply({Row(0, 1), Row(1, 1)}, {}));
+  auto errors =
+      std::make_shared<Array<float>>(std::vector<float>{9, 9}, device);
+  const float* const data = errors->data();
+  RILL_ASSERT_OK(priorities_->Update({.slots = slots.data(),
+                                      .generations = generations.data(),
+                                      .priorities = data,
+                                      .count = 2},
+                                     std::move(errors), learner));
+  fake_->FailCall(1, absl::UnavailableError("planted"));
+  RILL_EXPECT_OK(priorities_->Update({}, nullptr, learner));
+  EXPECT_TRUE(fake_->Recover());
+  RILL_EXPECT_OK(learner.Synchronize());
+  EXPECT_THAT(fake_->TakeMisuse(), ::testing::IsEmpty());
+  EXPECT_EQ(priorities_->Read()->priorities[1], 9);
+}
+
 TEST_F(PrioritiesOnFakeTest, ManyChangesAreOnTheirWayAtOnce) {
   std::vector<float> want(4096);
   for (int64_t i = 0; i < 20; ++i) {

@@ -201,7 +201,10 @@ class Chain final : public RowMap {
   }
   bool maps_on_device() const override { return true; }
   absl::Status MapOnDevice(DeviceRows* rows) const override {
-    for (const auto& map : maps_) RILL_EXPECT_OK(map->MapOnDevice(rows));
+    for (const auto& map : maps_) {
+      const absl::Status status = map->MapOnDevice(rows);
+      if (!status.ok()) return status;
+    }
     return absl::OkStatus();
   }
 

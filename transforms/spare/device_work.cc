@@ -6,6 +6,16 @@
 #include "rill/device/current_stream.h"
 
 namespace rill::transforms_internal {
+namespace {
+
+// An event that cannot be asked is waited for: its work uses memory until then.
+bool HasEnded(const Event& event) {
+  const absl::StatusOr<bool> is_complete = event.IsComplete();
+  if (!is_complete.ok()) event.Synchronize().IgnoreError();
+  return is_complete.value_or(true);
+}
+
+}  // namespace
 
 DeviceWork::~DeviceWork() {
   absl::MutexLock lock(&mutex_);
@@ -18,8 +28,7 @@ absl::Status DeviceWork::Call::Begin(Device device) {
   // stream; its work touches nothing any more.
   std::deque<InFlight>& in_flight = work_->in_flight_;
   absl::MutexLock lock(&work_->mutex_);
-  while (!in_flight.empty() &&
-         in_flight.front().done.IsComplete().value_or(true)) {
+  while (!in_flight.empty() && HasEnded(in_flight.front().done)) {
     in_flight.pop_front();
   }
   return absl::OkStatus();

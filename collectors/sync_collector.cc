@@ -62,6 +62,20 @@ absl::Status AddOwnLeaf(absl::string_view key, const Shape& shape,
   return spec->Set(key, LeafSpec::Unbounded(DType::kInt64, shape));
 }
 
+bool IsInterrupt(const SyncCollector::Options& options,
+                 const absl::Status& status) {
+  bool is_interrupt = false;
+  if (options.is_interrupt == nullptr) return false;
+  CatchExceptions(
+      [&] {
+        is_interrupt = options.is_interrupt(status);
+        return absl::OkStatus();
+      },
+      "is_interrupt")
+      .IgnoreError();
+  return is_interrupt;
+}
+
 }  // namespace
 
 SyncCollector::SyncCollector(Options options)
@@ -318,6 +332,7 @@ void SyncCollector::SetRunFrames(const RunFrames& run) { loop_->SetRun(run); }
 absl::Status SyncCollector::CollectStep(int64_t t) {
   Loop& loop = *loop_;
   RILL_RETURN_IF_ERROR(ResetLanes(t));
+  loop.is_acting = true;
   // These follow from frames of the run and of this collector, so a loaded
   // state draws and anneals as the run that saved it.
   RILL_ASSIGN_OR_RETURN(const int64_t version,
@@ -325,6 +340,7 @@ absl::Status SyncCollector::CollectStep(int64_t t) {
                              .step = frames_ / loop.lanes + t,
                              .explore = options_.explore,
                              .seed = loop.seed}));
+  loop.is_acting = false;
   Lap(&loop.mark, &times_.policy);
 
   RILL_RETURN_IF_ERROR(loop.driver.Step());
@@ -441,8 +457,13 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
               "is_interrupted");
         },
         "SyncCollector");
-    if (status.ok()) continue;
-    RILL_RETURN_IF_ERROR(DropBatch());
+    if (status.ok() || loop_->EndBefore(t, IsInterrupt(options_, status))) {
+      continue;
+    }
+    // A step that the policy has interrupted is done again.
+    if (loop_->reset_all) {
+      RILL_RETURN_IF_ERROR(DropBatch());
+    }
     RILL_RETURN_IF_ERROR(status)
         << "SyncCollector::Next: step " << t << " of a batch of " << loop_->time
         << " in " << loop_->env->name();
@@ -530,8 +551,8 @@ absl::Status SyncCollector::CollectInto(Sink& sink) {
     }
     ++loop.sequence;
     loop.is_refused = true;
-    // The next batch begins with a reset, and episodes are left open here.
-    loop.is_cut_due = options_.reset_at_each_batch;
+    // Where the next batch begins with a reset, episodes are left open here.
+    loop.is_cut_due = loop.reset_all || options_.reset_at_each_batch;
   }
   const WriteInfo info = {.producer = loop.producers.first(),
                           .first_lane = options_.first_lane,

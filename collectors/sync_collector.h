@@ -97,6 +97,12 @@ class SyncCollector final : public Source {
     // It is then a copy [lanes, steps], which is waited for, and the next one
     // goes on from there. Null: batches are whole.
     std::function<bool()> is_interrupted = nullptr;
+    // Asked of the error of a time step: true ends the batch before that step,
+    // as is_interrupted does behind one, and takes the error's place. The next
+    // batch begins with this step where only the policy has failed, else with a
+    // reset of all lanes. Where no step is before it the error comes back.
+    // Null: an error ends no batch, it drops it.
+    std::function<bool(const absl::Status&)> is_interrupt = nullptr;
     // Where the policy's leaves lie (envs/policies/moved_policy.h). None: on
     // the environment's device.
     std::optional<Device> policy_device = std::nullopt;

@@ -3,17 +3,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
+#include "rill/collectors/testing/hooked_env.h"
+#include "rill/collectors/testing/parity_policy.h"
 #include "rill/envs/cart_pole.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/flow/sink.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
@@ -129,6 +135,107 @@ TEST(SyncCollectorInterruptTest, AShortBatchThatWasRefusedIsOfferedAgain) {
                                    BitEqualTo(Steps(want, 3, 7)),
                                    BitEqualTo(Steps(want, 7, 12))));
   EXPECT_THAT(numbers, ElementsAre(1, 2, 3));
+}
+
+// A ParityPolicy whose calls of some numbers fail, with rubbish as actions.
+class InterruptedPolicy final : public Policy {
+ public:
+  explicit InterruptedPolicy(std::vector<int64_t> at) : at_(std::move(at)) {}
+  absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
+                              TensorDict* step) override {
+    if (absl::c_linear_search(at_, calls_++)) {
+      for (int64_t& action : *step->Flat<int64_t>("action")) action = -7;
+      return absl::AbortedError("interrupt");
+    }
+    return inner_.Act(root, context, step);
+  }
+
+ private:
+  const std::vector<int64_t> at_;
+  ParityPolicy inner_;
+  int64_t calls_ = 0;
+};
+
+bool IsInterrupt(const absl::Status& status) {
+  return absl::StrContains(status.message(), "interrupt");
+}
+
+SyncCollector::Options Asking(std::unique_ptr<Env> env, Policy* policy) {
+  SyncCollector::Options options;
+  options.producer = 0;
+  options.env = std::move(env);
+  options.policy = policy;
+  options.frames_per_batch = kLanes * kTime;
+  options.seed = 5;
+  options.is_interrupt = IsInterrupt;
+  return options;
+}
+
+TEST(SyncCollectorInterruptTest, AStepThatThePolicyInterruptsIsDoneAgain) {
+  // In the first step of all, behind three, in the first of a batch twice.
+  InterruptedPolicy policy({0, 4, 5, 6});
+  ParityPolicy same;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto collector,
+      SyncCollector::Create(Asking(*MakeCartPole({.lanes = kLanes}), &policy)));
+  SyncCollector::Options whole =
+      Asking(*MakeCartPole({.lanes = kLanes}), &same);
+  whole.frames_per_batch = kLanes * 13;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto other,
+                            SyncCollector::Create(std::move(whole)));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, other->Next());
+  std::vector<TensorDict> batches;
+  int64_t cuts = 0;
+  FunctionSink sink(
+      [&](const TensorDict& batch, const WriteInfo& /*info*/) {
+        batches.push_back(*batch.Clone());
+        return absl::OkStatus();
+      },
+      [&](int64_t /*producer*/, LaneRange /*lanes*/) {
+        ++cuts;
+        return absl::OkStatus();
+      });
+  std::vector<bool> ok;
+  for (int i = 0; i < 5; ++i) ok.push_back(collector->CollectInto(sink).ok());
+  EXPECT_THAT(ok, ElementsAre(false, true, false, false, true));
+  EXPECT_THAT(batches, ElementsAre(BitEqualTo(Steps(want, 0, 3)),
+                                   BitEqualTo(Steps(want, 3, 13))));
+  EXPECT_EQ(collector->frames(), kLanes * 13);
+  EXPECT_EQ(cuts, 0);
+}
+
+TEST(SyncCollectorInterruptTest, BehindAnInterruptedStepLanesAreReset) {
+  ParityPolicy policy;
+  auto hooked = std::make_unique<HookedEnv>(
+      *MakeCartPole({.lanes = kLanes}), [](int64_t step) {
+        if (step == 3) throw std::runtime_error("interrupt");
+        if (step == 8) throw std::runtime_error("no such thing");
+      });
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto collector,
+      SyncCollector::Create(Asking(std::move(hooked), &policy)));
+  std::vector<int64_t> steps;
+  std::vector<int64_t> ids;
+  int64_t cuts = 0;
+  FunctionSink sink(
+      [&](const TensorDict& batch, const WriteInfo& /*info*/) {
+        steps.push_back(batch.batch_shape()[1]);
+        ids.push_back((*batch.Flat<int64_t>("collector/traj_ids"))[0]);
+        return absl::OkStatus();
+      },
+      [&](int64_t /*producer*/, LaneRange /*lanes*/) {
+        ++cuts;
+        return absl::OkStatus();
+      });
+  RILL_ASSERT_OK(collector->CollectInto(sink));
+  EXPECT_EQ(cuts, 0);
+  // Another error drops the steps of its batch.
+  EXPECT_EQ(collector->CollectInto(sink).code(), absl::StatusCode::kInternal);
+  RILL_ASSERT_OK(collector->CollectInto(sink));
+  EXPECT_THAT(steps, ElementsAre(3, 10));
+  EXPECT_NE(ids[0], ids[1]);
+  EXPECT_GE(cuts, 1);
+  EXPECT_EQ(collector->frames(), kLanes * 13);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -35,6 +36,17 @@ struct SyncCollector::Loop {
     run = frames;
     run_step = frames.during / time;
     run_rest = frames.during % time;
+  }
+
+  // Step `t` has failed. Whether the batch ends before it: that of an
+  // interrupt, if it has steps. The next one begins with that step where only
+  // the policy has failed, else with a reset.
+  bool EndBefore(int64_t t, bool is_interrupt) {
+    const bool was_acting = std::exchange(is_acting, false);
+    reset_all = !is_interrupt || !was_acting;
+    if (!is_interrupt || t == 0) return false;
+    steps = t;
+    return true;
   }
 
   std::optional<Stream> stream;  // None: nothing is on a device.
@@ -73,6 +85,7 @@ struct SyncCollector::Loop {
   bool is_refused = false;     // The batch waits to be offered again.
 
   bool reset_all = true;            // Before the next step.
+  bool is_acting = false;           // No part of a step but the policy's.
   bool is_cut_due = false;          // The sink holds what was left open there.
   std::vector<int64_t> trajectory;  // Of each lane's episode.
   // Written to the batch lane by lane, where rows lie side by side.

@@ -27,7 +27,17 @@ constexpr absl::string_view kPayload = "rill/python_exception";
 // holds all that the callers hold, which must not go with the status.
 struct Carried {
   PyObject* exception;
+  bool is_interrupt;
 };
+
+// Null where a status carries none.
+Carried* CarriedBy(const absl::Status& status) {
+  const std::optional<absl::Cord> payload = status.GetPayload(kPayload);
+  if (!payload.has_value()) return nullptr;
+  const std::optional<absl::string_view> bytes = payload->TryFlat();
+  if (!bytes.has_value() || bytes->size() != sizeof(Carried)) return nullptr;
+  return reinterpret_cast<Carried*>(const_cast<char*>(bytes->data()));
+}
 
 // How many calls of CallPython this thread is in.
 thread_local int g_calls = 0;
@@ -53,7 +63,9 @@ absl::Status StatusOf(absl::string_view who, const nb::python_error& error) {
   absl::Status status = absl::InternalError(
       absl::StrCat(who, ": ", nb::str(error.type().attr("__name__")).c_str(),
                    ": ", TextOf(exception)));
-  auto* carried = new Carried{nb::borrow(exception).release().ptr()};
+  const bool is_interrupt = !error.matches(PyExc_Exception);
+  auto* carried =
+      new Carried{nb::borrow(exception).release().ptr(), is_interrupt};
   status.SetPayload(
       kPayload, absl::MakeCordFromExternal(
                     absl::string_view(reinterpret_cast<const char*>(carried),
@@ -92,13 +104,14 @@ absl::Status TakeNoted(absl::Status status) {
 
 bool IsInCallPython() { return g_calls != 0; }
 
+bool CarriesInterrupt(const absl::Status& status) {
+  const Carried* const carried = CarriedBy(status);
+  return carried != nullptr && carried->is_interrupt;
+}
+
 bool RaiseCarried(const absl::Status& status) {
-  const std::optional<absl::Cord> payload = status.GetPayload(kPayload);
-  if (!payload.has_value()) return false;
-  const std::optional<absl::string_view> bytes = payload->TryFlat();
-  if (!bytes.has_value() || bytes->size() != sizeof(Carried)) return false;
-  auto* carried = reinterpret_cast<Carried*>(const_cast<char*>(bytes->data()));
-  if (carried->exception == nullptr) return false;
+  Carried* const carried = CarriedBy(status);
+  if (carried == nullptr || carried->exception == nullptr) return false;
   const nb::object exception =
       nb::steal(std::exchange(carried->exception, nullptr));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())),

@@ -15,6 +15,10 @@ namespace rill::python {
 // has ended.
 absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call);
 
+// Whether a status carries an exception that is no error, such as
+// KeyboardInterrupt. The lock need not be held.
+bool CarriesInterrupt(const absl::Status& status);
+
 // For code that gives no status. The exception that such a status carries waits
 // in this thread until TakeNoted gives it in the place of `status`, an error
 // that came of it. Where `status` is OK it is dropped.

@@ -332,6 +332,59 @@ class EndingTest(unittest.TestCase):
         collector.next()
         self.assertEqual(len(buffer), min(collector.frames, 1_000_000))
 
+    def test_an_interrupt_in_a_policy_keeps_the_steps_before(self):
+        calls, exit = itertools.count(), SystemExit(3)
+
+        def policy(root):
+            raised = {0: KeyboardInterrupt(), 3: KeyboardInterrupt(), 4: KeyboardInterrupt(), 9: exit}.get(next(calls))
+            if raised is not None:
+                raise raised
+            return push_left(root)
+
+        def joined(batches):
+            return (np.concatenate([batch["observation"] for batch in batches], axis=1),
+                    np.concatenate([batch["collector"]["traj_ids"] for batch in batches], axis=1))
+
+        for replay_buffer in (None, rill.ReplayBuffer(storage=rill.LazyTensorStorage(100, lanes=2))):
+            calls = itertools.count()
+            collector = collector_of(policy, total_frames=24, replay_buffer=replay_buffer)
+            batches, raised = [], []
+            while not raised or collector.frames < 24 or collector._collector.has_pending:
+                try:
+                    batches.append(collector.next())
+                except BaseException as error:
+                    raised.append(error)
+            self.assertEqual([type(error) for error in raised], [KeyboardInterrupt] * 3 + [SystemExit])
+            self.assertIs(raised[3], exit)
+            same = joined(list(collector_of(push_left, total_frames=24)))
+            if replay_buffer is None:
+                got = joined(batches)
+            else:
+                self.assertEqual(set(batches), {None})
+                rows = replay_buffer[:]
+                got = rows["observation"].reshape(2, -1, 4), rows["collector"]["traj_ids"].reshape(2, -1)
+            np.testing.assert_array_equal(got[0][:, :12], same[0])
+            # Trajectories begin where they do.
+            np.testing.assert_array_equal(np.diff(got[1][:, :12]), np.diff(same[1]))
+
+    def test_an_interrupt_in_an_environment_keeps_the_steps_before(self):
+        class Interrupted(Counter):
+            calls = 0
+
+            def step(self, action):
+                self.calls += 1
+                if self.calls == 3:
+                    raise KeyboardInterrupt
+                return super().step(action)
+
+        collector = rill.SyncDataCollector(Interrupted(), frames_per_batch=4)
+        with self.assertRaises(KeyboardInterrupt):
+            collector.next()
+        first, second = collector.next(), collector.next()
+        self.assertEqual(first["observation"][0, :, 0].tolist(), [0, 1])
+        self.assertEqual(second["observation"][0, :, 0].tolist()[:1], [0])
+        self.assertNotIn(first["collector"]["traj_ids"][0, 0], second["collector"]["traj_ids"])
+
     def test_an_interrupt_in_a_policy_is_one(self):
         def policy(root):
             raise KeyboardInterrupt

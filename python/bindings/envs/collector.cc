@@ -15,6 +15,7 @@
 #include "rill/flow/trajectory_id.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/exception.h"
 #include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/options.h"
 #include "rill/python/bindings/status.h"
@@ -109,6 +110,11 @@ Collector::Collector(EnvPart* env, const nb::object& act,
     if (running->is_closed) return true;
     running->interrupt = running->look.Status();
     return !running->interrupt.ok();
+  };
+  options.is_interrupt = [running = running_.get()](const absl::Status& error) {
+    if (!CarriesInterrupt(error)) return false;
+    running->interrupt = error;
+    return true;
   };
   absl::StatusOr<std::unique_ptr<SyncCollector>> made;
   {

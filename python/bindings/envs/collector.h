@@ -22,9 +22,9 @@ namespace rill::python {
 // SyncCollector for Python: batches as dicts of arrays, or into a buffer. No
 // lock of the interpreter's is held but for Python functions.
 //
-// An interrupt, as of Ctrl-C, and Close end a batch behind a step. The steps of
-// an interrupted one come with the next call, or are in the buffer already. In
-// a Python function an interrupt is its exception: the steps are lost.
+// An interrupt, as of Ctrl-C, and Close end a batch behind a step; one that a
+// Python function raises ends it before the step at hand. The steps of an
+// interrupted batch come with the next call, or are in the buffer already.
 // Thread-safety: all calls hold the interpreter's lock. A call beside another
 //   one is FAILED_PRECONDITION, but for Close.
 class Collector {

@@ -12,6 +12,8 @@
 
 namespace rill {
 
+using workers_internal::CheckInterrupted;
+using workers_internal::NextLook;
 using workers_internal::WorkerTeam;
 
 absl::StatusOr<std::unique_ptr<MultiAsyncCollector>>
@@ -82,7 +84,9 @@ absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
           team_->Ask(worker, WorkerTeam::kDepth, place_.frames));
       if (!is_stale) return absl::OkStatus();
     }
-    RILL_RETURN_IF_ERROR(team_->Wait());
+    RILL_RETURN_IF_ERROR(team_->Wait(NextLook(team_->options())));
+    RILL_RETURN_IF_ERROR(
+        CheckInterrupted("MultiAsyncCollector", team_->options()));
   }
 }
 

@@ -135,6 +135,56 @@ TEST(MultiSyncCollectorTest, Example) {
   EXPECT_EQ(batch.batch_shape(), Shape({16, 64}));
 }
 
+// A worker that hangs in its third step ends no call but by is_interrupted.
+template <typename Collector>
+void ExpectThatAnInterruptLosesNothing() {
+  absl::Notification may_go_on;
+  bool is_interrupted = false;
+  MultiCollectorOptions options = CartPoles(2, 16);
+  options.worker =
+      [&](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
+    RILL_ASSIGN_OR_RETURN(WorkerParts parts, CartPoleWorker(context));
+    if (context.worker == 0) {
+      parts.env =
+          std::make_unique<HookedEnv>(std::move(parts.env), [&](int64_t step) {
+            if (step == 2) may_go_on.WaitForNotification();
+          });
+    }
+    return parts;
+  };
+  options.is_interrupted = [&] { return is_interrupted; };
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            Collector::Create(std::move(options)));
+  Arrivals arrivals;
+  is_interrupted = true;
+  for (int i = 0; i < 2; ++i) {
+    // An asynchronous one has the batches of the other worker first.
+    absl::Status status;
+    while (status.ok()) status = collector->CollectInto(arrivals.sink);
+    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  }
+  is_interrupted = false;
+  may_go_on.Notify();
+  while (arrivals.batches.size() < 2) {
+    RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
+  }
+  for (int64_t worker = 0; worker < 2; ++worker) {
+    const auto alone = Alone(worker, 8);
+    for (const TensorDict& batch : arrivals.batches[worker]) {
+      EXPECT_THAT(batch, BitEqualTo(*alone->Next()));
+    }
+  }
+  EXPECT_THAT(arrivals.cuts, ElementsAre());
+}
+
+TEST(MultiSyncCollectorTest, AnInterruptEndsAWaitAndLosesNothing) {
+  ExpectThatAnInterruptLosesNothing<MultiSyncCollector>();
+}
+
+TEST(MultiAsyncCollectorTest, AnInterruptEndsAWaitAndLosesNothing) {
+  ExpectThatAnInterruptLosesNothing<MultiAsyncCollector>();
+}
+
 TEST(MultiAsyncCollectorTest, Example) {
   MultiCollectorOptions options;
   options.workers = 2;

@@ -11,7 +11,9 @@
 
 namespace rill {
 
+using workers_internal::CheckInterrupted;
 using workers_internal::JoinedBatch;
+using workers_internal::NextLook;
 using workers_internal::WorkerTeam;
 
 namespace {
@@ -107,7 +109,9 @@ absl::Status MultiSyncCollector::DeliverRound(Sink& sink) {
       ++place_.next_worker;
     } else {
       PreemptIfDue(place_.next_worker);
-      RILL_RETURN_IF_ERROR(team_->Wait());
+      RILL_RETURN_IF_ERROR(team_->Wait(NextLook(team_->options())));
+      RILL_RETURN_IF_ERROR(
+          CheckInterrupted("MultiSyncCollector", team_->options()));
     }
   }
   place_.next_worker = 0;

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rill/base/catch_exceptions.h"
+#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/trajectory_id.h"
 
@@ -114,6 +116,27 @@ int64_t AskedFrames(const MultiCollectorOptions& options, int64_t worker) {
   return options.frames_per_worker.empty()
              ? ShareOf(options.frames_per_batch, options.workers)
              : options.frames_per_worker[worker];
+}
+
+absl::Time NextLook(const MultiCollectorOptions& options) {
+  return options.is_interrupted == nullptr
+             ? absl::InfiniteFuture()
+             : Clock::Steady().Now() + absl::Milliseconds(50);
+}
+
+absl::Status CheckInterrupted(absl::string_view caller,
+                              const MultiCollectorOptions& options) {
+  if (options.is_interrupted == nullptr) return absl::OkStatus();
+  bool is_interrupted = false;
+  RILL_RETURN_IF_ERROR(CatchExceptions(
+      [&] {
+        is_interrupted = options.is_interrupted();
+        return absl::OkStatus();
+      },
+      "is_interrupted"));
+  if (!is_interrupted) return absl::OkStatus();
+  return absl::CancelledError(
+      absl::StrCat(caller, ": interrupted; call again to go on"));
 }
 
 int64_t ShareOf(int64_t all, int64_t parts) {

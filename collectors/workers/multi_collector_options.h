@@ -3,6 +3,7 @@
 #define RILL_COLLECTORS_WORKERS_MULTI_COLLECTOR_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -101,6 +102,10 @@ struct MultiCollectorOptions {
   // owned; null: none. It outlives the collector. Not with `inference`, and
   // without Pause, states and LoadTransformStates.
   DecisionLog* recorder = nullptr;
+  // Asked 20 times a second in a call that waits for a batch, in its thread:
+  // true is CANCELLED. Workers go on with the batch at hand, nothing is lost,
+  // and the next call goes on where this one was. Null: nothing ends a wait.
+  std::function<bool()> is_interrupted = nullptr;
   // The address space that a process may have, which shared memory and code
   // are part of (RLIMIT_AS). 0: no limit.
   int64_t max_worker_bytes = 0;
@@ -116,6 +121,11 @@ absl::Status CheckOptions(absl::string_view caller,
 int64_t AskedFrames(const MultiCollectorOptions& options, int64_t worker);
 // Rounded up.
 int64_t ShareOf(int64_t all, int64_t parts);
+
+// When a wait for a batch looks next whether it is to end, and whether it is.
+absl::Time NextLook(const MultiCollectorOptions& options);
+absl::Status CheckInterrupted(absl::string_view caller,
+                              const MultiCollectorOptions& options);
 
 }  // namespace workers_internal
 }  // namespace rill

@@ -14,7 +14,9 @@ Names and defaults are TorchRL's; docs/python.md lists what differs.
 from rill import endings  # noqa: F401  First: see there.
 from rill import envs, estimators, specs, transforms  # noqa: F401
 from rill.channel import Channel  # noqa: F401
-from rill.collectors import Collector, SyncDataCollector  # noqa: F401
+from rill.collectors import (  # noqa: F401
+    Collector, MultiAsyncCollector, MultiaSyncDataCollector, MultiSyncCollector, MultiSyncDataCollector,
+    SyncDataCollector)
 from rill.errors import *  # noqa: F401,F403
 from rill.errors import Error  # noqa: F401
 from rill.rate_limiter import RateLimiter  # noqa: F401

@@ -2,7 +2,14 @@
 from rill import endings as endings
 from rill import envs as envs, estimators as estimators, specs as specs, transforms as transforms
 from rill.channel import Channel as Channel
-from rill.collectors import Collector as Collector, SyncDataCollector as SyncDataCollector
+from rill.collectors import (
+    Collector as Collector,
+    MultiAsyncCollector as MultiAsyncCollector,
+    MultiaSyncDataCollector as MultiaSyncDataCollector,
+    MultiSyncCollector as MultiSyncCollector,
+    MultiSyncDataCollector as MultiSyncDataCollector,
+    SyncDataCollector as SyncDataCollector,
+)
 from rill.errors import *
 from rill.errors import Error as Error
 from rill.rate_limiter import RateLimiter as RateLimiter

@@ -7,8 +7,8 @@ import os
 import weakref
 
 from rill import _rill
-from rill.endings import wait_for_calls
-from rill.envs import as_env
+from rill.endings import GRACE, wait_for_calls
+from rill.envs import _close_each, as_env
 from rill.errors import InvalidArgumentError
 from rill.policies import converter, make_act
 from rill.replay_buffers import ReplayBuffer
@@ -37,19 +37,8 @@ class SyncDataCollector:
     def __init__(self, create_env_fn, policy=None, *, frames_per_batch, total_frames=-1, init_random_frames=None,
                  max_frames_per_traj=None, reset_at_each_iter=False, set_truncated=False, split_trajs=False,
                  replay_buffer=None, seed=None, output="numpy"):
-        if replay_buffer is not None and not isinstance(replay_buffer, ReplayBuffer):
-            raise InvalidArgumentError("SyncDataCollector: replay_buffer: got a %s, want a rill.ReplayBuffer" %
-                                       type(replay_buffer).__name__)
-        if replay_buffer is not None and split_trajs:
-            raise InvalidArgumentError("SyncDataCollector: split_trajs: got True beside a replay_buffer, want one of "
-                                       "them: a buffer keeps trajectories apart itself")
-        self._convert = converter(output, "SyncDataCollector")
+        self._take(output, split_trajs, replay_buffer, policy, total_frames)
         self._env = as_env(create_env_fn)
-        self._splits = bool(split_trajs)
-        self._replay_buffer = replay_buffer
-        self._is_open = True
-        self.policy = policy
-        self.total_frames = -1 if total_frames is None else total_frames
         act, outputs = None, _rill.SpecDict([])
         if policy is not None:
             keys = [key for key, _ in self._env._handle.action_spec.leaves()]
@@ -68,6 +57,22 @@ class SyncDataCollector:
         })
         _open.add(self)
 
+    def _take(self, output, split_trajs, replay_buffer, policy, total_frames):
+        """What collectors with workers and those without have."""
+        name = type(self).__name__
+        if replay_buffer is not None and not isinstance(replay_buffer, ReplayBuffer):
+            raise InvalidArgumentError("%s: replay_buffer: got a %s, want a rill.ReplayBuffer" %
+                                       (name, type(replay_buffer).__name__))
+        if replay_buffer is not None and split_trajs:
+            raise InvalidArgumentError("%s: split_trajs: got True beside a replay_buffer, want one of them: a buffer "
+                                       "keeps trajectories apart itself" % name)
+        self._convert = converter(output, name)
+        self._splits = bool(split_trajs)
+        self._replay_buffer = replay_buffer
+        self._is_open = True
+        self.policy = policy
+        self.total_frames = -1 if total_frames is None else total_frames
+
     def __iter__(self):
         while self.total_frames < 0 or self.frames < self.total_frames or self._collector.has_pending:
             yield self.next()
@@ -82,12 +87,14 @@ class SyncDataCollector:
         finally:
             if self._collector.is_closed:
                 self._close_env()
-        return batch if self._convert is None else self._convert(batch, 2)
+        return batch if self._convert is None else self._convert(batch, self._rank)
+
+    _rank = 2  # Dimensions of a batch.
 
     def __len__(self):
         """The number of batches. TypeError where there is no end."""
         if self.total_frames < 0:
-            raise TypeError("SyncDataCollector: total_frames: got -1, want a number for len()")
+            raise TypeError("%s: total_frames: got -1, want a number for len()" % type(self).__name__)
         return math.ceil(self.total_frames / self.frames_per_batch)
 
     @property
@@ -132,12 +139,123 @@ class SyncDataCollector:
         self.shutdown()
 
     def __reduce__(self):
-        raise TypeError("SyncDataCollector: does not cross to another process; make it there, and send its rows "
-                        "by a rill.Channel")
+        raise TypeError("%s: does not cross to another process; make it there, and send its rows by a rill.Channel" %
+                        type(self).__name__)
 
 
-# TorchRL's newer name of it.
+class _WorkersCollector(SyncDataCollector):
+    """Workers, a thread for each environment, that step it with the policy."""
+
+    def _start(self, create_env_fn, policy, policy_factory, num_workers, frames_per_batch, seed, options, is_sync):
+        name = type(self).__name__
+        if isinstance(create_env_fn, (list, tuple)):
+            makers = list(create_env_fn)
+            if num_workers is not None and num_workers != len(makers):
+                raise InvalidArgumentError("%s: num_workers: got %r for %d environments, want as many, or none" %
+                                           (name, num_workers, len(makers)))
+        elif num_workers is None:
+            raise InvalidArgumentError("%s: create_env_fn: got one without num_workers, want a list, or how often to "
+                                       "make it" % name)
+        else:
+            makers = [create_env_fn] * num_workers
+        if policy is not None and policy_factory is not None:
+            raise InvalidArgumentError("%s: policy_factory: got one beside a policy, want one of them" % name)
+        self._envs = [as_env(make) for make in makers]
+        policies = [policy] * len(self._envs)
+        if policy_factory is not None:
+            policies = [policy_factory() for _ in self._envs]
+        acts, outputs = [], _rill.SpecDict([])
+        if policies and policies[0] is not None:
+            keys = [key for key, _ in self._envs[0]._handle.action_spec.leaves()]
+            made = [make_act(each, keys, self._convert) for each in policies]
+            self._acts, outputs = [act for act, _ in made], made[0][1]
+            # As of FunctionTransform: C++ holds no function itself.
+            weak = weakref.proxy(self)
+            acts = [lambda root, i=i: weak._acts[i](root) for i in range(len(made))]
+        frames = {"frames_per_batch": frames_per_batch}
+        if isinstance(frames_per_batch, (list, tuple)):
+            frames = {"frames_per_worker": list(frames_per_batch)}
+        elif not is_sync:
+            frames = {"frames_per_worker": [frames_per_batch] * len(self._envs)}
+        self._collector = _rill.Collector([env._handle for env in self._envs], acts, outputs, {
+            **frames, **options,
+            "total_frames": self.total_frames,
+            "seed": int.from_bytes(os.urandom(8), "little") if seed is None else seed,
+        }, is_sync)
+        _open.add(self)
+
+    @property
+    def env(self):
+        """That of the first worker."""
+        return self._envs[0]
+
+    @property
+    def num_workers(self):
+        return len(self._envs)
+
+    def _close_env(self):
+        if self._is_open and self._collector.calls_in_flight == 0:
+            self._is_open = False
+            _close_each(list(reversed(self._envs)))
+
+
+class MultiSyncDataCollector(_WorkersCollector):
+    """Workers that step environments side by side, each its part of every batch.
+
+    create_env_fn: a list, an environment a worker: each as SyncDataCollector takes one. Or one, with num_workers.
+    policy: as SyncDataCollector's. Several threads call it, one at a time while it holds the interpreter's lock.
+    policy_factory: a function that makes the policy of a worker, which no other one calls.
+    frames_per_batch: steps of all workers together; a list has those of each worker.
+    cat_results: batches are [workers * lanes, time] (0), [workers, lanes, time] ("stack") or
+        [lanes, workers * time] (-1).
+    preemptive_threshold: once this share of the workers has made its part, the others end theirs. What is missing
+        in a batch is zeros then, which "collector/mask" tells; along time it is left out.
+
+    Else as SyncDataCollector. C++ environments and processes step at the same time, Python code by turns.
+    """
+
+    def __init__(self, create_env_fn, policy=None, *, frames_per_batch, num_workers=None, policy_factory=None,
+                 total_frames=-1, init_random_frames=None, max_frames_per_traj=None, reset_at_each_iter=False,
+                 set_truncated=False, split_trajs=False, cat_results=0, preemptive_threshold=None,
+                 replay_buffer=None, seed=None, output="numpy"):
+        self._take(output, split_trajs, replay_buffer, policy, total_frames)
+        if split_trajs and cat_results == "stack":
+            raise InvalidArgumentError("MultiSyncDataCollector: split_trajs: got True for stacked batches, want "
+                                       "cat_results=0, or -1")
+        self._rank = 3 if cat_results == "stack" else 2
+        self._start(create_env_fn, policy, policy_factory, num_workers, frames_per_batch, seed, {
+            "init_random_frames": init_random_frames,
+            "max_frames_per_traj": max_frames_per_traj,
+            "reset_at_each_batch": bool(reset_at_each_iter),
+            "set_truncated": bool(set_truncated),
+            "cat_results": str(cat_results),
+            "preemptive_threshold": preemptive_threshold,
+        }, is_sync=True)
+
+
+class MultiaSyncDataCollector(_WorkersCollector):
+    """Workers that step environments without waiting for one another, or for the caller.
+
+    A batch [lanes, time] is of one worker, whoever has one; a worker is two batches ahead at most. Options as
+    MultiSyncDataCollector's, but frames_per_batch is that of each worker.
+    """
+
+    def __init__(self, create_env_fn, policy=None, *, frames_per_batch, num_workers=None, policy_factory=None,
+                 total_frames=-1, init_random_frames=None, max_frames_per_traj=None, reset_at_each_iter=False,
+                 set_truncated=False, split_trajs=False, replay_buffer=None, seed=None, output="numpy"):
+        self._take(output, split_trajs, replay_buffer, policy, total_frames)
+        self._start(create_env_fn, policy, policy_factory, num_workers, frames_per_batch, seed, {
+            "init_random_frames": init_random_frames,
+            "max_frames_per_traj": max_frames_per_traj,
+            "reset_at_each_batch": bool(reset_at_each_iter),
+            "set_truncated": bool(set_truncated),
+        }, is_sync=False)
+
+
+# TorchRL's newer names of them.
 Collector = SyncDataCollector
+MultiSyncCollector = MultiSyncDataCollector
+MultiAsyncCollector = MultiaSyncDataCollector
 
 _open = weakref.WeakSet()
 
@@ -147,5 +265,5 @@ def _close_all():
     """Ends calls of daemon threads, which would not survive the interpreter's end."""
     collectors = [collector._collector for collector in _open]
     for collector in collectors:
-        collector.close()
+        collector.close_within(GRACE)
     wait_for_calls(collectors)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, Self
 
 from rill.envs import Env, _EnvLike
 from rill.policies import _Output, _Policy
@@ -42,4 +42,52 @@ class SyncDataCollector:
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
 
+class _WorkersCollector(SyncDataCollector):
+    @property
+    def num_workers(self) -> int: ...
+
+class MultiSyncDataCollector(_WorkersCollector):
+    def __init__(
+        self,
+        create_env_fn: _EnvLike,
+        policy: _Policy | None = None,
+        *,
+        frames_per_batch: int | Sequence[int],
+        num_workers: int | None = None,
+        policy_factory: Callable[[], _Policy] | None = None,
+        total_frames: int | None = -1,
+        init_random_frames: int | None = None,
+        max_frames_per_traj: int | None = None,
+        reset_at_each_iter: bool = False,
+        set_truncated: bool = False,
+        split_trajs: bool = False,
+        cat_results: Literal[0, -1, "stack"] = 0,
+        preemptive_threshold: float | None = None,
+        replay_buffer: ReplayBuffer | None = None,
+        seed: int | None = None,
+        output: _Output = "numpy",
+    ) -> None: ...
+
+class MultiaSyncDataCollector(_WorkersCollector):
+    def __init__(
+        self,
+        create_env_fn: _EnvLike,
+        policy: _Policy | None = None,
+        *,
+        frames_per_batch: int | Sequence[int],
+        num_workers: int | None = None,
+        policy_factory: Callable[[], _Policy] | None = None,
+        total_frames: int | None = -1,
+        init_random_frames: int | None = None,
+        max_frames_per_traj: int | None = None,
+        reset_at_each_iter: bool = False,
+        set_truncated: bool = False,
+        split_trajs: bool = False,
+        replay_buffer: ReplayBuffer | None = None,
+        seed: int | None = None,
+        output: _Output = "numpy",
+    ) -> None: ...
+
 Collector = SyncDataCollector
+MultiSyncCollector = MultiSyncDataCollector
+MultiAsyncCollector = MultiaSyncDataCollector

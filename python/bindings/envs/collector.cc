@@ -4,17 +4,22 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "nanobind/nanobind.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/flow/sink.h"
-#include "rill/flow/trajectory_id.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/envs/worker_source.h"
 #include "rill/python/bindings/exception.h"
 #include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/options.h"
@@ -69,13 +74,6 @@ class LentRows final : public Sink {
   bool is_written_ = false;
 };
 
-// One that no collector of this process has had: rows of a closed one and those
-// of the next are no trajectory. The interpreter's lock is held.
-int64_t NewProducer() {
-  static int64_t next = 0;
-  return next++ % (kMaxTrajectoryProducer + 1);
-}
-
 absl::Status SplitInto(const TensorDict& whole, TensorDict* rows) {
   RILL_ASSIGN_OR_RETURN(*rows, SplitTrajectories(whole));
   return absl::OkStatus();
@@ -98,7 +96,7 @@ Collector::Collector(EnvPart* env, const nb::object& act,
       .Read("seed", &options.seed)
       .CheckAllRead();
   Check(SyncCollector::CheckOptions(options));
-  options.producer = NewProducer();
+  options.producer = NewProducers(1);
   options.env = env->Take();
   if (!act.is_none()) {
     running_->policy = std::make_unique<PythonPolicy>(
@@ -107,9 +105,7 @@ Collector::Collector(EnvPart* env, const nb::object& act,
   }
   // Its owner holds it as long as it is called.
   options.is_interrupted = [running = running_.get()] {
-    if (running->is_closed) return true;
-    running->interrupt = running->look.Status();
-    return !running->interrupt.ok();
+    return running->IsInterrupted();
   };
   options.is_interrupt = [running = running_.get()](const absl::Status& error) {
     if (!CarriesInterrupt(error)) return false;
@@ -122,8 +118,33 @@ Collector::Collector(EnvPart* env, const nb::object& act,
     const Unlocked unlocked;
     made = SyncCollector::Create(std::move(options));
   }
-  running_->collector = Value(std::move(made));
-  frames_per_batch_ = running_->collector->frames_per_batch();
+  std::unique_ptr<SyncCollector> collector = Value(std::move(made));
+  frames_per_batch_ = collector->frames_per_batch();
+  running_->collector = std::move(collector);
+}
+
+Collector::Collector(const nb::list& envs, const nb::list& acts,
+                     const TensorDictSpec& outputs, const nb::dict& given,
+                     bool is_sync)
+    : fork_guard_(/*has_threads=*/true, NameOfWorkers(is_sync)),
+      running_(std::make_shared<Running>()) {
+  running_->has_workers = true;
+  running_->is_joined = is_sync;
+  running_->name = NameOfWorkers(is_sync);
+  WorkerSource made = MakeWorkerSource({
+      .envs = envs,
+      .acts = acts,
+      .outputs = outputs,
+      .options = given,
+      .is_sync = is_sync,
+      .failures = &running_->failures,
+      .is_closed = &running_->is_closed,
+      .is_interrupted =
+          [running = running_.get()] { return running->IsInterrupted(); },
+  });
+  if (!made.source.ok()) Check(running_->End(made.source.status()));
+  frames_per_batch_ = made.frames_per_batch;
+  running_->collector = *std::move(made.source);
 }
 
 Collector::~Collector() {
@@ -132,6 +153,22 @@ Collector::~Collector() {
     return;
   }
   Close();
+}
+
+void Collector::CloseWithin(double seconds) {
+  if (running_ == nullptr || fork_guard_.is_stranded()) return;
+  running_->is_closed = true;
+  const std::shared_ptr<Running> running = std::move(running_);
+  // A call in flight has it too, and ends it.
+  if (running.use_count() != 1) return;
+  auto ended = std::make_shared<absl::Notification>();
+  std::thread([collector = std::move(running->collector), running,
+               ended]() mutable {
+    collector = nullptr;
+    ended->Notify();
+  }).detach();
+  const Unlocked unlocked;
+  ended->WaitForNotificationWithTimeout(absl::Seconds(seconds));
 }
 
 void Collector::Drop(std::shared_ptr<Running> running) {
@@ -152,12 +189,13 @@ Collector::Call::Call(Collector* collector)
       running_([&] {
         if (collector->is_closed()) {
           throw StatusError{FailedPrecondition(
-              "SyncDataCollector: got a closed collector, want an open one")};
+              "collector: got a closed collector, want an open one")};
         }
         collector->fork_guard_.Check();
         if (collector->fork_guard_.calls() != 0) {
           throw StatusError{FailedPrecondition(
-              "SyncDataCollector: got a call beside another one, want one at a "
+              collector->running_->name,
+              ": got a call beside another one, want one at a "
               "time; give each thread a collector of its own")};
         }
         return collector->running_;
@@ -170,20 +208,38 @@ Collector::Call::~Call() {
   if (owner_->is_closed()) Drop(std::move(running_));
 }
 
-absl::Status Collector::Call::CollectInto(Sink& sink) const {
+absl::Status Collector::Running::End(absl::Status status) {
+  if (is_closed) {
+    return absl::CancelledError(absl::StrCat(
+        name, ": got a collector that was closed in a call, want an open one"));
+  }
+  if (!interrupt.ok()) return std::move(interrupt);
+  return has_workers ? failures.TakeFor(std::move(status)) : status;
+}
+
+absl::Status Collector::Call::Collect(
+    absl::FunctionRef<absl::Status(Source&)> collect) const {
   running_->interrupt = absl::OkStatus();
   const int64_t frames = running_->collector->frames();
-  absl::Status status = running_->collector->CollectInto(sink);
+  absl::Status status = collect(*running_->collector);
   // A batch counts when it is made. Until a call ends well it is offered again.
+  // Those of workers count when they are handed out.
   running_->has_refused =
-      !status.ok() &&
+      !running_->has_workers && !status.ok() &&
       (running_->has_refused || running_->collector->frames() != frames);
-  if (running_->is_closed) {
-    return absl::CancelledError(
-        "SyncDataCollector: got a collector that was closed in a call, want an "
-        "open one");
-  }
-  return running_->interrupt.ok() ? status : std::move(running_->interrupt);
+  return running_->End(std::move(status));
+}
+
+absl::Status Collector::Call::CollectInto(Sink& sink) const {
+  return Collect([&](Source& source) { return source.CollectInto(sink); });
+}
+
+absl::Status Collector::Call::NextInto(Sink& sink) const {
+  if (!running_->is_joined) return CollectInto(sink);
+  return Collect([&](Source& source) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(const TensorDict batch, source.Next());
+    return sink.Write(batch, WriteInfo());
+  });
 }
 
 nb::object Collector::Next(bool splits) {
@@ -195,7 +251,7 @@ nb::object Collector::Next(bool splits) {
     absl::Status status;
     {
       const Unlocked unlocked;
-      status = call.CollectInto(rows);
+      status = call.NextInto(rows);
     }
     if (!status.ok()) {
       if (rows.is_written()) kept_ = std::move(batch);
@@ -222,8 +278,12 @@ void BindCollector(nb::module_& module) {
       .def(nb::init<EnvPart*, const nb::object&, const TensorDictSpec&,
                     const nb::dict&>(),
            "env"_a, "act"_a.none(), "outputs"_a, "options"_a)
+      .def(nb::init<const nb::list&, const nb::list&, const TensorDictSpec&,
+                    const nb::dict&, bool>(),
+           "envs"_a, "acts"_a, "outputs"_a, "options"_a, "is_sync"_a)
       .def("next", &Collector::Next, "splits"_a)
       .def("close", &Collector::Close)
+      .def("close_within", &Collector::CloseWithin, "seconds"_a)
       .def_prop_ro("is_closed", &Collector::is_closed)
       .def_prop_ro("calls_in_flight", &Collector::calls_in_flight)
       .def_prop_ro("has_pending", &Collector::has_pending)

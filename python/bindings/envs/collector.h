@@ -6,25 +6,28 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "nanobind/nanobind.h"
-#include "rill/collectors/sync_collector.h"
 #include "rill/flow/sink.h"
+#include "rill/flow/source.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/envs/env_part.h"
 #include "rill/python/bindings/envs/interrupt.h"
 #include "rill/python/bindings/envs/python_policy.h"
+#include "rill/python/bindings/exception.h"
 #include "rill/python/bindings/fork.h"
 #include "rill/specs/spec.h"
 
 namespace rill::python {
 
-// SyncCollector for Python: batches as dicts of arrays, or into a buffer. No
-// lock of the interpreter's is held but for Python functions.
+// A collector for Python: batches as dicts of arrays, or into a buffer. No lock
+// of the interpreter's is held but for Python functions.
 //
 // An interrupt, as of Ctrl-C, and Close end a batch behind a step; one that a
 // Python function raises ends it before the step at hand. The steps of an
-// interrupted batch come with the next call, or are in the buffer already.
+// interrupted batch come with the next call, or are in the buffer already. With
+// workers both end the wait for them, who make their batches whole.
 // Thread-safety: all calls hold the interpreter's lock. A call beside another
 //   one is FAILED_PRECONDITION, but for Close.
 class Collector {
@@ -33,14 +36,23 @@ class Collector {
   // those of SyncCollector, by their names.
   Collector(EnvPart* env, const nanobind::object& act,
             const TensorDictSpec& outputs, const nanobind::dict& options);
+  // Workers, a thread for each environment: `acts` is a list of as many, or
+  // empty. `options` are those of MultiCollectorOptions. is_sync: a batch is of
+  // all workers.
+  Collector(const nanobind::list& envs, const nanobind::list& acts,
+            const TensorDictSpec& outputs, const nanobind::dict& options,
+            bool is_sync);
   ~Collector();
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
   // [lanes, time]; with `splits` [trajectories, longest].
   nanobind::object Next(bool splits);
-  // A call in flight ends soon, CANCELLED.
+  // A call in flight ends soon, CANCELLED. Workers end before: those with a
+  // policy behind a step, others behind their batch.
   void Close();
+  // Close for the interpreter's end, where workers that take longer are left.
+  void CloseWithin(double seconds);
 
   bool is_closed() const { return running_ == nullptr; }
   // As Buffer's of replay_buffer.cc.
@@ -55,12 +67,27 @@ class Collector {
 
  private:
   struct Running {
-    std::unique_ptr<PythonPolicy> policy;  // Null: random actions.
-    std::unique_ptr<SyncCollector> collector;
+    // Null: random actions, or workers, which have theirs.
+    std::unique_ptr<PythonPolicy> policy;
+    KeptFailures failures;  // Of workers.
+    std::unique_ptr<Source> collector;
+    const char* name = "SyncDataCollector";
+    bool has_workers = false;
+    // Batches of workers, which Next of the source joins.
+    bool is_joined = false;
     std::atomic<bool> is_closed = false;
     bool has_refused = false;  // A batch, which the next call offers again.
     InterruptLook look;
     absl::Status interrupt;
+
+    // An interrupt's, or Close's.
+    bool IsInterrupted() {
+      if (is_closed) return true;
+      interrupt = look.Status();
+      return !interrupt.ok();
+    }
+    // The result of a call, in the place of `status`.
+    absl::Status End(absl::Status status);
   };
 
  public:
@@ -73,12 +100,17 @@ class Collector {
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
-    const SyncCollector& collector() const { return *running_->collector; }
+    const Source& collector() const { return *running_->collector; }
     // Without the interpreter's lock. Where an interrupt comes back the batch
     // has been written, as far as it went.
     absl::Status CollectInto(Sink& sink) const;
+    // The same of a batch for the caller, in one piece.
+    absl::Status NextInto(Sink& sink) const;
 
    private:
+    absl::Status Collect(
+        absl::FunctionRef<absl::Status(Source&)> collect) const;
+
     Collector* const owner_;
     std::shared_ptr<Running> running_;
     const ForkGuard::Call in_flight_;

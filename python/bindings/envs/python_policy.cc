@@ -43,6 +43,15 @@ PythonPolicy::PythonPolicy(nb::object function, const TensorDictSpec& action,
   for (std::string& key : outputs_.LeafKeys()) keys_.push_back(std::move(key));
 }
 
+PythonPolicy::~PythonPolicy() {
+  if (Py_IsInitialized() == 0) {
+    new auto(std::move(roots_));  // Its objects are gone.
+    return;
+  }
+  const Locked lock;
+  roots_ = OutputMaker();
+}
+
 absl::StatusOr<int64_t> PythonPolicy::Act(const TensorDict& root,
                                           const ActContext& /*context*/,
                                           TensorDict* step) {

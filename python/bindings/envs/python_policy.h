@@ -23,12 +23,14 @@ namespace rill::python {
 // An exception comes back as the same one (exception.h).
 //
 // Thread-safety: thread-compatible. The interpreter's lock is held in the call
-//   of the function and around it, not while the root is copied.
+//   of the function and around it, not while the root is copied. A policy may
+//   end on any thread, with or without the lock.
 class PythonPolicy final : public Policy {
  public:
   // The lock is held.
   PythonPolicy(nanobind::object function, const TensorDictSpec& action,
                TensorDictSpec outputs);
+  ~PythonPolicy() override;
 
   const TensorDictSpec& output_spec() const override { return outputs_; }
   absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rill.MultiSyncDataCollector and MultiaSyncDataCollector: workers, their batches, errors and ends."""
+import itertools
+import subprocess
+import sys
+import threading
+import unittest
+
+import numpy as np
+import rill
+from rill import envs
+from collectors_test import keys_of, push_left
+from envs_test import Counter
+from waiting_test import interrupt_soon
+
+
+def sync_of(policy=None, workers=2, lanes=2, frames_per_batch=16, seed=1, **options):
+    return rill.MultiSyncDataCollector(lambda: envs.CartPole(lanes), policy, num_workers=workers,
+                                       frames_per_batch=frames_per_batch, seed=seed, **options)
+
+
+def async_of(policy=None, workers=2, lanes=2, frames_per_batch=8, seed=1, **options):
+    return rill.MultiaSyncDataCollector([lambda: envs.CartPole(lanes)] * workers, policy,
+                                        frames_per_batch=frames_per_batch, seed=seed, **options)
+
+
+class BatchesTest(unittest.TestCase):
+    def test_a_batch_is_of_all_workers(self):
+        with sync_of(push_left, total_frames=40) as collector:
+            batches = list(collector)
+            self.assertEqual((len(batches), len(collector), collector.frames, collector.num_workers), (3, 3, 48, 2))
+        self.assertEqual(keys_of(batches[0])["observation"], (4, 4, 4))
+        whole = np.concatenate([batch["observation"] for batch in batches], axis=1)
+        following = np.concatenate([batch["next"]["observation"] for batch in batches], axis=1)
+        ends = np.concatenate([batch["next"]["done"] for batch in batches], axis=1)[:, :-1, 0]
+        np.testing.assert_array_equal(whole[:, 1:][~ends], following[:, :-1][~ends])
+        np.testing.assert_array_equal(whole[:, :12], np.concatenate(
+            [batch["observation"] for batch in sync_of(push_left, total_frames=48)], axis=1))
+        self.assertEqual(len(set(whole[:, 0, 0])), 4)
+
+    def test_how_they_are_joined(self):
+        lanes = sync_of().next()["observation"]
+        self.assertEqual(lanes.shape, (4, 4, 4))
+        stacked = sync_of(cat_results="stack").next()["observation"]
+        np.testing.assert_array_equal(stacked.reshape(4, 4, 4), lanes)
+        in_time = sync_of(cat_results=-1).next()["observation"]
+        np.testing.assert_array_equal(in_time, np.concatenate([lanes[:2], lanes[2:]], axis=1))
+        parts = sync_of(frames_per_batch=[8, 4], cat_results=-1).next()["observation"]
+        self.assertEqual(parts.shape, (2, 6, 4))
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "cat_results: got '1', want one of 0, stack, -1"):
+            sync_of(cat_results=1)
+
+    def test_a_batch_stays_as_it_is(self):
+        collector = sync_of()
+        batches = list(itertools.islice(collector, 2))
+        copies = [batch["observation"].copy() for batch in batches]
+        list(itertools.islice(collector, 3))
+        for batch, copy in zip(batches, copies):
+            np.testing.assert_array_equal(batch["observation"], copy)
+
+    def test_batches_of_workers_come_as_they_are_made(self):
+        collector = async_of(push_left)
+        seen = {}
+        while len(seen) < 2 or min(map(len, seen.values())) < 3:
+            batch = collector.next()
+            self.assertEqual(batch["observation"].shape, (2, 4, 4))
+            seen.setdefault(batch["collector"]["traj_ids"][0, 0] >> 40, []).append(batch["observation"])
+        self.assertEqual(collector.frames_per_batch, 8)
+        self.assertEqual(collector.frames, 8 * sum(map(len, seen.values())))
+        collector.shutdown()
+
+    def test_a_total_ends_them(self):
+        with async_of(total_frames=30) as collector:
+            self.assertEqual(sum(batch["action"].size for batch in collector), 32)
+
+    def test_trajectories_apart_and_other_options(self):
+        with sync_of(max_frames_per_traj=2, split_trajs=True) as collector:
+            self.assertEqual(collector.next()["observation"].shape, (8, 2, 4))
+        with async_of(max_frames_per_traj=2, split_trajs=True) as collector:
+            self.assertEqual(collector.next()["observation"].shape, (4, 2, 4))
+        batch = sync_of(set_truncated=True, init_random_frames=16, reset_at_each_iter=True).next()
+        self.assertTrue(batch["next"]["truncated"][:, -1].all())
+        self.assertEqual(set(sync_of(push_left, init_random_frames=16).next()["action"].ravel()), {0, 1})
+
+    def test_they_write_to_a_buffer(self):
+        for make in (sync_of, async_of):
+            buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(400, lanes=4), batch_size=8)
+            collector = make(push_left, replay_buffer=buffer, total_frames=160)
+            self.assertEqual(set(collector), {None})
+            self.assertEqual(len(buffer), collector.frames)
+            rows = buffer[:]
+            same = rows["collector"]["traj_ids"][1:] == rows["collector"]["traj_ids"][:-1]
+            np.testing.assert_array_equal(rows["observation"][1:][same], rows["next"]["observation"][:-1][same])
+            collector.shutdown()
+
+    def test_a_full_limiter_is_waited_for(self):
+        limiter = rill.RateLimiter(min_size_to_sample=8, max_diff=8.0)
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(400, lanes=4), batch_size=8, rate_limiter=limiter)
+        collector = sync_of(replay_buffer=buffer, total_frames=48)
+        thread = threading.Thread(target=lambda: list(collector))
+        thread.start()
+        while len(buffer) < 48:
+            if len(buffer) >= 8:
+                buffer.sample()
+        thread.join()
+        self.assertEqual(collector.frames, 48)
+
+    def test_late_ones_end_early(self):
+        may_step = threading.Event()
+
+        class Slow(Counter):
+            def step(self, action):
+                may_step.wait()
+                return super().step(action)
+
+        collector = rill.MultiSyncDataCollector([Counter, Slow], frames_per_batch=8, preemptive_threshold=0.5)
+        threading.Timer(0.1, may_step.set).start()
+        batch = collector.next()
+        steps = batch["collector"]["mask"].reshape(2, -1).sum(axis=1)
+        self.assertEqual(steps[0], 4)
+        self.assertIn(steps[1], (1, 2, 3, 4))
+        collector.shutdown()
+
+    def test_wrong_options(self):
+        for options, text in (
+                ({"workers": 0}, "workers: got 0"),
+                ({"frames_per_batch": 0}, "frames_per_batch"),
+                ({"frames_per_batch": [4]}, "one a worker"),
+                ({"preemptive_threshold": 2.0}, "preemptive_threshold"),
+                ({"policy_factory": lambda: push_left, "policy": push_left}, "policy_factory: got one beside a policy"),
+                ({"replay_buffer": 3}, "replay_buffer: got a int"),
+                ({"split_trajs": True, "cat_results": "stack"}, "split_trajs")):
+            with self.assertRaisesRegex(rill.InvalidArgumentError, text):
+                sync_of(**options)
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "num_workers: got 3 for 2"):
+            rill.MultiaSyncDataCollector([Counter, Counter], num_workers=3, frames_per_batch=2)
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "without num_workers"):
+            rill.MultiaSyncDataCollector(Counter, frames_per_batch=2)
+        one = envs.CartPole()
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "one environment twice"):
+            rill.MultiSyncDataCollector([one, one], frames_per_batch=2)
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "frames_per_batch"):
+            rill.MultiSyncDataCollector([one], frames_per_batch=0)
+        one.rollout(2)  # It is its owner's.
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "worker 1: .*lanes: got 3"):
+            rill.MultiSyncDataCollector([envs.CartPole(2), envs.CartPole(3)], frames_per_batch=12)
+
+
+class PolicyTest(unittest.TestCase):
+    def test_each_worker_may_have_its_own(self):
+        made = []
+
+        class Agent:
+            def __init__(self):
+                self.threads = set()
+                made.append(self)
+
+            def __call__(self, root):
+                self.threads.add(threading.get_ident())
+                return push_left(root)
+
+        collector = sync_of(policy_factory=Agent)
+        collector.next(), collector.next()
+        self.assertEqual([len(agent.threads) for agent in made], [1, 1])
+        self.assertEqual(len(made[0].threads | made[1].threads), 2)
+
+    def test_an_exception_is_the_same_and_collection_goes_on(self):
+        calls, error = itertools.count(), ZeroDivisionError("no action")
+
+        def policy(root):
+            if next(calls) == 5:
+                raise error
+            return push_left(root)
+
+        for make in (sync_of, async_of):
+            calls = itertools.count()
+            collector = make(policy)
+            with self.assertRaises(ZeroDivisionError) as raised:
+                for _ in range(8):
+                    collector.next()
+            self.assertIs(raised.exception, error)
+            for _ in range(4):
+                self.assertTrue((collector.next()["action"] == 0).all())
+            collector.shutdown()
+
+    def test_an_exception_of_an_environment_too(self):
+        class Failing(Counter):
+            def step(self, action):
+                raise LookupError("no step")
+
+        collector = rill.MultiaSyncDataCollector([Failing], frames_per_batch=2)
+        for _ in range(3):
+            with self.assertRaisesRegex(LookupError, "^no step$"):
+                collector.next()
+
+    def test_a_wrong_action_names_the_worker(self):
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "worker [01]: .*action"):
+            sync_of(lambda root: np.zeros(7, np.int64)).next()
+
+
+class EndingTest(unittest.TestCase):
+    def test_an_interrupt_loses_nothing(self):
+        for make in (sync_of, async_of):
+            may_act = threading.Event()
+
+            def policy(root):
+                may_act.wait()
+                return push_left(root)
+
+            collector = make(policy)
+            with self.assertRaises(KeyboardInterrupt), interrupt_soon(lambda: collector._collector.calls_in_flight > 0):
+                collector.next()
+            self.assertEqual(collector.frames, 0)
+            may_act.set()
+            same = make(push_left, workers=2)
+            if make is sync_of:
+                np.testing.assert_array_equal(collector.next()["observation"], same.next()["observation"])
+            collector.shutdown()
+
+    def test_shutdown_ends_a_call_of_another_thread(self):
+        in_call, raised = threading.Event(), []
+
+        def policy(root):
+            in_call.set()
+            return push_left(root)
+
+        collector = sync_of(policy, frames_per_batch=400_000)
+
+        def collect():
+            try:
+                collector.next()
+            except rill.Error as error:
+                raised.append(type(error))
+
+        thread = threading.Thread(target=collect)
+        thread.start()
+        in_call.wait()
+        with self.assertRaisesRegex(rill.FailedPreconditionError, "MultiSyncDataCollector: .*one at a time"):
+            collector.next()
+        collector.shutdown()
+        thread.join()
+        self.assertEqual(raised, [rill.CancelledError])
+        with self.assertRaisesRegex(rill.FailedPreconditionError, "closed"):
+            collector.next()
+
+    def test_objects_are_closed_once(self):
+        objects = [Counter(), Counter()]
+        with rill.MultiaSyncDataCollector(objects, frames_per_batch=2) as collector:
+            collector.next()
+        self.assertEqual([each.closed for each in objects], [True, True])
+
+    def test_it_cannot_cross(self):
+        import pickle
+        with self.assertRaisesRegex(TypeError, "MultiSyncDataCollector: does not cross"):
+            pickle.dumps(sync_of())
+
+    def test_the_interpreter_may_end_beside_workers(self):
+        for policy in ("lambda root: numpy.zeros(1, numpy.int64)", "lambda root: threading.Event().wait()"):
+            code = ("import numpy, rill, threading, time\n"
+                    "rill.collectors.GRACE = 0.5\n"
+                    "policy = %s\n"
+                    "c = rill.MultiaSyncDataCollector(['CartPole-v1'] * 2, policy, frames_per_batch=200_000)\n"
+                    "threading.Thread(target=c.next, daemon=True).start()\n"
+                    "time.sleep(0.2)\n" % policy)
+            self.assertEqual(subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True).returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -46,6 +46,9 @@ struct FlightOptions {
 //
 // Thread-safety: thread-safe. A stream has two threads here, and one at its
 //   server, beside those of gRPC.
+// Memory: glibc's malloc keeps freed blocks of up to 32 MiB in this process, up
+//   to 64 MiB an arena, unless the program or its environment sets
+//   M_MMAP_THRESHOLD or M_TRIM_THRESHOLD.
 //
 // Example (FlightTransportTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto transport, FlightTransport::Create());

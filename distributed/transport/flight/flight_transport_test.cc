@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/transport/flight/flight_transport.h"
 
+#include <malloc.h>
+
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -119,6 +123,16 @@ TEST(FlightTransportTest, WhatArrivesMayBeWrittenTo) {
   leaf.data<int64_t>()[5] = 7;
   EXPECT_EQ(batch.Find("x")->data<int64_t>()[5], 0);
 }
+
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+TEST(FlightTransportTest, MallocMapsNoBlocksOfAMessagesSize) {
+  RILL_ASSERT_OK(FlightTransport::Create().status());
+  const size_t mapped = mallinfo2().hblks;
+  void* const volatile block = std::malloc(16 << 20);
+  EXPECT_EQ(mallinfo2().hblks, mapped);
+  std::free(block);
+}
+#endif
 
 TEST(FlightTransportTest, MessagesThatArrowCannotCarryAreRefused) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto transport, FlightTransport::Create());

@@ -96,9 +96,10 @@ absl::StatusOr<TensorDict> RemoteSampler::TakeBatch(absl::Time deadline) {
 
 int64_t RemoteSampler::GroupSize() const {
   if (bytes_ == 0) return 1;
-  // Two messages, so that one is on its way while the other is used.
-  return std::max<int64_t>(
-      1, std::min((options_.ahead + 1) / 2, kMessageBytes / bytes_));
+  // Two messages, so that one is on its way while the other is used. Where two
+  // batches are ahead they come in one, which is asked for when one is left.
+  const int64_t wanted = options_.ahead == 2 ? 2 : (options_.ahead + 1) / 2;
+  return std::max<int64_t>(1, std::min(wanted, kMessageBytes / bytes_));
 }
 
 absl::Status RemoteSampler::Ask() {

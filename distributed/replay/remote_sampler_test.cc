@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/replay/remote_sampler.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 #include "rill/distributed/replay/replay_service.h"
 #include "rill/distributed/transport/inproc/inproc_faults.h"
 #include "rill/distributed/transport/inproc/inproc_transport.h"
+#include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
@@ -99,7 +101,7 @@ TEST(RemoteSamplerTest, Example) {
 }
 
 TEST(RemoteSamplerTest, BatchesAreThoseThatTheBufferDraws) {
-  // From 3 on, two and more come in one message.
+  // From 2 on, two and more come in one message.
   for (const int64_t ahead : {0, 1, 2, 3, 8, 64}) {
     SCOPED_TRACE(ahead);
     Served fresh = MakeServed(20);
@@ -128,6 +130,34 @@ TEST(RemoteSamplerTest, ALargeBatchIsAskedForWhenOneWasUsed) {
     }
     EXPECT_EQ(served.service->table("replay")->batch_number(), used + 4);
   }
+}
+
+class CountingService final : public Service {
+ public:
+  explicit CountingService(std::shared_ptr<Service> service)
+      : service_(std::move(service)) {}
+  absl::StatusOr<Message> Call(const CallInfo& info,
+                               const Message& request) override {
+    ++calls;
+    return service_->Call(info, request);
+  }
+
+  std::atomic<int64_t> calls = 0;
+
+ private:
+  const std::shared_ptr<Service> service_;
+};
+
+TEST(RemoteSamplerTest, SmallBatchesShareMessagesByDefault) {
+  Served served = MakeServed(20);
+  const auto counted = std::make_shared<CountingService>(served.service);
+  served.server = nullptr;
+  RILL_ASSERT_OK_AND_ASSIGN(served.server,
+                            served.transport->Listen(kAddress, counted));
+  const auto sampler = MakeSampler(served);
+  for (int i = 0; i < 100; ++i) RILL_ASSERT_OK(sampler->Sample());
+  // Three one by one, and then a message for two.
+  EXPECT_LT(counted->calls, 75);
 }
 
 TEST(RemoteSamplerTest, PrioritiesReachTheRows) {

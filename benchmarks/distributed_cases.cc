@@ -33,7 +33,6 @@
 namespace rill {
 namespace {
 
-constexpr int64_t kTableRows = kWalkedBlocks * 256;
 constexpr int64_t kSmall = 0;
 constexpr int64_t k3Kb = 55 * 55;
 constexpr int64_t k56Kb = 2 * 4 * 84 * 84;  // Two stacks of four frames.
@@ -224,6 +223,22 @@ absl::StatusOr<TensorDict> MakeRows(const DistributedCase& of) {
   return rows;
 }
 
+void BareTable::Draw(int64_t rows, void* to) {
+  auto* at = static_cast<char*>(to);
+  for (int64_t i = 0; i < rows; ++i, at += row_bytes_) {
+    std::memcpy(at, bytes_.data() + random_() % kTableRows * row_bytes_,
+                row_bytes_);
+  }
+}
+
+void BareTable::Write(int64_t rows, const void* from) {
+  const auto* at = static_cast<const char*>(from);
+  for (int64_t i = 0; i < rows; ++i, at += row_bytes_) {
+    std::memcpy(bytes_.data() + next_ * row_bytes_, at, row_bytes_);
+    next_ = (next_ + 1) % kTableRows;
+  }
+}
+
 absl::Status MeasureCases(bool is_quick, OpenCase open) {
   for (const DistributedCase& of : kCases) {
     RILL_ASSIGN_OR_RETURN(const RunExchanges run, open(of));
@@ -240,7 +255,7 @@ int SideMain(
     int argc, char** argv, const std::vector<absl::string_view>& others,
     absl::FunctionRef<absl::Status(absl::string_view side, bool is_quick)>
         run) {
-  std::vector<absl::string_view> sides = {kBareSide, kWalkSide, kRillSide};
+  std::vector<absl::string_view> sides = {kBareSide, kTableSide, kRillSide};
   sides.insert(sides.end(), others.begin(), others.end());
   const std::vector<absl::string_view> arguments(argv + 1, argv + argc);
   const bool is_quick = arguments.size() == 2 && arguments[1] == "--quick";
@@ -250,7 +265,7 @@ int SideMain(
     status = run(arguments[0], is_quick);
   } else {
     status = InvalidArgument("got \"", absl::StrJoin(arguments, " "),
-                             "\", want bare, walk or rill, and --quick or "
+                             "\", want bare, table or rill, and --quick or "
                              "nothing");
   }
   if (status.ok()) return 0;

@@ -2,9 +2,11 @@
 #ifndef RILL_BENCHMARKS_DISTRIBUTED_CASES_H_
 #define RILL_BENCHMARKS_DISTRIBUTED_CASES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -33,9 +35,29 @@ struct DistributedCase {
 };
 absl::Span<const DistributedCase> DistributedCases();
 
-// Rows of as many exchanges fill a table of Rill's: its side walks over that
-// much memory, and so does the side kWalkSide.
-inline constexpr int64_t kWalkedBlocks = 16;
+// Of Rill's tables, and of BareTable.
+inline constexpr int64_t kTableRows = 16 * 256;
+
+// What a program without Rill does with rows beside sending them: drawn ones
+// are copied from a table, and received ones into it. A row is one block of
+// bytes, of any value.
+class BareTable {
+ public:
+  explicit BareTable(int64_t row_bytes)
+      : row_bytes_(static_cast<size_t>(row_bytes)),
+        bytes_(row_bytes_ * kTableRows, 1) {}
+
+  // Random ones, one behind the other.
+  void Draw(int64_t rows, void* to);
+  // Over the oldest ones.
+  void Write(int64_t rows, const void* from);
+
+ private:
+  const size_t row_bytes_;
+  std::vector<char> bytes_;
+  std::minstd_rand random_;
+  size_t next_ = 0;
+};
 
 // The rows of one exchange.
 absl::StatusOr<TensorDict> MakeRows(const DistributedCase& of);
@@ -50,8 +72,8 @@ using OpenCase =
 absl::Status MeasureCases(bool is_quick, OpenCase open);
 
 // The sides of a program's command line.
-inline constexpr char kBareSide[] = "bare";  // As many blocks as are ahead.
-inline constexpr char kWalkSide[] = "walk";  // Bare over kWalkedBlocks.
+inline constexpr char kBareSide[] = "bare";    // The same rows every time.
+inline constexpr char kTableSide[] = "table";  // Bare, and a BareTable.
 inline constexpr char kRillSide[] = "rill";
 // The main of these programs: a side, one of `others` too, and perhaps --quick.
 int SideMain(

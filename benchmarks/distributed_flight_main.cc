@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // One side of benchmarks/distributed over Arrow Flight. The server is a process
 // of its own: this program again.
-// usage: distributed_flight_main bare|walk|rill [--quick]
+// usage: distributed_flight_main bare|table|rill [--quick]
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "arrow/array/array_base.h"
+#include "arrow/array/data.h"
 #include "arrow/buffer.h"
 #include "arrow/flight/client.h"
 #include "arrow/flight/server.h"
@@ -32,6 +36,7 @@
 #include "rill/distributed/transport/flight/flight_transport.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill {
 namespace {
@@ -41,23 +46,36 @@ namespace flight = ::arrow::flight;
 // Modes of the server's process.
 constexpr char kServeRill[] = "serve-rill";
 constexpr char kServeBare[] = "serve-bare";
-constexpr char kServeWalk[] = "serve-walk";
+constexpr char kServeTable[] = "serve-table";
 
 absl::Status Of(const arrow::Status& status) {
   if (status.ok()) return absl::OkStatus();
   return absl::UnavailableError(status.ToString());
 }
 
-// One side sends these, one after the other, again and again.
-using Batches = std::vector<std::shared_ptr<arrow::RecordBatch>>;
+// Rows as Flight sends them, and where their pixels are; null: none.
+struct SentRows {
+  std::shared_ptr<arrow::RecordBatch> batch = nullptr;
+  std::byte* pixels = nullptr;
+};
 
-absl::StatusOr<Batches> MakeBatches(const DistributedCase& of, bool walks) {
-  Batches batches;
-  for (int64_t i = 0; i < (walks ? kWalkedBlocks : 1); ++i) {
-    RILL_ASSIGN_OR_RETURN(const TensorDict rows, MakeRows(of));
-    RILL_ASSIGN_OR_RETURN(batches.emplace_back(), ToArrow(rows));
+absl::StatusOr<SentRows> MakeSentRows(const DistributedCase& of) {
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, MakeRows(of));
+  SentRows sent;
+  if (of.pixels > 0) {
+    RILL_ASSIGN_OR_RETURN(const Tensor pixels, rows.Get("pixels"));
+    sent.pixels = pixels.raw_data();
   }
-  return batches;
+  RILL_ASSIGN_OR_RETURN(sent.batch, ToArrow(rows));  // Keeps the pixels.
+  return sent;
+}
+
+// A list of fixed size is a column of its elements.
+const uint8_t* PixelsOf(const arrow::RecordBatch& batch) {
+  return batch.GetColumnByName("pixels")
+      ->data()
+      ->child_data[0]
+      ->GetValues<uint8_t>(1);
 }
 
 // --- Flight alone ------------------------------------------------------------
@@ -66,10 +84,11 @@ std::shared_ptr<arrow::Buffer> Word() {
   return arrow::Buffer::FromString("next");
 }
 
-// Answers what the case of the path's number wants.
+// Answers what the case of the path's number wants. With a table the pixels of
+// samples are drawn from it, and those of inserts are written to it.
 class BareServer final : public flight::FlightServerBase {
  public:
-  explicit BareServer(bool walks) : walks_(walks) {}
+  explicit BareServer(bool has_table) : has_table_(has_table) {}
 
   arrow::Status DoExchange(
       const flight::ServerCallContext& /*context*/,
@@ -82,41 +101,51 @@ class BareServer final : public flight::FlightServerBase {
       return arrow::Status::Invalid("path");
     }
     const DistributedCase& of = DistributedCases()[number];
-    Batches rows;
-    if (of.kind != DistributedCase::kInsert) {
-      absl::StatusOr<Batches> made = MakeBatches(of, walks_);
+    std::optional<BareTable> table;
+    if (has_table_ && of.pixels > 0) table.emplace(of.pixels);
+    // While one is sent, the next one is made.
+    std::vector<SentRows> rows;
+    for (int i = 0; i < (table ? 2 : 1); ++i) {
+      absl::StatusOr<SentRows> made = MakeSentRows(of);
       if (!made.ok()) return arrow::Status::Invalid(made.status().ToString());
-      rows = *std::move(made);
-      ARROW_RETURN_NOT_OK(writer->Begin(rows[0]->schema()));
+      rows.push_back(*std::move(made));
+    }
+    if (of.kind != DistributedCase::kInsert) {
+      ARROW_RETURN_NOT_OK(writer->Begin(rows[0].batch->schema()));
     }
     for (size_t answered = 0;; ++answered) {
       ARROW_ASSIGN_OR_RAISE(const auto chunk, reader->Next());
       if (chunk.data == nullptr && chunk.app_metadata == nullptr) break;
-      ARROW_RETURN_NOT_OK(
-          of.kind == DistributedCase::kInsert
-              ? writer->WriteMetadata(Word())
-              : writer->WriteRecordBatch(chunk.data == nullptr
-                                             ? *rows[answered % rows.size()]
-                                             : *chunk.data));
+      if (of.kind == DistributedCase::kCall) {
+        ARROW_RETURN_NOT_OK(writer->WriteRecordBatch(*chunk.data));
+      } else if (of.kind == DistributedCase::kInsert) {
+        if (table) table->Write(of.rows, PixelsOf(*chunk.data));
+        ARROW_RETURN_NOT_OK(writer->WriteMetadata(Word()));
+      } else {
+        const SentRows& sent = rows[answered % rows.size()];
+        if (table) table->Draw(of.rows, sent.pixels);
+        ARROW_RETURN_NOT_OK(writer->WriteRecordBatch(*sent.batch));
+      }
     }
     return arrow::Status::OK();
   }
 
  private:
-  const bool walks_;
+  const bool has_table_;
 };
 
 struct BareStream {
   flight::FlightClient::DoExchangeResult exchange;
-  Batches rows;  // Of requests; empty: none.
+  std::vector<SentRows> rows;  // Of requests, in turns; empty: none.
 
   arrow::Status Run(int64_t exchanges, int64_t ahead) const {
     for (int64_t sent = 0, received = 0; received < exchanges; ++received) {
       for (; sent < exchanges && sent < received + ahead; ++sent) {
         ARROW_RETURN_NOT_OK(
-            rows.empty() ? exchange.writer->WriteMetadata(Word())
-                         : exchange.writer->WriteRecordBatch(
-                               *rows[static_cast<size_t>(sent) % rows.size()]));
+            rows.empty()
+                ? exchange.writer->WriteMetadata(Word())
+                : exchange.writer->WriteRecordBatch(
+                      *rows[static_cast<size_t>(sent) % rows.size()].batch));
       }
       ARROW_ASSIGN_OR_RAISE(const auto chunk, exchange.reader->Next());
       if (chunk.data == nullptr && chunk.app_metadata == nullptr) {
@@ -128,7 +157,8 @@ struct BareStream {
 };
 
 absl::StatusOr<RunExchanges> OpenBare(flight::FlightClient* client,
-                                      const DistributedCase& of, bool walks) {
+                                      const DistributedCase& of,
+                                      bool has_table) {
   const auto number = &of - DistributedCases().data();
   auto exchange = client->DoExchange(
       flight::FlightDescriptor::Path({absl::StrCat(number)}));
@@ -136,16 +166,18 @@ absl::StatusOr<RunExchanges> OpenBare(flight::FlightClient* client,
   auto stream = std::make_shared<BareStream>();
   stream->exchange = *std::move(exchange);
   if (of.kind != DistributedCase::kSample) {
-    RILL_ASSIGN_OR_RETURN(stream->rows, MakeBatches(of, walks));
+    for (int64_t i = 0; i < (has_table ? of.ahead : 1); ++i) {
+      RILL_ASSIGN_OR_RETURN(stream->rows.emplace_back(), MakeSentRows(of));
+    }
     RILL_RETURN_IF_ERROR(
-        Of(stream->exchange.writer->Begin(stream->rows[0]->schema())));
+        Of(stream->exchange.writer->Begin(stream->rows[0].batch->schema())));
   }
   return [stream = std::move(stream), ahead = of.ahead](int64_t exchanges) {
     return Of(stream->Run(exchanges, ahead));
   };
 }
 
-absl::Status MeasureBare(bool walks, bool is_quick,
+absl::Status MeasureBare(bool has_table, bool is_quick,
                          const std::string& address) {
   const auto location = flight::Location::Parse(address);
   RILL_RETURN_IF_ERROR(Of(location.status()));
@@ -153,7 +185,7 @@ absl::Status MeasureBare(bool walks, bool is_quick,
   RILL_RETURN_IF_ERROR(Of(client.status()));
   return MeasureCases(
       is_quick, [&](const DistributedCase& of) -> absl::StatusOr<RunExchanges> {
-        return OpenBare(client->get(), of, walks);
+        return OpenBare(client->get(), of, has_table);
       });
 }
 
@@ -178,7 +210,7 @@ absl::Status Serve(absl::string_view mode) {
     RILL_ASSIGN_OR_RETURN(const auto server, transport->Listen("", service));
     return SayAndWait(server->address());
   }
-  BareServer server(mode == kServeWalk);
+  BareServer server(mode == kServeTable);
   const auto location = flight::Location::ForGrpcTcp("127.0.0.1", 0);
   RILL_RETURN_IF_ERROR(Of(location.status()));
   RILL_RETURN_IF_ERROR(Of(server.Init(flight::FlightServerOptions(*location))));
@@ -204,7 +236,7 @@ absl::Status Measure(absl::string_view side, bool is_quick) {
   char byte;
   while (read(says[0], &byte, 1) == 1 && byte != '\n') address += byte;
   if (side != kRillSide) {
-    return MeasureBare(side == kWalkSide, is_quick, address);
+    return MeasureBare(side == kTableSide, is_quick, address);
   }
   RILL_ASSIGN_OR_RETURN(std::shared_ptr<Transport> transport,
                         FlightTransport::Create());
@@ -221,6 +253,6 @@ absl::Status Run(absl::string_view side, bool is_quick) {
 
 int main(int argc, char** argv) {
   return rill::SideMain(argc, argv,
-                        {rill::kServeRill, rill::kServeBare, rill::kServeWalk},
+                        {rill::kServeRill, rill::kServeBare, rill::kServeTable},
                         rill::Run);
 }

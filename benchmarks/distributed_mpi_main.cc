@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One side of benchmarks/distributed over MPI, as a job of two ranks: rank 1
 // serves rank 0.
-// usage: mpirun -n 2 distributed_mpi_main bare|walk|rill [--quick]
+// usage: mpirun -n 2 distributed_mpi_main bare|table|rill [--quick]
 #include <mpi.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,11 +47,11 @@ struct Order {
   int64_t number = 0;
 };
 
-// Messages of one rank's side of an exchange, in `count` blocks that are used
-// again one after the other.
+// Messages of one rank's side of an exchange, in blocks that are used again one
+// after the other.
 struct Messages {
-  Messages(int64_t bytes, int64_t count, int64_t ahead)
-      : blocks(static_cast<size_t>(count),
+  Messages(int64_t bytes, int64_t ahead)
+      : blocks(static_cast<size_t>(ahead),
                std::vector<char>(static_cast<size_t>(bytes), 1)),
         requests(static_cast<size_t>(ahead), MPI_REQUEST_NULL) {}
 
@@ -91,12 +92,14 @@ int64_t BytesOf(const DistributedCase& of, bool has_rows) {
 
 // Requests and replies of a case on one rank.
 struct BareRank {
-  BareRank(const DistributedCase& of, bool walks)
-      : requests(BytesOf(of, of.kind != DistributedCase::kSample),
-                 walks ? kWalkedBlocks : of.ahead, of.ahead),
-        replies(BytesOf(of, of.kind != DistributedCase::kInsert),
-                walks ? kWalkedBlocks : of.ahead, of.ahead),
-        ahead(of.ahead) {}
+  BareRank(const DistributedCase& of, bool has_table)
+      : requests(BytesOf(of, of.kind != DistributedCase::kSample), of.ahead),
+        replies(BytesOf(of, of.kind != DistributedCase::kInsert), of.ahead),
+        kind(of.kind),
+        rows(of.rows),
+        ahead(of.ahead) {
+    if (has_table) table.emplace(of.pixels + 47);
+  }
 
   void Ask(int64_t exchanges) {
     for (int64_t sent = 0, received = 0; received < exchanges; ++received) {
@@ -113,6 +116,13 @@ struct BareRank {
     for (int64_t i = 0; i < first; ++i) requests.Receive(i, kClient);
     for (int64_t i = 0; i < exchanges; ++i) {
       requests.Await(i);
+      if (table && kind == DistributedCase::kInsert) {
+        table->Write(rows, requests.BlockOf(i).data());
+      }
+      if (table && kind == DistributedCase::kSample) {
+        replies.Await(i);
+        table->Draw(rows, replies.BlockOf(i).data());
+      }
       replies.Send(i, kClient);
       if (i + ahead < exchanges) requests.Receive(i + ahead, kClient);
     }
@@ -121,6 +131,9 @@ struct BareRank {
 
   Messages requests;
   Messages replies;
+  std::optional<BareTable> table;
+  const DistributedCase::Kind kind;
+  const int64_t rows;
   const int64_t ahead;
 };
 
@@ -128,12 +141,11 @@ void SendOrder(const Order& order) {
   MPI_Send(&order, sizeof(order), MPI_BYTE, kServer, kTag, MPI_COMM_WORLD);
 }
 
-absl::Status MeasureBare(bool walks, bool is_quick) {
+absl::Status MeasureBare(bool is_quick) {
   RILL_RETURN_IF_ERROR(MeasureCases(
-      is_quick,
-      [walks](const DistributedCase& of) -> absl::StatusOr<RunExchanges> {
+      is_quick, [](const DistributedCase& of) -> absl::StatusOr<RunExchanges> {
         const int64_t number = &of - DistributedCases().data();
-        auto rank = std::make_shared<BareRank>(of, walks);
+        auto rank = std::make_shared<BareRank>(of, /*has_table=*/false);
         return [number, rank = std::move(rank)](int64_t exchanges) {
           SendOrder({.exchanges = exchanges, .number = number});
           rank->Ask(exchanges);
@@ -144,7 +156,7 @@ absl::Status MeasureBare(bool walks, bool is_quick) {
   return absl::OkStatus();
 }
 
-absl::Status ServeBare(bool walks) {
+absl::Status ServeBare(bool has_table) {
   std::unique_ptr<BareRank> rank;
   for (int64_t number = -1;;) {
     Order order;
@@ -154,18 +166,18 @@ absl::Status ServeBare(bool walks) {
     if (order.number != number) {
       number = order.number;
       rank = std::make_unique<BareRank>(
-          DistributedCases()[static_cast<size_t>(number)], walks);
+          DistributedCases()[static_cast<size_t>(number)], has_table);
     }
     rank->Answer(order.exchanges);
   }
 }
 
-absl::Status RunBare(bool walks, bool is_quick) {
+absl::Status RunBare(bool has_table, bool is_quick) {
   MPI_Init(nullptr, nullptr);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const absl::Status status =
-      rank == kClient ? MeasureBare(walks, is_quick) : ServeBare(walks);
+      rank == kClient ? MeasureBare(is_quick) : ServeBare(has_table);
   MPI_Finalize();
   return status;
 }
@@ -218,7 +230,7 @@ absl::Status RunRill(bool is_quick,
 }
 
 absl::Status Run(absl::string_view side, bool is_quick) {
-  if (side != kRillSide) return RunBare(side == kWalkSide, is_quick);
+  if (side != kRillSide) return RunBare(side == kTableSide, is_quick);
   RILL_ASSIGN_OR_RETURN(const std::shared_ptr<RankTransport> transport,
                         CreateMpiTransport());
   const absl::Status status = RunRill(is_quick, transport);

@@ -2,12 +2,12 @@
 """Rill over an engine beside the engine alone, in turns: the table of
 benchmarks/distributed.
 
-usage: distributed_table.py [--quick] ENGINE COMMAND [ARG...]
+usage: distributed_table.py [--quick] [--reverb] ENGINE COMMAND [ARG...]
 
-COMMAND ARG... bare, walk and rill run one side (distributed_cases.h): the engine
-alone with few blocks of memory, with as much memory as Rill's table has, and
-Rill. A figure is the median of the turns, a ratio that of the turns' ratios:
-Rill to each of the others.
+COMMAND ARG... bare, table and rill run one side (distributed_cases.h): the engine
+alone, the engine with rows of a table as large as Rill's, and Rill. A figure is
+the median of the turns, a ratio that of the turns' ratios: Rill to each of the
+others. With --reverb distributed_reverb.py takes turns too.
 """
 import os
 import platform
@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 
+REVERB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "distributed_reverb.py")
 MANY_BYTES = 100_000  # From here on a case is a rate, below it a time.
 
 
@@ -37,34 +38,48 @@ def processor():
 
 
 def table(engine, turns):
-    """Lines. `turns`: what read_side gave for the sides bare, walk and rill."""
+    """Lines. `turns`: what read_side gave for the sides bare, table and rill, and
+    perhaps for Reverb."""
+    others = ["bare", "table"] + ["Reverb"] * (len(turns[0]) > 3)
     yield "%s, %s, %d cores, Linux %s; medians of %d turns" % (
         engine, processor(), len(os.sched_getaffinity(0)), platform.release(), len(turns))
-    yield "  %-42s %15s %15s %15s %8s %8s" % ("", "bare", "walking bare", "Rill", "to bare", "to walk")
+    yield ("  %-42s" % "" + "".join("%16s" % name for name in ("bare", "bare, table", "Rill", *others[2:])) +
+           "".join("%11s" % ("to " + name) for name in others)).rstrip()
     for name, (_, size) in turns[0][0][0].items():
-        sides = [[cases[name][0] for cases, _ in side] for side in zip(*turns)]
+        # Reverb has no call without a table.
+        sides = [[cases[name][0] for cases, _ in side if name in cases] for side in zip(*turns)]
         is_rate = size >= MANY_BYTES
-        figures = ["%10.0f MB/s" % (size / statistics.median(side) / 1e6) if is_rate else
-                   "%12.1f us" % (statistics.median(side) * 1e6) for side in sides]
-        ratios = [statistics.median(bare / rill if is_rate else rill / bare for bare, rill in zip(side, sides[-1]))
-                  for side in sides[:-1]]
-        yield "  %-42s %15s %15s %15s %8.2f %8.2f" % (name, *figures, *ratios)
-    for name in turns[0][-1][1]:
-        share = statistics.median(rill[1][name] for *_, rill in turns)
-        yield "  %-42s %47s" % (name + ": waits", "%.2f %%" % (100 * share))
+        figures = ["-" if not side else "%.0f MB/s" % (size / statistics.median(side) / 1e6) if is_rate else
+                   "%.1f us" % (statistics.median(side) * 1e6) for side in sides]
+        rill = sides.pop(2)
+        ratios = ["-" if not side else "%.2f" % statistics.median(
+            (other / own if is_rate else own / other) for other, own in zip(side, rill)) for side in sides]
+        yield "  %-42s" % name + "".join("%16s" % one for one in figures) + "".join("%11s" % one for one in ratios)
+    for name in turns[0][2][1]:
+        share = statistics.median(turn[2][1][name] for turn in turns)
+        yield "  %-42s%48s" % (name + ": waits", "%.2f %%" % (100 * share))
 
 
 def main(arguments):
     is_quick = arguments[:1] == ["--quick"]
-    engine, *command = arguments[is_quick:]
+    del arguments[:is_quick]
+    has_reverb = arguments[:1] == ["--reverb"]
+    engine, *command = arguments[has_reverb:]
 
-    def run(side):
-        done = subprocess.run(command + [side] + ["--quick"] * is_quick, stdout=subprocess.PIPE, text=True, check=False)
+    def run(*side, **output):
+        done = subprocess.run([*side, *["--quick"] * is_quick], stdout=subprocess.PIPE, text=True, check=False, **output)
         if done.returncode:
-            sys.exit("distributed: %s: %s ended with exit status %d" % (engine, side, done.returncode))
+            sys.exit("distributed: %s: %s ended with exit status %d" % (engine, side[-1], done.returncode))
         return read_side(done.stdout)
 
-    turns = [(run("bare"), run("walk"), run("rill")) for _ in range(1 if is_quick else 3)]
+    def run_turn():
+        sides = [run(*command, side) for side in ("bare", "table", "rill")]
+        if has_reverb:
+            # It warns of each write that is ahead of the server.
+            sides.append(run("python3", "-B", REVERB, stderr=subprocess.DEVNULL))
+        return sides
+
+    turns = [run_turn() for _ in range(1 if is_quick else 3)]
     for line in table(engine, turns):
         print(line, flush=True)
 

@@ -20,6 +20,15 @@ class DistributedTableTest(unittest.TestCase):
         self.assertRegex(small, r"small +2000\.0 us +3200\.0 us +4000\.0 us +2\.00 +1\.25$")
         self.assertRegex(learner, r"learner: waits +0\.20 %$")
 
+    def test_reverb_has_columns_where_it_ran(self):
+        with_call = distributed_table.read_side("large\t0.002\t1000000\nsmall\t0.002\t500\ncall\t0.001\t47\n")
+        turns = [(with_call, with_call, with_call, side(0.004))]
+        _, names, large, small, call = distributed_table.table("Engine", turns)
+        self.assertRegex(names, r"Rill +Reverb +to bare +to table +to Reverb$")
+        self.assertRegex(large, r"large( +500 MB/s){3} +250 MB/s( +1\.00){2} +2\.00$")
+        self.assertRegex(small, r"small( +2000\.0 us){3} +4000\.0 us( +1\.00){2} +0\.50$")
+        self.assertRegex(call, r"call( +1000\.0 us){3} +-( +1\.00){2} +-$")
+
     def test_the_first_line_names_engine_and_machine(self):
         first = next(distributed_table.table("Engine", [(side(1), side(1), side(1))]))
         self.assertRegex(first, r"^Engine, .+, \d+ cores, Linux .+; medians of 1 turns$")

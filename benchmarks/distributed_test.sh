@@ -18,7 +18,7 @@ fail() {
 
 line=$("$@" fast 2>&1)
 [ $? -ne 0 ] || fail "an unknown side is taken: $line"
-echo "$line" | grep -q 'got "fast", want bare, walk or rill' || fail "it is not named: $line"
+echo "$line" | grep -q 'got "fast", want bare, table or rill' || fail "it is not named: $line"
 table=$(python3 -B "$table_py" --quick Engine "$@") || fail "it ends with an error: $table"
 [ "$(echo "$table" | grep -cE ' +[0-9]+ MB/s +[0-9]+ MB/s +[0-9]+ MB/s +[0-9]+\.[0-9]+ +[0-9]+\.[0-9]+$')" -eq 4 ] ||
   fail "not four rates: $table"

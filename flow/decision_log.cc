@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <cstdlib>
 
 #include "rill/base/status_macros.h"
 
@@ -13,6 +12,13 @@ namespace rill {
 namespace {
 
 constexpr size_t kFixed = 4;  // Numbers before the versions.
+// Beyond what a run can have, and far enough from the ends of int64 for sums.
+constexpr int64_t kMostSteps = int64_t{1} << 31;
+constexpr int64_t kMostFrames = int64_t{1} << 61;
+
+bool IsIn(int64_t value, int64_t least, int64_t most) {
+  return least <= value && value <= most;
+}
 
 }  // namespace
 
@@ -37,7 +43,11 @@ absl::StatusOr<Arrival> Arrival::FromNumbers(
                      .sequence = numbers[1],
                      .steps = numbers[2],
                      .run_before = numbers[3]};
-  if (arrival.worker < 0 || arrival.steps < 0) return refuse();
+  if (!IsIn(arrival.worker, 0, kMostSteps) ||
+      !IsIn(arrival.steps, 0, kMostSteps) ||
+      !IsIn(arrival.run_before, -kMostFrames, kMostFrames)) {
+    return refuse();
+  }
   int64_t left = arrival.steps;
   for (size_t i = kFixed; i < numbers.size(); i += 2) {
     if (numbers[i] <= 0 || numbers[i] > left) return refuse();
@@ -82,11 +92,10 @@ std::vector<int64_t> PriorityCounts::ToNumbers() const {
 absl::StatusOr<PriorityCounts> PriorityCounts::FromNumbers(
     absl::Span<const int64_t> numbers) {
   constexpr int64_t kMostExponent = 128, kMostRows = int64_t{1} << 48;
-  const auto is_count = [](int64_t count) {
-    return count >= 0 && count <= kMostRows;
-  };
+  const auto is_count = [](int64_t count) { return IsIn(count, 0, kMostRows); };
   if (numbers.size() < 3 || numbers.size() > 3 + 256 || !is_count(numbers[0]) ||
-      !is_count(numbers[1]) || std::abs(numbers[2]) > kMostExponent ||
+      !is_count(numbers[1]) ||
+      !IsIn(numbers[2], -kMostExponent, kMostExponent) ||
       !std::all_of(numbers.begin() + 3, numbers.end(), is_count)) {
     return DataLoss("PriorityCounts::FromNumbers: got ", numbers.size(),
                     " numbers that are none of a histogram, want rows, zeros, "

@@ -57,10 +57,10 @@ struct Arrival {
     int64_t steps = 0;
     int64_t version = 0;
   };
-  int64_t worker = 0;
+  int64_t worker = 0;      // In [0, 2^31].
   int64_t sequence = 0;    // Among the producer's.
-  int64_t steps = 0;       // Time steps, those of an interrupted batch too.
-  int64_t run_before = 0;  // SyncCollector::RunFrames::before.
+  int64_t steps = 0;       // In time, also of a short batch; in [0, 2^31].
+  int64_t run_before = 0;  // SyncCollector::RunFrames::before; within 2^61.
   std::vector<Versions> versions = {};  // Of all steps, in order.
 
   std::vector<int64_t> ToNumbers() const;

@@ -2,6 +2,7 @@
 #include "rill/flow/decision_log.h"
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,9 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
 TEST(ArrivalTest, NumbersReadAsTheArrivalTheyAreOf) {
   const Arrival arrival = {.worker = 3,
@@ -37,6 +41,10 @@ TEST(ArrivalTest, NumbersThatAreNoArrivalsAreRefused) {
       {0, 1, 2, 0, 0, 5, 2, 5},   // An empty run.
       {-1, 1, 0, 0},
       {0, 1, -2, 0},
+      {kMost, 1, 0, 0},
+      {0, 1, kMost, 0, kMost, 5},
+      {0, 1, 0, kMost},
+      {0, 1, 0, kLeast},
   };
   for (const auto& numbers : all) {
     EXPECT_THAT(Arrival::FromNumbers(numbers),
@@ -56,8 +64,15 @@ TEST(PriorityCountsTest, CountsByPowersOfTwo) {
 }
 
 TEST(PriorityCountsTest, NumbersThatAreNoHistogramAreRefused) {
-  const std::vector<std::vector<int64_t>> all = {
-      {}, {1, 0}, {1, 0, 200, 1}, {-1, 0, 0}, {1, 0, 0, -1}};
+  const std::vector<std::vector<int64_t>> all = {{},
+                                                 {1, 0},
+                                                 {1, 0, 200, 1},
+                                                 {-1, 0, 0},
+                                                 {kMost, 0, 0},
+                                                 {1, 0, kMost},
+                                                 {1, 0, kLeast, 1},
+                                                 {1, 0, 0, kMost},
+                                                 {1, 0, 0, -1}};
   for (const auto& numbers : all) {
     EXPECT_THAT(PriorityCounts::FromNumbers(numbers),
                 StatusIs(absl::StatusCode::kDataLoss));

@@ -52,6 +52,11 @@ void Check(std::string input) {
       RILL_FUZZ_CHECK(!arrival.ok() ||
                       arrival->ToNumbers() == event.decision.numbers);
     }
+    if (event.decision.kind == Decision::Kind::kPriorities) {
+      const auto counts = PriorityCounts::FromNumbers(event.decision.numbers);
+      RILL_FUZZ_CHECK(!counts.ok() ||
+                      counts->ToNumbers() == event.decision.numbers);
+    }
     events.push_back(event);
   }
   RILL_FUZZ_CHECK(decoder->position() + decoder->torn_bytes() <=

@@ -105,19 +105,26 @@ class DecisionLog {
   // A part has done this, with these values. While a run is recorded it is OK,
   // whatever becomes of the log. While one is repeated it is DATA_LOSS where
   // the log has something else next, and names both; ABORTED where the log
-  // ends.
+  // ends. After the first DATA_LOSS all that follows is that error, so that a
+  // program which ignores it repeats nothing more.
   virtual absl::Status Note(Decision::Kind kind, int64_t part,
                             absl::Span<const int64_t> numbers,
-                            const TensorDict& values) = 0;
+                            const TensorDict& values,
+                            absl::Span<const absl::string_view> pieces) = 0;
   // The same of plain bytes, piece by piece.
   virtual absl::Status Note(
       Decision::Kind kind, int64_t part, absl::Span<const int64_t> numbers,
-      absl::Span<const absl::string_view> values = {}) = 0;
+      absl::Span<const absl::string_view> pieces = {}) = 0;
 
-  // These two are for a run that is repeated.
-  // The next event, which Note is to take: DATA_LOSS where it is another
-  // part's, ABORTED where the log ends.
+  // These are for a run that is repeated.
+  // Whether the log has such an event of this part next.
+  virtual bool IsNext(Decision::Kind kind, int64_t part) const = 0;
+  // The next event, which Note is to take. Errors as Note, where it is another
+  // part's.
   virtual absl::StatusOr<Decision> Next(int64_t part) = 0;
+  // A part does what the log does not have next: DATA_LOSS with `got`, as Note
+  // of another event.
+  virtual absl::Status Differs(absl::string_view got) = 0;
   // The weights that a store published, on the host, where a later arrival
   // names the version; NOT_FOUND else.
   virtual absl::StatusOr<std::shared_ptr<const TensorDict>> Published(

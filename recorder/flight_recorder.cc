@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -13,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "rill/base/mapped_file.h"
+#include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/recorder/flight_log.h"
@@ -38,17 +39,17 @@ class Recorder : public FlightRecorder {
   }
 
   absl::Status Note(Decision::Kind kind, int64_t part,
-                    absl::Span<const int64_t> numbers,
-                    const TensorDict& values) final {
-    const uint32_t digest = DigestOf(values);
+                    absl::Span<const int64_t> numbers, const TensorDict& values,
+                    absl::Span<const absl::string_view> pieces) final {
+    const uint32_t digest = DigestOf(values, pieces);
     absl::MutexLock lock(&mutex_);
     return Take(kind, part, numbers, digest, &values);
   }
 
   absl::Status Note(Decision::Kind kind, int64_t part,
                     absl::Span<const int64_t> numbers,
-                    absl::Span<const absl::string_view> values) final {
-    const uint32_t digest = DigestOf(values);
+                    absl::Span<const absl::string_view> pieces) final {
+    const uint32_t digest = DigestOf(pieces);
     absl::MutexLock lock(&mutex_);
     return Take(kind, part, numbers, digest, nullptr);
   }
@@ -116,7 +117,13 @@ class Recording final : public Recorder {
         begin_(clock->Now()) {}
 
   bool repeats() const override { return false; }
+  bool IsNext(Decision::Kind /*kind*/, int64_t /*part*/) const override {
+    return false;
+  }
   absl::StatusOr<Decision> Next(int64_t /*part*/) override {
+    return NoRepeat();
+  }
+  absl::Status Differs(absl::string_view /*got*/) override {
     return NoRepeat();
   }
   absl::StatusOr<std::shared_ptr<const TensorDict>> Published(
@@ -132,6 +139,7 @@ class Recording final : public Recorder {
     return value;
   }
   bool is_at_end() const override { return false; }
+  bool has_end() const override { return false; }
   absl::Status status() const override {
     absl::MutexLock lock(&mutex_);
     return status_;
@@ -169,20 +177,36 @@ class Recording final : public Recorder {
 
 class Repetition final : public Recorder {
  public:
-  Repetition(std::shared_ptr<MappedFile> file, FlightDecoder decoder)
-      : file_(std::move(file)), decoder_(std::move(decoder)) {
+  // `log` is the decoder's bytes. `ends_process`: as OfProgram says.
+  Repetition(std::string log, FlightDecoder decoder, bool ends_process)
+      : log_(std::move(log)),
+        ends_process_(ends_process),
+        decoder_(std::move(decoder)) {
     absl::MutexLock lock(&mutex_);
-    FindLastUses();
+    decoder_.Extend(log_);
+    LookAhead();
     has_next_ = decoder_.Next(&next_);
   }
 
   bool repeats() const override { return true; }
 
+  bool IsNext(Decision::Kind kind, int64_t part) const override {
+    absl::MutexLock lock(&mutex_);
+    return difference_.ok() && has_next_ && next_.decision.kind == kind &&
+           next_.decision.part == part;
+  }
+
   absl::StatusOr<Decision> Next(int64_t part) override {
     absl::MutexLock lock(&mutex_);
     RILL_RETURN_IF_ERROR(CheckGoesOn());
     if (next_.decision.part == part) return next_.decision;
-    return Difference(absl::StrCat("a call of part ", part));
+    return DiffersLocked(absl::StrCat("a call of part ", part));
+  }
+
+  absl::Status Differs(absl::string_view got) override {
+    absl::MutexLock lock(&mutex_);
+    RILL_RETURN_IF_ERROR(CheckGoesOn());
+    return DiffersLocked(got);
   }
 
   absl::StatusOr<std::shared_ptr<const TensorDict>> Published(
@@ -202,9 +226,9 @@ class Repetition final : public Recorder {
     RILL_RETURN_IF_ERROR(CheckGoesOn());
     // Take says whether it is a choice, and of this name.
     const std::vector<int64_t> numbers = next_.decision.numbers;
+    if (numbers.size() != 1) return DiffersLocked("a choice");
     RILL_RETURN_IF_ERROR(
         Take(Decision::Kind::kChoice, part, numbers, 0, nullptr));
-    if (numbers.size() != 1) return Differs("a choice");
     return numbers[0];
   }
 
@@ -212,42 +236,79 @@ class Repetition final : public Recorder {
     absl::MutexLock lock(&mutex_);
     return !has_next_ && difference_.ok();
   }
-  absl::Status status() const override { return absl::OkStatus(); }
+  bool has_end() const override {
+    absl::MutexLock lock(&mutex_);
+    return has_end_;
+  }
+  absl::Status status() const override {
+    absl::MutexLock lock(&mutex_);
+    return Conclusion();
+  }
 
  private:
-  // Arrivals say which weights are to be kept, and for how long.
-  void FindLastUses() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  // Where the log ends. Arrivals say which weights are to be kept, and for how
+  // long.
+  void LookAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     FlightDecoder decoder = decoder_;
     FlightEvent event;
-    for (int64_t i = 0; decoder.Next(&event); ++i) {
+    for (; decoder.Next(&event); ++log_events_) {
+      has_end_ = event.decision.kind == Decision::Kind::kEnd;
       if (event.decision.kind != Decision::Kind::kArrival) continue;
       const auto arrival = Arrival::FromNumbers(event.decision.numbers);
       if (!arrival.ok()) continue;
-      for (const auto& run : arrival->versions) last_uses_[run.version] = i;
+      for (const auto& run : arrival->versions) {
+        last_uses_[run.version] = log_events_;
+      }
     }
+    torn_bytes_ = decoder.torn_bytes();
   }
 
-  absl::Status CheckGoesOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  absl::Status Conclusion() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     RILL_RETURN_IF_ERROR(difference_);
-    if (has_next_) return absl::OkStatus();
+    if (has_next_) {
+      return DataLoss("FlightRecorder: got a repeat that ends after ", events_,
+                      " of ", log_events_, " events, want all; the next is ",
+                      FlightEventText(next_));
+    }
+    if (torn_bytes_ == 0) return absl::OkStatus();
+    return DataLoss("FlightRecorder: ", events_,
+                    " events were repeated and equal, but got ", torn_bytes_,
+                    " bytes behind them that are no whole event, want none; "
+                    "the log is damaged, or was cut or copied in an event");
+  }
+
+  // Where this is an error, it is that of each call from here on.
+  absl::Status CheckGoesOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (difference_.ok() && has_next_) return absl::OkStatus();
+    if (++refused_ >= kMostRefused && ends_process_) EndProcess();
+    RILL_RETURN_IF_ERROR(difference_);
+    if (has_end_) return DiffersLocked("a call behind the run's end");
     return absl::AbortedError(absl::StrCat(
         "FlightRecorder: the log ends here: ", events_,
         " events were repeated, and all were equal",
-        decoder_.torn_bytes() == 0
-            ? ""
-            : absl::StrCat("; ", decoder_.torn_bytes(),
-                           " bytes behind them are no whole event")));
+        torn_bytes_ == 0 ? ""
+                         : absl::StrCat("; ", torn_bytes_,
+                                        " bytes behind them are no whole "
+                                        "event")));
   }
 
-  absl::Status Difference(absl::string_view got)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return DataLoss("FlightRecorder: event ", events_, ": got ", got, ", want ",
-                    FlightEventText(next_),
-                    ", as the log has it; this is not the same run");
+  [[noreturn]] void EndProcess() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const absl::Status status = Conclusion();
+    std::fflush(nullptr);
+    std::fprintf(stderr,
+                 "FlightRecorder: %lld events were repeated and equal; the "
+                 "process ends here, as it has tried to go on %lld times: %s\n",
+                 static_cast<long long>(events_),
+                 static_cast<long long>(refused_), status.ToString().c_str());
+    std::_Exit(status.ok() ? 0 : 1);
   }
-  absl::Status Differs(absl::string_view got)
+
+  absl::Status DiffersLocked(absl::string_view got)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    difference_ = Difference(got);
+    difference_ =
+        DataLoss("FlightRecorder: event ", events_, ": got ", got, ", want ",
+                 has_next_ ? FlightEventText(next_) : "none",
+                 ", as the log has it; this is not the same run");
     return difference_;
   }
 
@@ -255,7 +316,7 @@ class Repetition final : public Recorder {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     RILL_RETURN_IF_ERROR(CheckGoesOn());
     if (event_.decision != next_.decision || event_.text != next_.text) {
-      return Differs(FlightEventText(event_));
+      return DiffersLocked(FlightEventText(event_));
     }
     RILL_RETURN_IF_ERROR(KeepWeights(values));
     ++events_;
@@ -287,17 +348,33 @@ class Repetition final : public Recorder {
     return absl::OkStatus();
   }
 
-  const std::shared_ptr<MappedFile> file_;  // The decoder's bytes.
+  const std::string log_;
+  const bool ends_process_;
   FlightDecoder decoder_ ABSL_GUARDED_BY(mutex_);
   FlightEvent next_ ABSL_GUARDED_BY(mutex_);
   bool has_next_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status difference_ ABSL_GUARDED_BY(mutex_);
+  absl::Status difference_ ABSL_GUARDED_BY(mutex_);  // The first one.
+  int64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;      // Calls behind the end.
+  // The whole log's.
+  int64_t log_events_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t torn_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool has_end_ ABSL_GUARDED_BY(mutex_) = false;
   // By version, the last event that has a batch made with it.
   absl::flat_hash_map<int64_t, int64_t> last_uses_ ABSL_GUARDED_BY(mutex_);
   // By part and version.
   std::map<std::pair<int64_t, int64_t>, std::shared_ptr<const TensorDict>>
       published_ ABSL_GUARDED_BY(mutex_);
 };
+
+// A copy, which a run that goes on writing leaves as it is. A mapping would end
+// where that run cuts its file.
+absl::StatusOr<std::unique_ptr<FlightRecorder>> RepeatLog(
+    const std::string& path, bool ends_process) {
+  RILL_ASSIGN_OR_RETURN(std::string log, ReadFile(path));
+  RILL_ASSIGN_OR_RETURN(FlightDecoder decoder, FlightDecoder::Create(log));
+  return std::make_unique<Repetition>(std::move(log), std::move(decoder),
+                                      ends_process);
+}
 
 }  // namespace
 
@@ -316,19 +393,13 @@ absl::StatusOr<std::unique_ptr<FlightRecorder>> FlightRecorder::Record(
 
 absl::StatusOr<std::unique_ptr<FlightRecorder>> FlightRecorder::Repeat(
     const std::string& path) {
-  RILL_ASSIGN_OR_RETURN(auto file,
-                        MappedFile::Open(path, MappedFile::Mode::kReadOnly));
-  RILL_ASSIGN_OR_RETURN(
-      FlightDecoder decoder,
-      FlightDecoder::Create({reinterpret_cast<const char*>(file->data()),
-                             static_cast<size_t>(file->size_bytes())}));
-  return std::make_unique<Repetition>(std::move(file), std::move(decoder));
+  return RepeatLog(path, /*ends_process=*/false);
 }
 
 absl::StatusOr<std::unique_ptr<FlightRecorder>> FlightRecorder::OfProgram(
     const std::string& path, int argc, char** argv) {
   if (const char* const log = std::getenv(kVariable); log != nullptr) {
-    return Repeat(log);
+    return RepeatLog(log, /*ends_process=*/true);
   }
   if (path.empty()) return nullptr;
   std::string program(4096, '\0');

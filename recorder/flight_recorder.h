@@ -34,14 +34,19 @@ namespace rill {
 // All that was noted is in the file when the program crashes. A full disk ends
 // the log, and not the run (status()).
 //
+// A repeat reads the log once, when it is made: of a run that still goes on, up
+// to there. Behind the last event each call is ABORTED, and from the first
+// event that is not the same on DATA_LOSS, whatever the program does with
+// statuses. So a program says at its end what status() is, and fails with it.
+//
 // Not repeated: errors of a worker's parts (the repeat ends there),
 // InferenceServer, states that are loaded into a collector. Values on a device
 // are not compared.
 //
 // Thread-safety: thread-safe.
 // Cost: an event is a look at the clock, a CRC32C of its values and a copy of
-//   its bytes, 20 on average in examples/async_dqn. A repeat keeps the weights
-//   that a batch to come was made with.
+//   its bytes, 20 on average in examples/async_dqn. A repeat keeps the log, and
+//   the weights that a batch to come was made with.
 //
 // Example (FlightRecorderTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto recorder,
@@ -66,13 +71,17 @@ class FlightRecorder : public DecisionLog {
   // Errors as those of base/file.h; FAILED_PRECONDITION if the file exists.
   static absl::StatusOr<std::unique_ptr<FlightRecorder>> Record(
       const Options& options);
-  // Errors as FlightDecoder::Create.
+  // Errors as ReadFile and FlightDecoder::Create.
   static absl::StatusOr<std::unique_ptr<FlightRecorder>> Repeat(
       const std::string& path);
   // The recorder of a program that is called so. It repeats the log that the
   // environment's RILL_REPLAY names, as tools/replay_run has it. Without that
   // it records to `path`. Null where that is empty too. A repeat shall write no
   // file that the run has written.
+  // A loop that tries again, whatever the error is, would not end: after
+  // kMostRefused calls behind the log's end or behind a difference, a repeat
+  // ends the process. It says status() on stderr, and the exit status is 0
+  // where that is OK, else 1.
   static absl::StatusOr<std::unique_ptr<FlightRecorder>> OfProgram(
       const std::string& path, int argc, char** argv);
 
@@ -82,11 +91,19 @@ class FlightRecorder : public DecisionLog {
   // The run ends here, by itself.
   virtual absl::Status End() = 0;
 
+  static constexpr int64_t kMostRefused = 1000;
+
   // Events that were recorded, or repeated and were equal.
   virtual int64_t events() const = 0;
-  // Whether a repeat has come to the end of the log.
+  // These two are of a repeat. Whether it has come to the end of the log; and
+  // whether that ends with the run's End, so that the run had not crashed.
   virtual bool is_at_end() const = 0;
-  // The error with which a log that is recorded has ended early.
+  virtual bool has_end() const = 0;
+  // The error with which a log that is recorded has ended early. A repeat is OK
+  // where all of the log was repeated and was equal. Else DATA_LOSS names the
+  // first event that is not the same, or that was not reached. It also says
+  // that bytes behind the last event are no whole one: a log that is damaged,
+  // or was cut.
   virtual absl::Status status() const = 0;
 };
 

@@ -59,9 +59,9 @@ void BM_DrawsAndPriorities(benchmark::State& state) {
   };
   Recorder recorder;
   for (auto _ : state) {
-    CHECK_OK(recorder->Note(
-        Kind::kDraw, 1, {state.range(0)},
-        {bytes(slots), bytes(generations), bytes(weights)}));
+    CHECK_OK(
+        recorder->Note(Kind::kDraw, 1, {state.range(0)},
+                       {bytes(slots), bytes(generations), bytes(weights)}));
     CHECK_OK(recorder->Note(Kind::kPriorities, 1,
                             PriorityCounts::Of(weights).ToNumbers(),
                             {bytes(weights)}));
@@ -83,7 +83,7 @@ void BM_Batch(benchmark::State& state) {
       Arrival{.steps = 16, .versions = {{16, 5}}}.ToNumbers();
   Recorder recorder;
   for (auto _ : state) {
-    CHECK_OK(recorder->Note(Kind::kArrival, 1, numbers, batch));
+    CHECK_OK(recorder->Note(Kind::kArrival, 1, numbers, batch, {}));
   }
 }
 BENCHMARK(BM_Batch);

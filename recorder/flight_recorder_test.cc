@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -62,6 +64,8 @@ TEST(FlightRecorderTest, Example) {
   EXPECT_FALSE(again->is_at_end());
   RILL_EXPECT_OK(again->End());
   EXPECT_TRUE(again->is_at_end());
+  EXPECT_TRUE(again->has_end());
+  RILL_EXPECT_OK(again->status());
   EXPECT_EQ(again->events(), 6);
 }
 
@@ -70,7 +74,7 @@ absl::Status TwoEvents(FlightRecorder* recorder, const std::string& part,
                        int64_t number, float value) {
   RILL_ASSIGN_OR_RETURN(const int64_t i, recorder->AddPart(part));
   RILL_RETURN_IF_ERROR(recorder->Note(Kind::kDraw, i, {32}));
-  return recorder->Note(Kind::kPriorities, i, {number}, Weights(value));
+  return recorder->Note(Kind::kPriorities, i, {number}, Weights(value), {});
 }
 
 std::string RecordTwo(absl::string_view name) {
@@ -102,6 +106,8 @@ TEST(FlightRecorderTest, ARunThatIsNotTheSameIsNamed) {
     EXPECT_FALSE(recorder->is_at_end());
     // It stays so.
     EXPECT_THAT(recorder->End(), StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(recorder->status(),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr(other.got)));
   }
 }
 
@@ -120,6 +126,94 @@ TEST(FlightRecorderTest, ARepeatEndsWhereTheLogDoes) {
                                            "were equal; 5 bytes behind")));
   }
   EXPECT_TRUE(recorder->is_at_end());
+  EXPECT_FALSE(recorder->has_end());
+  // The log may be a damaged one.
+  EXPECT_THAT(recorder->status(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("got 5 bytes")));
+}
+
+TEST(FlightRecorderTest, ALogThatGrowsIsRepeatedAsItWasRead) {
+  const std::string path = NewPath("grows");
+  RILL_ASSERT_OK_AND_ASSIGN(auto recorded,
+                            FlightRecorder::Record({.path = path}));
+  RILL_EXPECT_OK(TwoEvents(recorded.get(), "buffer", 32, 1));
+  RILL_ASSERT_OK_AND_ASSIGN(auto recorder, FlightRecorder::Repeat(path));
+  RILL_EXPECT_OK(recorded->Note(Kind::kDraw, 0, {32}));
+  // The file gets shorter: nobody may read its end any more.
+  recorded.reset();
+  RILL_EXPECT_OK(TwoEvents(recorder.get(), "buffer", 32, 1));
+  EXPECT_TRUE(recorder->is_at_end());
+  RILL_EXPECT_OK(recorder->status());
+  EXPECT_THAT(recorder->Note(Kind::kDraw, 0, {32}),
+              StatusIs(absl::StatusCode::kAborted));
+}
+
+TEST(FlightRecorderTest, ADifferenceStaysWhateverTheProgramDoesWithIt) {
+  const std::string path = RecordTwo("ignored");
+  using Call = std::function<absl::Status(FlightRecorder*)>;
+  const std::vector<std::pair<std::string, Call>> calls = {
+      {"got a call of part 1",
+       [](FlightRecorder* log) { return log->Next(1).status(); }},
+      {"got another thing",
+       [](FlightRecorder* log) { return log->Differs("another thing"); }},
+      {"got part of part 1: choice: c",
+       [](FlightRecorder* log) { return log->Choose("c", 0).status(); }}};
+  for (const auto& [got, call] : calls) {
+    RILL_ASSERT_OK_AND_ASSIGN(auto recorder, FlightRecorder::Repeat(path));
+    RILL_EXPECT_OK(recorder->AddPart("buffer"));
+    call(recorder.get()).IgnoreError();
+    // The next event of the log comes too late.
+    EXPECT_THAT(recorder->Note(Kind::kDraw, 0, {32}),
+                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_FALSE(recorder->IsNext(Kind::kDraw, 0));
+    EXPECT_FALSE(recorder->is_at_end());
+    EXPECT_THAT(recorder->status(),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr(got)));
+  }
+}
+
+TEST(FlightRecorderTest, ARepeatThatEndsBeforeTheLogSaysSo) {
+  const std::string path = RecordTwo("early");
+  RILL_ASSERT_OK_AND_ASSIGN(auto recorder, FlightRecorder::Repeat(path));
+  RILL_EXPECT_OK(recorder->AddPart("buffer"));
+  EXPECT_THAT(recorder->status(),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("after 1 of 3 events, want all; the next is "
+                                 "draw of part 0: 32")));
+}
+
+TEST(FlightRecorderTest, WhatComesBehindTheRunsEndIsADifference) {
+  const std::string path = NewPath("behind");
+  {
+    RILL_ASSERT_OK_AND_ASSIGN(auto recorder,
+                              FlightRecorder::Record({.path = path}));
+    RILL_EXPECT_OK(recorder->End());
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(auto recorder, FlightRecorder::Repeat(path));
+  RILL_EXPECT_OK(recorder->End());
+  RILL_EXPECT_OK(recorder->status());
+  recorder->Next(0).IgnoreError();
+  EXPECT_THAT(recorder->status(), StatusIs(absl::StatusCode::kDataLoss,
+                                           HasSubstr("event 1: got a call")));
+}
+
+// As replay_run starts a program: this one never looks at a status.
+void RepeatForEver(const std::string& path, const std::string& part) {
+  char name[] = "program";
+  char* arguments[] = {name, nullptr};
+  setenv("RILL_REPLAY", path.c_str(), 1);
+  auto recorder = FlightRecorder::OfProgram("", 1, arguments);
+  RILL_EXPECT_OK(recorder);
+  TwoEvents(recorder->get(), part, 32, 1).IgnoreError();
+  while (true) (*recorder)->Next(0).IgnoreError();
+}
+
+TEST(FlightRecorderDeathTest, AProgramThatNeverLeavesIsEnded) {
+  const std::string path = RecordTwo("never");
+  EXPECT_EXIT(RepeatForEver(path, "buffer"), ::testing::ExitedWithCode(0),
+              "3 events were repeated and equal; the process ends here");
+  EXPECT_EXIT(RepeatForEver(path, "other"), ::testing::ExitedWithCode(1),
+              "DATA_LOSS: .*this is not the same run");
 }
 
 TEST(FlightRecorderTest, NextSaysWhatComesForAPart) {
@@ -129,6 +223,9 @@ TEST(FlightRecorderTest, NextSaysWhatComesForAPart) {
   RILL_ASSERT_OK_AND_ASSIGN(const Decision next, recorder->Next(0));
   EXPECT_EQ(next.kind, Kind::kDraw);
   EXPECT_EQ(recorder->events(), 1);
+  EXPECT_TRUE(recorder->IsNext(Kind::kDraw, 0));
+  EXPECT_FALSE(recorder->IsNext(Kind::kDraw, 1));
+  EXPECT_FALSE(recorder->IsNext(Kind::kPatch, 0));
   EXPECT_THAT(recorder->Next(1), StatusIs(absl::StatusCode::kDataLoss));
 }
 
@@ -146,7 +243,7 @@ TEST(FlightRecorderTest, ARepeatKeepsTheWeightsThatABatchToComeWasMadeWith) {
   const std::string path = NewPath("weights");
   const auto publish = [](FlightRecorder* recorder, int64_t version) {
     RILL_EXPECT_OK(recorder->Note(Kind::kPublish, 0, {version},
-                                  Weights(static_cast<float>(version))));
+                                  Weights(static_cast<float>(version)), {}));
   };
   {
     RILL_ASSERT_OK_AND_ASSIGN(const auto recorder,

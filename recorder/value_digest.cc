@@ -30,9 +30,18 @@ absl::crc32c_t ExtendByElements(absl::crc32c_t crc, const Tensor& tensor) {
   return copy.ok() ? Extend(crc, copy->raw_data(), copy->size_bytes()) : crc;
 }
 
+absl::crc32c_t ExtendByPieces(absl::crc32c_t crc,
+                              absl::Span<const absl::string_view> pieces) {
+  for (const absl::string_view piece : pieces) {
+    crc = absl::ExtendCrc32c(crc, piece);
+  }
+  return crc;
+}
+
 }  // namespace
 
-uint32_t DigestOf(const TensorDict& values) {
+uint32_t DigestOf(const TensorDict& values,
+                  absl::Span<const absl::string_view> pieces) {
   absl::crc32c_t crc{0};
   values.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
     const int64_t head[] = {static_cast<int64_t>(key.size()),
@@ -46,16 +55,12 @@ uint32_t DigestOf(const TensorDict& values) {
     }
     crc = ExtendByElements(crc, leaf);
   });
-  return NotZero(crc);
+  return NotZero(ExtendByPieces(crc, pieces));
 }
 
 uint32_t DigestOf(absl::Span<const absl::string_view> pieces) {
   if (pieces.empty()) return 0;
-  absl::crc32c_t crc{0};
-  for (const absl::string_view piece : pieces) {
-    crc = Extend(crc, piece.data(), static_cast<int64_t>(piece.size()));
-  }
-  return NotZero(crc);
+  return NotZero(ExtendByPieces(absl::crc32c_t{0}, pieces));
 }
 
 }  // namespace rill::recorder_internal

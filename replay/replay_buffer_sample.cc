@@ -126,28 +126,20 @@ absl::Status ReplayBuffer::State::SampleAndWait(int64_t items,
                         << "; the call's is taken (said once a buffer)";
     });
   }
-  if (placed.copied == nullptr) return NoteDraw(items, out);
+  if (placed.copied == nullptr) return NoteDraw(items, placed.digest);
   const absl::Status made = placed.copied->Synchronize();
   // A stream that failed works again once it was waited for.
   if (!made.ok()) parts->placement->AwaitAll();
   RILL_RETURN_IF_ERROR(made);
-  return NoteDraw(items, out);
+  return NoteDraw(items, placed.digest);
 }
 
 absl::Status ReplayBuffer::State::NoteDraw(int64_t items,
-                                           const TensorDict* batch) const {
+                                           uint32_t digest) const {
   if (recorder == nullptr) return absl::OkStatus();
-  std::vector<absl::string_view> pieces;
-  for (const absl::string_view key :
-       {"index", "index_generation", "priority_weight"}) {
-    const Tensor* const leaf = batch == nullptr ? nullptr : batch->Find(key);
-    if (leaf == nullptr || !leaf->device().is_cpu() || !leaf->is_contiguous()) {
-      continue;
-    }
-    pieces.emplace_back(reinterpret_cast<const char*>(leaf->raw_data()),
-                        leaf->size_bytes());
-  }
-  return recorder->Note(Decision::Kind::kDraw, part, {items}, pieces);
+  return recorder->Note(
+      Decision::Kind::kDraw, part, {items},
+      {replay_internal::BytesOf(absl::MakeConstSpan(&digest, 1))});
 }
 
 absl::Status ReplayBuffer::State::UpdatePriorities(
@@ -157,11 +149,12 @@ absl::Status ReplayBuffer::State::UpdatePriorities(
       [&] { return parts->sampler->UpdatePriorities(rows, priorities); },
       parts->sampler->name(), "::UpdatePriorities"));
   if (recorder == nullptr) return absl::OkStatus();
+  const uint32_t digest = replay_internal::DrawDigest(rows);
   return recorder->Note(
       Decision::Kind::kPriorities, part,
       PriorityCounts::Of(priorities).ToNumbers(),
-      {absl::string_view(reinterpret_cast<const char*>(priorities.data()),
-                         priorities.size() * sizeof(float))});
+      {replay_internal::BytesOf(absl::MakeConstSpan(&digest, 1)),
+       replay_internal::BytesOf(priorities)});
 }
 
 absl::StatusOr<TensorDictSpec> ReplayBuffer::SampleSpec() const {
@@ -206,7 +199,7 @@ absl::StatusOr<ReplayBuffer::PendingBatch> ReplayBuffer::SamplePending() {
   RILL_RETURN_IF_ERROR(state_->CheckBatchSize());
   replay_internal::PlacedBatch placed;
   RILL_RETURN_IF_ERROR(state_->SampleInto(batch_size(), &placed));
-  RILL_RETURN_IF_ERROR(state_->NoteDraw(batch_size(), nullptr));
+  RILL_RETURN_IF_ERROR(state_->NoteDraw(batch_size(), placed.digest));
   return PendingBatch{.batch = std::move(placed.rows),
                       .copied = std::move(placed.copied)};
 }
@@ -235,6 +228,8 @@ ReplayBuffer::CaptureSample() {
     RILL_ASSIGN_OR_RETURN(parts->captured, state_->parts->samples->Capture());
     return absl::OkStatus();
   }));
+  RILL_RETURN_IF_ERROR(
+      state_->NoteDraw(batch_size(), parts->captured->digest()));
   return std::unique_ptr<CapturedSample>(new CapturedSample(std::move(parts)));
 }
 
@@ -248,7 +243,8 @@ absl::Status ReplayBuffer::CapturedSample::Replay(
         RILL_ASSIGN_OR_RETURN(
             auto made, buffer.samples->Replay(stream, parts_->captured.get()));
         if (end != nullptr) *end = std::move(made);
-        return parts_->buffer->NoteDraw(buffer.samples->batch_size(), nullptr);
+        return parts_->buffer->NoteDraw(buffer.samples->batch_size(),
+                                        parts_->captured->digest());
       });
 }
 

@@ -20,6 +20,7 @@
 #include "rill/replay/parts/buffer_parts.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sampling/sample_batches.h"
+#include "rill/slots/slot.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
@@ -49,11 +50,12 @@ struct ReplayBuffer::State {
                     replay_internal::BufferCheckpoint::Rows rows)
       ABSL_LOCKS_EXCLUDED(pause_mutex);
 
-  // To Options::recorder; nothing where there is none. A batch's
-  // draws are its `index`, generations and weights; null: they are not known.
+  // To Options::recorder; nothing where there is none. `digest` is
+  // PlacedBatch's; `slots` are empty where `values` name the rows.
   absl::Status NoteWrite(const WriteInfo& info, const TensorDict& batch) const;
-  absl::Status NoteDraw(int64_t items, const TensorDict* batch) const;
-  absl::Status NotePatch(int64_t rows, const TensorDict& values) const;
+  absl::Status NoteDraw(int64_t items, uint32_t digest) const;
+  absl::Status NotePatch(int64_t rows, const TensorDict& values,
+                         absl::Span<const Slot> slots) const;
   absl::Status Note(Decision::Kind kind,
                     absl::Span<const int64_t> numbers) const;
 

@@ -10,6 +10,7 @@
 #include "rill/replay/rate_limiter.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/replay_buffer_state.h"
+#include "rill/replay/sampling/sample_batches.h"
 
 namespace rill {
 
@@ -28,13 +29,16 @@ absl::Status ReplayBuffer::State::NoteWrite(const WriteInfo& info,
   return recorder->Note(
       Decision::Kind::kWrite, part,
       {info.first_lane, steps == 0 ? 0 : shape.num_elements() / steps, steps},
-      batch);
+      batch, {});
 }
 
-absl::Status ReplayBuffer::State::NotePatch(int64_t rows,
-                                            const TensorDict& values) const {
+absl::Status ReplayBuffer::State::NotePatch(
+    int64_t rows, const TensorDict& values,
+    absl::Span<const Slot> slots) const {
   if (recorder == nullptr) return absl::OkStatus();
-  return recorder->Note(Decision::Kind::kPatch, part, {rows}, values);
+  std::vector<absl::string_view> pieces;
+  if (!slots.empty()) pieces.push_back(replay_internal::BytesOf(slots));
+  return recorder->Note(Decision::Kind::kPatch, part, {rows}, values, pieces);
 }
 
 absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
@@ -78,7 +82,7 @@ absl::Status ReplayBuffer::WriteAt(absl::Span<const Slot> slots,
                                    const TensorDict& rows) {
   absl::ReaderMutexLock pause(&state_->pause_mutex);
   RILL_RETURN_IF_ERROR(state_->parts->writes->WriteAt(slots, rows));
-  return state_->NotePatch(static_cast<int64_t>(slots.size()), rows);
+  return state_->NotePatch(static_cast<int64_t>(slots.size()), rows, slots);
 }
 
 absl::StatusOr<PatchResult> ReplayBuffer::UpdateIfPresent(
@@ -87,7 +91,7 @@ absl::StatusOr<PatchResult> ReplayBuffer::UpdateIfPresent(
   RILL_ASSIGN_OR_RETURN(const PatchResult result,
                         state_->parts->writes->Patch(patch, options));
   RILL_RETURN_IF_ERROR(
-      state_->NotePatch(patch.batch_shape().num_elements(), patch));
+      state_->NotePatch(patch.batch_shape().num_elements(), patch, {}));
   return result;
 }
 

@@ -90,7 +90,7 @@ absl::Status TeamLog::NoteArrival(int64_t worker, int64_t sequence,
                      .run_before = repeats() ? run_before_ : run_before};
   RILL_ASSIGN_OR_RETURN(arrival.versions, VersionsOf(batch, arrival.steps));
   has_waited_ = false;
-  return log_->Note(Kind::kArrival, part_, arrival.ToNumbers(), batch);
+  return log_->Note(Kind::kArrival, part_, arrival.ToNumbers(), batch, {});
 }
 
 absl::Status TeamLog::NoteFailure(const absl::Status& error) {
@@ -101,10 +101,7 @@ absl::Status TeamLog::NoteFailure(const absl::Status& error) {
 }
 
 absl::StatusOr<bool> TeamLog::NoteStop(bool is_asked) {
-  if (repeats()) {
-    const auto next = log_->Next(part_);
-    is_asked = next.ok() && next->kind == Kind::kStop;
-  }
+  if (repeats()) is_asked = log_->IsNext(Kind::kStop, part_);
   if (is_asked) {
     RILL_RETURN_IF_ERROR(Note(Kind::kStop, {}));
   }
@@ -174,9 +171,7 @@ absl::Status TeamLog::Wait() {
                              next.kind == Kind::kReplace;
   if (!is_of_workers || next.numbers.empty() || next.numbers[0] < 0 ||
       next.numbers[0] >= options_->workers || has_waited_) {
-    return DataLoss(caller_,
-                    ": got a call for a batch, which the log does not have "
-                    "next; this is not the same run");
+    return log_->Differs(absl::StrCat(caller_, "'s call for a batch"));
   }
   has_waited_ = true;
   return absl::OkStatus();

@@ -285,7 +285,8 @@ absl::Status WeightStore::Store(const TensorDict& weights, int64_t version) {
   // before it has changed nothing that a reader looks at.
   shared_->current().store(current_);
   if (recorder_ == nullptr) return absl::OkStatus();
-  return recorder_->Note(Decision::Kind::kPublish, part_, {version}, weights);
+  return recorder_->Note(Decision::Kind::kPublish, part_, {version}, weights,
+                         {});
 }
 
 absl::StatusOr<int64_t> WeightStore::Publish(const TensorDict& weights) {

@@ -96,7 +96,8 @@ absl::Status BufferParts::Make(BufferOptions* options) {
                            .reader = reader,
                            .batch_size = options->batch_size,
                            .prefetch = options->prefetch,
-                           .seed = options->seed});
+                           .seed = options->seed,
+                           .has_digests = options->recorder != nullptr});
   checkpoint = std::make_unique<const BufferCheckpoint>(
       BufferCheckpoint::Parts{.storage = storage.get(),
                               .sampler = sampler.get(),

@@ -19,6 +19,7 @@
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/prioritized_sampler.h"
+#include "rill/slots/slot.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -36,15 +37,21 @@ struct Values {
   int64_t first_step = 0;
   float priority = 0.5f;
   int64_t batch_size = 4;
+  bool swaps_rows = false;  // Of two equal priorities.
+  Slot patched = 3;
+  double beta = 0.5;  // Of weights, where priorities differ.
 };
 
 // Each call that is noted, once.
 absl::Status RunOf(DecisionLog* recorder, const Values& values) {
   RILL_ASSIGN_OR_RETURN(std::shared_ptr<Storage> storage,
                         DenseStorage::Create({.capacity = 32, .lanes = 2}));
-  ReplayBuffer::Options options = {
-      .storage = std::move(storage), .seed = 5, .recorder = recorder};
-  RILL_ASSIGN_OR_RETURN(options.sampler, MakePrioritizedSampler());
+  ReplayBuffer::Options options = {.storage = std::move(storage),
+                                   .batch_size = 4,
+                                   .seed = 5,
+                                   .recorder = recorder};
+  RILL_ASSIGN_OR_RETURN(options.sampler,
+                        MakePrioritizedSampler({.beta = values.beta}));
   RILL_ASSIGN_OR_RETURN(const auto buffer,
                         ReplayBuffer::Create(std::move(options)));
   RILL_RETURN_IF_ERROR(
@@ -54,7 +61,13 @@ absl::Status RunOf(DecisionLog* recorder, const Values& values) {
                         buffer->Sample(values.batch_size));
   const std::vector<float> priorities(values.batch_size, values.priority);
   RILL_RETURN_IF_ERROR(buffer->UpdatePriorities(batch, priorities));
-  RILL_RETURN_IF_ERROR(buffer->WriteAt({3}, *NumberedSteps(1, 1, 40).Index(0)));
+  std::vector<Draw> two = {{.slot = 1, .generation = 1},
+                           {.slot = 2, .generation = 1}};
+  if (values.swaps_rows) std::swap(two[0], two[1]);
+  RILL_RETURN_IF_ERROR(buffer->UpdatePriorities(two, {0.25f, 0.25f}));
+  RILL_RETURN_IF_ERROR(
+      buffer->WriteAt({values.patched}, *NumberedSteps(1, 1, 40).Index(0)));
+  RILL_RETURN_IF_ERROR(buffer->SamplePending().status());
   return buffer->Clear();
 }
 
@@ -86,10 +99,11 @@ TEST(FlightTest, EachCallIsNotedWithWhatItIsOf) {
   }
   EXPECT_THAT(
       texts,
-      ElementsAre(HasSubstr("ReplayBuffer: seed 5, batch_size 0, capacity 32"),
+      ElementsAre(HasSubstr("ReplayBuffer: seed 5, batch_size 4, capacity 32"),
                   "write of part 0: 0 2 8", "end_lanes of part 0: 1 1",
                   "draw of part 0: 4", "priorities of part 0: 4 0 -1 4",
-                  "patch of part 0: 1", "clear of part 0"));
+                  "priorities of part 0: 2 0 -2 2", "patch of part 0: 1",
+                  "draw of part 0: 4", "clear of part 0"));
 }
 
 TEST(FlightTest, AnEqualRunIsRepeatedAndAnotherIsNamed) {
@@ -101,6 +115,9 @@ TEST(FlightTest, AnEqualRunIsRepeatedAndAnotherIsNamed) {
       {{.first_step = 1}, "event 1: got write"},
       {{.batch_size = 5}, "event 3: got draw"},
       {{.priority = 0.6f}, "event 4: got priorities"},
+      {{.swaps_rows = true}, "event 5: got priorities"},
+      {{.patched = 4}, "event 6: got patch"},
+      {{.beta = 0.6}, "event 7: got draw"},
   };
   for (const auto& [values, got] : others) {
     RILL_ASSERT_OK_AND_ASSIGN(recorder, FlightRecorder::Repeat(path));

@@ -94,6 +94,9 @@ absl::Status SampleQueue::DrawInto(int64_t items, Job* job) {
   // In the ticket of the draw, so no write has retired a row since the plan.
   options_.drawn_rows->Hold(&drawn.plan);
   drawn.epoch = drawn.plan.epoch;
+  if (options_.has_digests) {
+    drawn.digest = DrawDigest(drawn.plan.draws, drawn.plan.rows);
+  }
   // A draw that failed has returned above and uses up no number.
   drawn.number = batch_number_++;
   drawn.items = items;
@@ -242,6 +245,7 @@ absl::Status SampleQueue::TakeOnce(int64_t items, PlacedBatch* out,
   std::swap(job->placed.rows, out->rows);
   out->copied = std::move(job->placed.copied);
   job->placed.copied = nullptr;
+  out->digest = job->drawn.digest;
   *outcome = job->outcome;
   const absl::Status status = job->status;
   if (status.ok()) {
@@ -270,6 +274,8 @@ absl::Status SampleQueue::Take(int64_t items, PlacedBatch* out) {
 SampleQueue::Captured::Captured(std::unique_ptr<Job> job)
     : job_(std::move(job)) {}
 SampleQueue::Captured::~Captured() = default;
+
+uint32_t SampleQueue::Captured::digest() const { return job_->drawn.digest; }
 
 // The work of a graph is for as many draws as the first batch had.
 absl::Status SampleQueue::CheckDraws(Captured* captured) {

@@ -65,6 +65,7 @@ class SampleQueue {
     int64_t batch_size = 0;  // Of batches that are drawn ahead.
     int64_t prefetch = 0;
     uint64_t seed = 0;
+    bool has_digests = false;  // Of draws: PlacedBatch::digest.
   };
 
   explicit SampleQueue(const Options& options);
@@ -179,6 +180,8 @@ class SampleQueue::Captured {
 
   // The same tensors for all batches.
   const TensorDict& rows() const { return rows_; }
+  // PlacedBatch::digest of the batch that was made last.
+  uint32_t digest() const;
 
  private:
   friend class SampleQueue;

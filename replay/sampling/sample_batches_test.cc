@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/sampling/sample_batches.h"
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "rill/slots/slot.h"
+
+namespace rill::replay_internal {
+namespace {
+
+// More than are packed at a time.
+std::vector<Draw> SomeDraws() {
+  std::vector<Draw> draws;
+  for (int64_t i = 0; i < 130; ++i) {
+    draws.push_back({.slot = i, .generation = 2 * i, .weight = 0.5f});
+  }
+  return draws;
+}
+
+TEST(SampleBatchesTest, EachNumberOfEachDrawIsInTheDigest) {
+  const std::vector<Draw> draws = SomeDraws();
+  std::set<uint32_t> digests = {DrawDigest(draws)};
+  for (const size_t i : {size_t{0}, size_t{63}, size_t{64}, size_t{129}}) {
+    std::vector<Draw> other = draws;
+    other[i].slot += 1;
+    digests.insert(DrawDigest(other));
+    other = draws;
+    other[i].generation += 1;
+    digests.insert(DrawDigest(other));
+    other = draws;
+    other[i].weight = 0.25f;
+    digests.insert(DrawDigest(other));
+  }
+  digests.insert(DrawDigest(draws, {7}));
+  digests.insert(DrawDigest(draws, {7, 8}));
+  EXPECT_EQ(digests.size(), 1 + 3 * 4 + 2);
+  EXPECT_EQ(DrawDigest(draws), DrawDigest(SomeDraws()));
+}
+
+}  // namespace
+}  // namespace rill::replay_internal

@@ -23,7 +23,8 @@ struct Decision {
     // A collector with workers has these.
     kArrival = 2,  // See Arrival below.
     kCut = 3,      // worker, producer.
-    kReplace = 4,  // worker, restarts of it so far, status of wait(2) or -1.
+    // worker, restarts of it so far, status of wait(2) or -1, DeathCause.
+    kReplace = 4,
     kStop = 5,     // A call was CANCELLED.
     kFailure = 6,  // code: the error of a worker's parts that a call had.
     // A replay buffer has these.

@@ -34,6 +34,7 @@ class RepeatedWorker {
     DecisionLog* log = nullptr;            // Has published the weights.
   };
 
+  // Errors of the parts, and INTERNAL for exceptions.
   static absl::StatusOr<std::unique_ptr<RepeatedWorker>> Create(
       const WorkerFunction& make, const Options& options);
 
@@ -41,12 +42,18 @@ class RepeatedWorker {
 
   // Makes the batch that has arrived so, each step with its version of the
   // weights, and writes it to `sink`. A batch that the sink has refused is
-  // offered again. `sink` gets no cuts: those are arrivals of their own.
+  // offered again. `sink` gets no cuts: those are arrivals of their own. The
+  // error is the sink's, or that of the parts, which the run did not have.
   absl::Status Collect(const Arrival& arrival,
                        const SyncCollector::RunFrames& run, Sink& sink);
+  // Whether the last error of Collect was the sink's.
+  bool is_refused() const { return is_refused_; }
 
  private:
   RepeatedWorker() = default;
+  // All that comes before the first step of a batch.
+  absl::Status Begin(const Arrival& arrival,
+                     const SyncCollector::RunFrames& run);
   // The reader shows what step `step_` was made with, where the log knows it.
   void ShowWeights();
   // A step has ended; whether it was the last one.
@@ -58,10 +65,11 @@ class RepeatedWorker {
   std::shared_ptr<const TensorDict> shown_;
   std::unique_ptr<WeightStore::Reader> reader_;
   WorkerCollector parts_;
-  Arrival arrival_;      // The batch at hand.
-  int64_t step_ = 0;     // Of it.
-  size_t run_ = 0;       // Of arrival_.versions, that step_ is in.
-  int64_t run_end_ = 0;  // Its first step beyond.
+  bool is_refused_ = false;  // The batch at hand, which is made.
+  Arrival arrival_;          // The batch at hand.
+  int64_t step_ = 0;         // Of it.
+  size_t run_ = 0;           // Of arrival_.versions, that step_ is in.
+  int64_t run_end_ = 0;      // Its first step beyond.
 };
 
 }  // namespace rill::workers_internal

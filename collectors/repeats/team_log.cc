@@ -52,6 +52,7 @@ absl::StatusOr<TeamLog> TeamLog::Create(absl::string_view caller,
           options.weights == nullptr ? -1 : options.weights->part())));
   if (!log.repeats()) return log;
   log.workers_.resize(options.workers);
+  log.made_.resize(options.workers);
   log.function_ = options.worker;
   if (log.function_ != nullptr) return log;
   RILL_ASSIGN_OR_RETURN(log.function_, FindWorkerFunction(options.worker_name));
@@ -76,9 +77,10 @@ absl::Status TeamLog::NoteCut(int64_t worker, int64_t producer) {
   return Note(Kind::kCut, {worker, producer});
 }
 
-absl::Status TeamLog::NoteReplace(int64_t worker, int64_t restarts,
-                                  int status) {
-  return Note(Kind::kReplace, {worker, restarts, int64_t{status}});
+absl::Status TeamLog::NoteReplace(int64_t restarts, const WorkerDeath& death) {
+  return Note(Kind::kReplace, {death.worker, restarts,
+                               death.is_process ? int64_t{death.status} : -1,
+                               static_cast<int64_t>(death.cause)});
 }
 
 absl::Status TeamLog::NoteArrival(int64_t worker, int64_t sequence,
@@ -113,18 +115,41 @@ absl::StatusOr<const WorkerCollector*> TeamLog::Start(
     const TensorDict& statistics) {
   auto& worker = workers_[start.worker];
   worker = nullptr;  // First, as it holds a reader of the weights.
-  RILL_ASSIGN_OR_RETURN(
-      worker, RepeatedWorker::Create(function_, {.start = start,
+  auto made = RepeatedWorker::Create(function_, {.start = start,
                                                  .argument = argument,
                                                  .statistics = statistics,
                                                  .weights = options_->weights,
-                                                 .log = log_}));
-  return &worker->parts();
+                                                 .log = log_});
+  made_[start.worker] = made.status();
+  if (made.ok()) {
+    worker = *std::move(made);
+    return &worker->parts();
+  }
+  if (start.restarts == 0) return made.status();
+  return nullptr;
+}
+
+absl::Status TeamLog::Collect(const Arrival& arrival,
+                              const SyncCollector::RunFrames& run, Sink& sink,
+                              Source::Times* times) {
+  RepeatedWorker* const worker = workers_[arrival.worker].get();
+  absl::Status collected = made_[arrival.worker];
+  if (worker != nullptr) {
+    const Source::Times before = worker->parts().collector->times();
+    collected = worker->Collect(arrival, run, sink);
+    const Source::Times& now = worker->parts().collector->times();
+    times->env += now.env - before.env;
+    times->policy += now.policy - before.policy;
+    times->other += now.other - before.other;
+    if (collected.ok() || worker->is_refused()) return collected;
+  }
+  return log_->Differs(absl::StrCat("an error of worker ", arrival.worker, ", ",
+                                    collected.ToString()));
 }
 
 absl::StatusOr<bool> TeamLog::DrainOne(int64_t worker,
                                        const SyncCollector::RunFrames& run,
-                                       Sink& sink) {
+                                       Sink& sink, Source::Times* times) {
   while (true) {
     RILL_ASSIGN_OR_RETURN(const Decision next, log_->Next(part_));
     if (!IsOf(worker, next)) return false;
@@ -134,12 +159,12 @@ absl::StatusOr<bool> TeamLog::DrainOne(int64_t worker,
       continue;
     }
     if (next.kind != Kind::kArrival) return false;
-    RILL_ASSIGN_OR_RETURN(const Arrival arrival,
-                          Arrival::FromNumbers(next.numbers));
-    run_before_ = arrival.run_before;
+    const auto arrival = Arrival::FromNumbers(next.numbers);
+    if (!arrival.ok()) return log_->Differs(arrival.status().message());
+    run_before_ = arrival->run_before;
     SyncCollector::RunFrames frames = run;
     frames.before = run_before_;
-    RILL_RETURN_IF_ERROR(workers_[worker]->Collect(arrival, frames, sink));
+    RILL_RETURN_IF_ERROR(Collect(*arrival, frames, sink, times));
     return true;
   }
 }
@@ -148,13 +173,25 @@ absl::StatusOr<TensorDict> TeamLog::Statistics(int64_t worker) const {
   return workers_[worker]->parts().collector->TransformStates();
 }
 
-absl::StatusOr<bool> TeamLog::HasEnded(int64_t worker, bool has_ended,
-                                       int* status) const {
-  if (!repeats()) return has_ended;
+absl::StatusOr<std::optional<WorkerDeath>> TeamLog::DeathOf(
+    int64_t worker, bool has_ended, const WorkerDeath& death) const {
+  if (!repeats()) {
+    return has_ended ? std::make_optional(death) : std::nullopt;
+  }
   RILL_ASSIGN_OR_RETURN(const Decision next, log_->Next(part_));
-  if (next.kind != Kind::kReplace || !IsOf(worker, next)) return false;
-  if (next.numbers.size() == 3) *status = static_cast<int>(next.numbers[2]);
-  return true;
+  if (next.kind != Kind::kReplace || !IsOf(worker, next)) return std::nullopt;
+  if (next.numbers.size() != 4) {
+    return log_->Differs("the end of a worker");
+  }
+  // Numbers that cannot be make another event than the one that is noted.
+  const int64_t cause = next.numbers[3];
+  return WorkerDeath{
+      .worker = worker,
+      .cause = cause < 0 || cause > static_cast<int64_t>(DeathCause::kOther)
+                   ? DeathCause::kOther
+                   : static_cast<DeathCause>(cause),
+      .status = static_cast<int>(next.numbers[2]),
+      .is_process = next.numbers[2] != -1};
 }
 
 absl::Status TeamLog::Wait() {

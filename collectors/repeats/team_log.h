@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,11 @@
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
+#include "rill/collectors/workers/worker_deaths.h"
 #include "rill/collectors/workers/worker_socket.h"
 #include "rill/flow/decision_log.h"
 #include "rill/flow/sink.h"
+#include "rill/flow/source.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::workers_internal {
@@ -46,9 +49,10 @@ class TeamLog {
   // FAILED_PRECONDITION where there is a recorder, which `call` does not allow.
   absl::Status Refuse(absl::string_view call) const;
 
-  // A worker's lanes are cut; it has ended with `status`, and is replaced.
+  // A worker's lanes are cut; it has ended, after so many restarts, and is
+  // replaced.
   absl::Status NoteCut(int64_t worker, int64_t producer);
-  absl::Status NoteReplace(int64_t worker, int64_t restarts, int status);
+  absl::Status NoteReplace(int64_t restarts, const WorkerDeath& death);
   // A batch [lanes, time] has arrived. In a repeat `run_before` is the log's.
   absl::Status NoteArrival(int64_t worker, int64_t sequence, int64_t run_before,
                            const TensorDict& batch);
@@ -58,21 +62,24 @@ class TeamLog {
   // run that is repeated.
   absl::StatusOr<bool> NoteStop(bool is_asked);
 
-  // `has_ended`; in a repeat whether the log has the worker's end next, and how
-  // that was.
-  absl::StatusOr<bool> HasEnded(int64_t worker, bool has_ended,
-                                int* status) const;
+  // `death` where the worker has ended; in a repeat the log's, where it has
+  // that next.
+  absl::StatusOr<std::optional<WorkerDeath>> DeathOf(
+      int64_t worker, bool has_ended, const WorkerDeath& death) const;
 
   // These of a repeat.
-  // Makes the worker's parts, in place of those that it had.
+  // Makes the worker's parts, in place of those that it had. Null where those
+  // of a worker that replaces another cannot be made: the log says whether they
+  // could be in the run.
   absl::StatusOr<const WorkerCollector*> Start(const WorkerStart& start,
                                                absl::string_view argument,
                                                const TensorDict& statistics);
   // As RecordChannel::DrainOne: what the log has next of the worker, up to a
-  // batch.
+  // batch. Errors of its parts are DATA_LOSS: the run had none. Adds what a
+  // batch has taken in the repeat.
   absl::StatusOr<bool> DrainOne(int64_t worker,
-                                const SyncCollector::RunFrames& run,
-                                Sink& sink);
+                                const SyncCollector::RunFrames& run, Sink& sink,
+                                Source::Times* times);
   // Those of the batch that DrainOne writes.
   absl::StatusOr<TensorDict> Statistics(int64_t worker) const;
   // Whether the log has something of a worker next: DATA_LOSS where it has not,
@@ -81,6 +88,9 @@ class TeamLog {
 
  private:
   absl::Status Note(Decision::Kind kind, absl::Span<const int64_t> numbers);
+  absl::Status Collect(const Arrival& arrival,
+                       const SyncCollector::RunFrames& run, Sink& sink,
+                       Source::Times* times);
 
   std::string caller_;
   const MultiCollectorOptions* options_ = nullptr;
@@ -88,8 +98,9 @@ class TeamLog {
   int64_t part_ = -1;
   WorkerFunction function_;
   std::vector<std::unique_ptr<RepeatedWorker>> workers_;
-  int64_t run_before_ = 0;   // Of the batch that DrainOne makes.
-  bool has_waited_ = false;  // For what the log has next.
+  std::vector<absl::Status> made_;  // Of each worker.
+  int64_t run_before_ = 0;          // Of the batch that DrainOne makes.
+  bool has_waited_ = false;         // For what the log has next.
 };
 
 }  // namespace rill::workers_internal

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of collectors whose workers are threads, recorded and repeated.
 // examples/async_dqn has the one whose workers are processes that are killed.
+#include <signal.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +15,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
@@ -21,9 +26,11 @@
 #include "rill/collectors/workers/worker.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/policies/policy.h"
+#include "rill/flow/decision_log.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
 #include "rill/flow/weights/weight_store.h"
+#include "rill/recorder/flight_log.h"
 #include "rill/recorder/flight_recorder.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
@@ -36,7 +43,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // Acts by the newest weights, and by the frames of the run: both depend on when
-// the other workers did what.
+// the other workers did what. And by the number of its batch.
 class WeightsAndFramesPolicy final : public Policy {
  public:
   explicit WeightsAndFramesPolicy(WeightStore::Reader* weights)
@@ -53,13 +60,16 @@ class WeightsAndFramesPolicy final : public Policy {
     for (size_t lane = 0; lane < action.size(); ++lane) {
       const auto sum =
           static_cast<int64_t>(1000 * weight * observation[lane * width + 2]);
-      action[lane] = (sum + context.frames / 16) & 1;
+      action[lane] = (sum + context.frames / 16 + batches_) & 1;
     }
     return latest.version;
   }
 
+  void BeginBatch() { ++batches_; }
+
  private:
   WeightStore::Reader* const weights_;
+  int64_t batches_ = 0;
 };
 
 TensorDict WeightsOf(int64_t version) {
@@ -75,7 +85,12 @@ absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
   RILL_ASSIGN_OR_RETURN(
       parts.transforms.emplace_back(),
       VecNorm::Create({.shapes = {{4}}, .out_keys = {"normed"}}));
-  parts.policy = std::make_unique<WeightsAndFramesPolicy>(context.weights);
+  auto policy = std::make_unique<WeightsAndFramesPolicy>(context.weights);
+  parts.before_batch = [policy = policy.get()] {
+    policy->BeginBatch();
+    return absl::OkStatus();
+  };
+  parts.policy = std::move(policy);
   return parts;
 }
 
@@ -90,6 +105,7 @@ struct Arrived {
   std::vector<int64_t> cuts = {};            // Producers.
   std::vector<absl::StatusCode> codes = {};  // Of the calls.
   TensorDict statistics = {};
+  Source::Times times = {};
 };
 
 struct RunOptions {
@@ -137,6 +153,7 @@ absl::StatusOr<Arrived> RunWith(const RunOptions& options,
     RILL_RETURN_IF_ERROR(weights->Publish(WeightsOf(call + 1)).status());
   }
   RILL_ASSIGN_OR_RETURN(arrived.statistics, collector->TransformStates());
+  arrived.times = collector->times();
   if (recorder != nullptr) {
     RILL_RETURN_IF_ERROR(recorder->End());
   }
@@ -180,8 +197,11 @@ void ExpectRepeats(absl::string_view name, const RunOptions& options,
   RILL_ASSERT_OK_AND_ASSIGN(const auto recorder, FlightRecorder::Repeat(path));
   RILL_ASSERT_OK_AND_ASSIGN(const Arrived again,
                             RunWith<Collector>(options, recorder.get()));
-  EXPECT_TRUE(recorder->is_at_end());
+  RILL_EXPECT_OK(recorder->status());
   ExpectEqual(*run, again);
+  // Those of the repeat.
+  EXPECT_GT(again.times.env, absl::ZeroDuration());
+  EXPECT_GT(again.times.policy, absl::ZeroDuration());
 }
 
 TEST(TeamRepeatTest, BatchesThatMixByTimeComeAgainInTheirOrder) {
@@ -221,10 +241,11 @@ TEST(TeamRepeatTest, RefusedBatchesAreOfferedAgain) {
 TEST(TeamRepeatTest, StoppedCallsAreStoppedAgain) {
   Arrived run;
   RunOptions options = {.collector = ThreeThreads()};
-  int stops = 0;
+  int runs = 0;
   options.before_call = [&](int call, Source* source) {
-    // In the recorded run alone.
-    if (call == 5 && stops++ == 0) source->Stop();
+    // By another clock in the repeat, whose calls are stopped as the run's.
+    if (call == 0) ++runs;
+    if (call == (runs == 1 ? 5 : 7)) source->Stop();
   };
   ExpectRepeats<MultiAsyncCollector>("stopped", options, &run);
   EXPECT_EQ(run.codes[5], absl::StatusCode::kCancelled);
@@ -239,19 +260,21 @@ TEST(TeamRepeatTest, StaleBatchesAreDroppedAgain) {
   EXPECT_FALSE(run.cuts.empty());
 }
 
+// MakeWorker, whose third batch has an error.
+absl::StatusOr<WorkerParts> MakeFailingWorker(const WorkerContext& context) {
+  RILL_ASSIGN_OR_RETURN(WorkerParts parts, MakeWorker(context));
+  parts.before_batch = [begin = std::move(parts.before_batch),
+                        batches = int64_t{0}]() mutable -> absl::Status {
+    RILL_RETURN_IF_ERROR(begin());
+    if (++batches == 3) return ResourceExhausted("no licence");
+    return absl::OkStatus();
+  };
+  return parts;
+}
+
 TEST(TeamRepeatTest, ARepeatEndsWhereAWorkersPartsFailed) {
   RunOptions options = {.collector = ThreeThreads()};
-  options.collector.worker =
-      [](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
-    RILL_ASSIGN_OR_RETURN(WorkerParts parts, MakeWorker(context));
-    auto policy = std::move(parts.policy);
-    parts.before_batch = [batches = int64_t{0}]() mutable {
-      return ++batches == 3 ? ResourceExhausted("no licence")
-                            : absl::OkStatus();
-    };
-    parts.policy = std::move(policy);
-    return parts;
-  };
+  options.collector.worker = MakeFailingWorker;
   const std::string path = NewPath("failed");
   {
     RILL_ASSERT_OK_AND_ASSIGN(const auto recorder,
@@ -266,6 +289,72 @@ TEST(TeamRepeatTest, ARepeatEndsWhereAWorkersPartsFailed) {
               StatusIs(absl::StatusCode::kAborted,
                        HasSubstr("failed here, with RESOURCE_EXHAUSTED")));
   EXPECT_FALSE(recorder->is_at_end());
+}
+
+TEST(TeamRepeatTest, PartsThatFailInTheRepeatAloneAreADifference) {
+  RunOptions options = {.collector = ThreeThreads()};
+  const std::string path = NewPath("fails_again");
+  {
+    RILL_ASSERT_OK_AND_ASSIGN(const auto recorder,
+                              FlightRecorder::Record({.path = path}));
+    RILL_ASSERT_OK(
+        RunWith<MultiAsyncCollector>(options, recorder.get()).status());
+  }
+  options.collector.worker = MakeFailingWorker;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto recorder, FlightRecorder::Repeat(path));
+  EXPECT_THAT(RunWith<MultiAsyncCollector>(options, recorder.get()),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("RESOURCE_EXHAUSTED: no licence")));
+  EXPECT_THAT(recorder->status(), StatusIs(absl::StatusCode::kDataLoss));
+}
+
+// The log, whose last batch comes of a worker that was killed and replaced.
+void KillLastWorker(const std::string& path) {
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string log, ReadFile(path));
+  RILL_ASSERT_OK_AND_ASSIGN(auto decoder, FlightDecoder::Create(log));
+  std::vector<FlightEvent> events;
+  size_t last = 0;
+  for (FlightEvent event; decoder.Next(&event);) {
+    if (event.decision.kind == Decision::Kind::kArrival) last = events.size();
+    events.push_back(event);
+  }
+  FlightEvent killed = events[last];
+  const int64_t worker = killed.decision.numbers[0];
+  killed.decision.kind = Decision::Kind::kReplace;
+  killed.decision.numbers = {worker, 0, SIGKILL, 0};
+  killed.decision.digest = 0;
+  events.insert(events.begin() + static_cast<int64_t>(last), killed);
+  FlightEncoder encoder;
+  std::string bytes, all;
+  RILL_ASSERT_OK(encoder.Begin(decoder.head(), &all));
+  for (const FlightEvent& event : events) {
+    RILL_ASSERT_OK(encoder.Add(event, &bytes));
+    all += bytes;
+  }
+  RILL_ASSERT_OK(WriteFileAtomically(path, all));
+}
+
+TEST(TeamRepeatTest, AWorkerThatCannotBeMadeAgainIsADifference) {
+  RunOptions options = {.collector = ThreeThreads()};
+  options.collector.max_restarts = 1;
+  const std::string path = NewPath("not_again");
+  {
+    RILL_ASSERT_OK_AND_ASSIGN(const auto recorder,
+                              FlightRecorder::Record({.path = path}));
+    RILL_ASSERT_OK(
+        RunWith<MultiAsyncCollector>(options, recorder.get()).status());
+  }
+  KillLastWorker(path);
+  options.collector.worker =
+      [](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
+    if (context.restarts > 0) throw std::runtime_error("no display");
+    return MakeWorker(context);
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(const auto recorder, FlightRecorder::Repeat(path));
+  EXPECT_THAT(RunWith<MultiAsyncCollector>(options, recorder.get()),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("INTERNAL: WorkerFunction: threw "
+                                 "std::runtime_error: no display")));
 }
 
 TEST(TeamRepeatTest, AnotherProgramIsNotTakenForTheRun) {

@@ -279,7 +279,6 @@ void WorkerTeam::End(int64_t index, std::optional<DeathCause> cause,
     worker.process->WaitForEnd(In(kEndTimeout));
     worker.end = worker.process->Kill();
     death.status = worker.process->status();
-    worker.end_status = death.status;
     worker.process.reset();
     if (board_->HasNoMemory(index)) {
       death.cause = DeathCause::kMemory;
@@ -289,7 +288,9 @@ void WorkerTeam::End(int64_t index, std::optional<DeathCause> cause,
   }
   worker.deadline = absl::InfiniteFuture();
   if (!cause.has_value()) return;
-  CountDeath(death, &deaths_);
+  worker.death = death;
+  // A recorder notes it where the worker is replaced, so it counts there.
+  if (options_.recorder == nullptr) CountDeath(death, &deaths_);
   LOG(WARNING) << caller_ << ": worker " << index << ": " << worker.end << "; "
                << restarts_ << " of " << options_.max_restarts
                << " restarts are used";
@@ -306,6 +307,7 @@ absl::Status WorkerTeam::Replace(int64_t index) {
   ++restarts_;
   ++worker.restarts;
   worker.earlier_frames = worker.frames;
+  worker.death = {.worker = index, .is_process = false};
   statistics_.Replace(index);
   return Start(index);
 }
@@ -429,7 +431,7 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
                             ? log_.DrainOne(index,
                                             {.during = frames_per_round_,
                                              .earlier = worker.earlier_frames},
-                                            named)
+                                            named, &times_)
                             : channel_->DrainOne(index, &named));
   if (was_batch) {
     statistics_.HandOut(index, std::move(statistics));
@@ -439,16 +441,16 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
     return true;
   }
   RILL_ASSIGN_OR_RETURN(
-      const bool has_ended,
-      log_.HasEnded(index, !worker.socket.has_value(), &worker.end_status));
-  if (has_ended) {
+      const auto death,
+      log_.DeathOf(index, !worker.socket.has_value(), worker.death));
+  if (death.has_value()) {
     // Nothing is left in the ring, so what the sink holds open stays so for
     // ever. A repeat has cut it.
     if (!log_.repeats()) {
       RILL_RETURN_IF_ERROR(channel_->CutIfDead(index, &named));
     }
-    RILL_RETURN_IF_ERROR(
-        log_.NoteReplace(index, worker.restarts, worker.end_status));
+    RILL_RETURN_IF_ERROR(log_.NoteReplace(worker.restarts, *death));
+    if (options_.recorder != nullptr) CountDeath(*death, &deaths_);
     RILL_RETURN_IF_ERROR(Replace(index));
   }
   return false;

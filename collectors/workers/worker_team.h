@@ -141,7 +141,7 @@ class WorkerTeam {
     int64_t HeldBatches() const;
     WorkerTimes times = {};
     std::optional<WorkerSocket::Message> answer;  // To AskAll.
-    int end_status = -1;  // Of wait(2), where it was a process.
+    WorkerDeath death = {};                       // Where it has ended.
   };
 
   WorkerTeam(std::string caller, MultiCollectorOptions options)

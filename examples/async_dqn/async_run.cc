@@ -174,6 +174,7 @@ class Run {
     RILL_RETURN_IF_ERROR(collector_->CollectInto(counted));
     report_.frames = collector_->frames();
     report_.restarts = collector_->restarts();
+    report_.deaths = collector_->deaths();
     return absl::OkStatus();
   }
 

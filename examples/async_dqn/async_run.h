@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "rill/collectors/workers/worker_deaths.h"
 #include "rill/examples/async_dqn/resources.h"
 #include "rill/recorder/flight_recorder.h"
 #include "rill/telemetry/progress_line.h"
@@ -46,6 +47,7 @@ struct RunReport {
   int64_t updates = 0;
   int64_t kills = 0;
   int64_t restarts = 0;
+  WorkerDeaths deaths = {};
   // Slices of 8 steps from the replay in which the steps of one trajectory do
   // not follow one another.
   int64_t slices = 0;

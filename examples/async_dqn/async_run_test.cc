@@ -166,10 +166,14 @@ TEST(AsyncRunTest, ARecordedRunIsRepeatedBitForBitWhoeverWasKilled) {
     options.recorder = recorder.get();
     options.replay_directory += "_again";
     RILL_ASSERT_OK_AND_ASSIGN(const RunReport again, RunAsyncDqn(options));
-    EXPECT_TRUE(recorder->is_at_end());
+    EXPECT_TRUE(recorder->has_end());
+    RILL_EXPECT_OK(recorder->status());
     EXPECT_EQ(again.frames, report.frames);
     EXPECT_EQ(again.updates, report.updates);
     EXPECT_EQ(again.restarts, report.restarts);
+    EXPECT_EQ(again.deaths.by_signal, report.deaths.by_signal);
+    EXPECT_EQ(again.deaths.by_worker, report.deaths.by_worker);
+    EXPECT_EQ(again.deaths.total(), again.restarts);
     EXPECT_EQ(again.cuts, report.cuts);
     EXPECT_TRUE(RowsOf(options.replay_directory) == rows);
   }
@@ -207,7 +211,8 @@ TEST(AsyncRunTest, ARunWhoseLearnerIsKilledIsRepeatedUpToThere) {
   options.recorder = recorder.get();
   EXPECT_THAT(RunAsyncDqn(options), StatusIs(absl::StatusCode::kAborted,
                                              HasSubstr("the log ends here")));
-  EXPECT_TRUE(recorder->is_at_end());
+  EXPECT_FALSE(recorder->has_end());
+  RILL_EXPECT_OK(recorder->status());
   EXPECT_GT(recorder->events(), 50);
   EXPECT_TRUE(RowsOf(options.replay_directory) ==
               RowsOf(::testing::TempDir() + "/died"));
@@ -231,7 +236,7 @@ TEST(AsyncRunTest, ARepeatOfOtherOptionsIsRefusedWhereItDiffers) {
   EXPECT_THAT(RunAsyncDqn(options),
               StatusIs(absl::StatusCode::kDataLoss,
                        HasSubstr("this is not the same run")));
-  EXPECT_FALSE(recorder->is_at_end());
+  EXPECT_THAT(recorder->status(), StatusIs(absl::StatusCode::kDataLoss));
 }
 
 }  // namespace

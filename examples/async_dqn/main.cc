@@ -78,10 +78,15 @@ int main(int argc, char** argv) {
     return rill::async_dqn::RunAsyncDqn(options);
   }();
   if (is_temporary) std::filesystem::remove_all(options.replay_directory);
-  const bool is_repeated = repeats && (*recorder)->is_at_end();
-  if (is_repeated) {
-    absl::PrintF("repeated: %d events, all equal, up to the end of the log\n",
-                 (*recorder)->events());
+  // Whether all of the run is noted, or repeated.
+  if (*recorder != nullptr && !(*recorder)->status().ok()) {
+    absl::FPrintF(stderr, "%s\n", (*recorder)->status().ToString());
+    return 1;
+  }
+  if (repeats) {
+    absl::PrintF("repeated: %d events, all equal, up to the end of the log%s\n",
+                 (*recorder)->events(),
+                 (*recorder)->has_end() ? "" : "; the run has none");
     if (absl::IsAborted(report.status())) return 0;
   }
   if (!report.ok()) {
@@ -97,6 +102,6 @@ int main(int argc, char** argv) {
       report->is_solved ? "solved" : "not solved", report->evaluation_return,
       report->solved_at, report->frames, report->updates, report->kills,
       report->restarts, report->cuts, report->broken_slices, report->slices);
-  if (is_repeated) return 0;
+  if (repeats) return 0;
   return report->is_solved && report->broken_slices == 0 ? 0 : 1;
 }

@@ -19,13 +19,23 @@ grep -q "^not solved" "$work/run" || fail "the run has not ended: $(cat "$work/r
 grep -q "^repeated: [0-9]* events, all equal" "$work/again" ||
   fail "nobody says so: $(cat "$work/again")"
 
-# With another seed it is another run, and with half of its bytes a part of it.
+# With another seed it is another run.
 "$2" "$work/log" --seed=6 >"$work/again" 2>&1 && fail "another run is taken for it"
 grep -q "this is not the same run" "$work/again" || fail "the difference is not named"
 bytes=$(wc -c <"$work/log")
-head -c $((bytes / 2)) "$work/log" >"$work/half"
-"$2" "$work/half" >"$work/again" 2>&1 || fail "half is not repeated: $(cat "$work/again")"
-grep -q "up to the end of the log" "$work/again" || fail "half has no end"
+# damage LOG REPLAY_RUN: it is no whole one.
+damage() {
+  "$2" "$1" >"$work/again" 2>&1 && fail "$1: a damaged log is taken for a whole one"
+  grep -q "bytes behind them that are no whole event" "$work/again" || fail "$1: $(cat "$work/again")"
+  grep -q "all equal, up to the end" "$work/again" && fail "$1: it says that all is equal"
+}
+head -c $((bytes - 3)) "$work/log" >"$work/cut"
+damage "$work/cut" "$2"
+cp "$work/log" "$work/changed"
+for i in 1 2 3 4 5 6 7 8; do
+  printf 'changed!'
+done | dd of="$work/changed" bs=1 seek=$((bytes / 2)) conv=notrunc 2>/dev/null
+damage "$work/changed" "$2"
 
 "$2" "$work/none" 2>/dev/null && fail "a missing log is no error"
 "$2" "$work/log" --program="$work/none" 2>/dev/null && fail "a missing program is no error"

@@ -12,6 +12,10 @@
 
 namespace rill::inspect {
 
+// a + b of counts, which are not negative, or the largest number: a file may
+// say anything.
+int64_t SumOfCounts(int64_t a, int64_t b);
+
 // Facts of some numbers.
 struct Spread {
   int64_t count = 0;

@@ -19,16 +19,22 @@ using Kind = Decision::Kind;
 
 constexpr int kColumns = 72;
 
-// The rows of an event, 0 where its numbers say nothing.
+// The rows of an event, 0 where its numbers say nothing that can be.
 int64_t ItemsOf(const Decision& decision) {
+  constexpr int64_t kMostRows = int64_t{1} << 48;
   const std::vector<int64_t>& numbers = decision.numbers;
+  const auto at_most = [](int64_t number, int64_t most) {
+    return std::clamp<int64_t>(number, 0, most);
+  };
   switch (decision.kind) {
     case Kind::kWrite:
-      return numbers.size() == 3 ? numbers[1] * numbers[2] : 0;
+      return numbers.size() == 3
+                 ? at_most(numbers[1], 1 << 24) * at_most(numbers[2], 1 << 24)
+                 : 0;
     case Kind::kDraw:
     case Kind::kPriorities:
     case Kind::kPatch:
-      return numbers.empty() ? 0 : numbers[0];
+      return numbers.empty() ? 0 : at_most(numbers[0], kMostRows);
     default:
       return 0;
   }
@@ -114,7 +120,11 @@ std::string HeadText(const FlightDecoder& decoder,
       OneLine(absl::StrCat(head.program, head.arguments.empty() ? "" : " ",
                            absl::StrJoin(head.arguments, " "))),
       "\n  length  ", SecondsText(summary.length()), ", ", summary.events(),
-      " events in ", decoder.position(), " bytes\n  end     ", end, "\n");
+      " events in ", decoder.position(), " bytes, ",
+      absl::StrFormat("%.1f an event",
+                      static_cast<double>(decoder.position()) /
+                          std::max<double>(1, summary.events())),
+      "\n  end     ", end, "\n");
   for (size_t i = 0; i < summary.parts().size(); ++i) {
     absl::StrAppend(&text, "  part ", i, "  ", OneLine(summary.parts()[i]),
                     "\n");
@@ -155,12 +165,33 @@ void FlightSummary::AddArrival(const FlightEvent& event) {
   const auto arrival = Arrival::FromNumbers(event.decision.numbers);
   if (!arrival.ok()) return;
   waited_ += event.at - length_;
-  Worker& worker = workers_[{event.decision.part, arrival->worker}];
-  ++worker.batches;
-  worker.steps += arrival->steps;
+  Worker* const worker = WorkerOf(event.decision.part, arrival->worker);
+  if (worker == nullptr) return;
+  ++worker->batches;
+  worker->steps = SumOfCounts(worker->steps, arrival->steps);
   for (const Arrival::Versions& run : arrival->versions) {
-    worker.age.Add(static_cast<double>(newest_ - run.version), run.steps);
+    worker->age.Add(
+        static_cast<double>(newest_) - static_cast<double>(run.version),
+        run.steps);
   }
+}
+
+void FlightSummary::AddEnd(const FlightEvent& event) {
+  const std::vector<int64_t>& numbers = event.decision.numbers;
+  if (numbers.size() != 4) return;
+  Worker* const worker = WorkerOf(event.decision.part, numbers[0]);
+  if (worker == nullptr) return;
+  ++worker->ends;
+  if (worker->statuses.size() < kMostStatuses ||
+      worker->statuses.contains(numbers[2])) {
+    ++worker->statuses[numbers[2]];
+  }
+}
+
+FlightSummary::Worker* FlightSummary::WorkerOf(int64_t part, int64_t number) {
+  const auto found = workers_.find({part, number});
+  if (found != workers_.end()) return &found->second;
+  return workers_.size() < kMost ? &workers_[{part, number}] : nullptr;
 }
 
 void FlightSummary::Add(const FlightEvent& event) {
@@ -169,17 +200,13 @@ void FlightSummary::Add(const FlightEvent& event) {
   ++events_;
   switch (decision.kind) {
     case Kind::kPart:
-      parts_.push_back(event.text);
+      if (parts_.size() < kMost) parts_.push_back(event.text);
       break;
     case Kind::kArrival:
       AddArrival(event);
       break;
     case Kind::kReplace:
-      if (numbers.size() == 3) {
-        Worker& worker = workers_[{decision.part, numbers[0]}];
-        ++worker.ends;
-        ++worker.statuses[numbers[2]];
-      }
+      AddEnd(event);
       break;
     case Kind::kPriorities:
       if (auto update = PriorityCounts::FromNumbers(numbers); update.ok()) {
@@ -196,10 +223,12 @@ void FlightSummary::Add(const FlightEvent& event) {
     default:
       break;
   }
-  Count& count = counts_[{decision.part, decision.kind}];
-  ++count.events;
-  count.items += ItemsOf(decision);
   length_ = event.at;
+  const std::pair key(decision.part, decision.kind);
+  if (counts_.size() >= kMost && !counts_.contains(key)) return;
+  Count& count = counts_[key];
+  ++count.events;
+  count.items = SumOfCounts(count.items, ItemsOf(decision));
 }
 
 FlightSummary::Count FlightSummary::CountOf(Decision::Kind kind) const {
@@ -207,7 +236,7 @@ FlightSummary::Count FlightSummary::CountOf(Decision::Kind kind) const {
   for (const auto& [key, count] : counts_) {
     if (key.second != kind) continue;
     all.events += count.events;
-    all.items += count.items;
+    all.items = SumOfCounts(all.items, count.items);
   }
   return all;
 }
@@ -230,7 +259,7 @@ Spread FlightSummary::Ages() const {
     if (age.count == 0) continue;
     all.min = all.count == 0 ? age.min : std::min(all.min, age.min);
     all.max = all.count == 0 ? age.max : std::max(all.max, age.max);
-    all.count += age.count;
+    all.count = SumOfCounts(all.count, age.count);
     all.total += age.total;
   }
   return all;
@@ -259,6 +288,7 @@ absl::StatusOr<std::string> TimelineText(absl::string_view log,
     }
     LineKey key;
     if (!KeyOf(event.decision, &key)) continue;
+    if (lines.size() >= FlightSummary::kMost && !lines.contains(key)) continue;
     Line& line = lines[key];
     const int column = std::min(static_cast<int>(at * kColumns), kColumns - 1);
     if (event.decision.kind == Kind::kReplace) {

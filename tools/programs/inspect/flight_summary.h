@@ -19,9 +19,15 @@
 namespace rill::inspect {
 
 // Sums over the events of a flight log, up to the last one that was added.
+// Whatever the numbers of events are, sums end at the largest number, and what
+// there may be many of at kMost.
 // Thread-safety: thread-compatible. Cost: O(numbers) an event.
 class FlightSummary {
  public:
+  // Parts, workers, and kinds of parts. More count as events alone.
+  static constexpr size_t kMost = 4096;
+  static constexpr size_t kMostStatuses = 64;  // Of a worker.
+
   struct Worker {
     int64_t batches = 0;
     int64_t steps = 0;  // Time steps of its batches, in all.
@@ -65,6 +71,9 @@ class FlightSummary {
 
  private:
   void AddArrival(const FlightEvent& event);
+  void AddEnd(const FlightEvent& event);
+  // Null where there are kMost others.
+  Worker* WorkerOf(int64_t part, int64_t number);
 
   int64_t events_ = 0;
   absl::Duration length_, waited_;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/tools/programs/inspect/flight_summary.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -41,7 +43,7 @@ std::vector<FlightEvent> ShortRun() {
       At(72, Kind::kArrival, 1, arrival(0, 5)),
       At(100, Kind::kWrite, 2, {0, 2, 4}),
       At(144, Kind::kArrival, 1, arrival(1, 3)),
-      At(200, Kind::kReplace, 1, {1, 0, 9}),
+      At(200, Kind::kReplace, 1, {1, 0, 9, 0}),
       At(300, Kind::kDraw, 2, {32}),
       At(310, Kind::kPriorities, 2,
          PriorityCounts::Of({0, 1, 1.5f}).ToNumbers()),
@@ -108,11 +110,58 @@ TEST(FlightSummaryTest, EventsThatSayNothingCountAsEventsAlone) {
   EXPECT_TRUE(summary.workers().empty());
 }
 
+TEST(FlightSummaryTest, HostileNumbersEndAtTheLargest) {
+  constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kFew = std::numeric_limits<int64_t>::min();
+  std::vector<FlightEvent> events;
+  for (const int64_t a : {kMany, kFew, int64_t{1} << 31}) {
+    for (const int64_t b : {kMany, kFew, int64_t{1} << 31}) {
+      events.push_back(At(1, Kind::kPublish, 0, {a}));
+      events.push_back(At(1, Kind::kWrite, 0, {a, b, a}));
+      events.push_back(At(1, Kind::kDraw, 0, {a}));
+      events.push_back(At(1, Kind::kPriorities, 0, {b, 0, a, a, b}));
+      events.push_back(At(1, Kind::kReplace, a, {b, a, a, b}));
+      events.push_back(At(1, Kind::kArrival, b, {0, a, a, b, a, b}));
+    }
+  }
+  std::vector<FlightEvent> all;
+  for (int i = 0; i < 100; ++i) {
+    all.insert(all.end(), events.begin(), events.end());
+  }
+  const FlightSummary summary = SummaryOf(all);
+  EXPECT_GT(summary.CountOf(Kind::kWrite).items, 0);
+  EXPECT_GT(summary.CountOf(Kind::kDraw).items, 0);
+  EXPECT_GE(summary.Ages().max, summary.Ages().min);
+}
+
+TEST(FlightSummaryTest, WhatThereIsTooManyOfCountsAsEvents) {
+  FlightSummary summary;
+  const auto most = static_cast<int64_t>(FlightSummary::kMost);
+  std::vector<FlightEvent> events;
+  for (int64_t i = 0; i < most + 100; ++i) {
+    events.push_back(At(1, Kind::kReplace, i, {i, 0, i, 0}));
+    events.push_back(At(1, Kind::kReplace, 0, {0, 0, i, 0}));
+    events.push_back(At(1, Kind::kPart, i, {}));
+  }
+  for (const FlightEvent& event : events) summary.Add(event);
+  EXPECT_EQ(summary.events(), 3 * (most + 100));
+  EXPECT_EQ(summary.workers().size(), most);
+  EXPECT_EQ(summary.counts().size(), most);
+  EXPECT_EQ(summary.parts().size(), most);
+  EXPECT_EQ(summary.workers().at({0, 0}).statuses.size(),
+            FlightSummary::kMostStatuses);
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text,
+                            TimelineText(LogOf(events), false));
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 2 * most + 100);
+}
+
 TEST(TimelineTest, ShowsWhenEachWorkerGaveBatchesAndEnded) {
   RILL_ASSERT_OK_AND_ASSIGN(const std::string text,
                             TimelineText(LogOf(ShortRun()), false));
   EXPECT_THAT(text, HasSubstr("/bin/run --seed=1 \\x1b[2J\n"));
   EXPECT_THAT(text, HasSubstr("end     by itself\n"));
+  EXPECT_THAT(text, HasSubstr(", 11 events in "));
+  EXPECT_THAT(text, HasSubstr(" an event\n"));
   // There are 72 columns of 10 ms.
   const std::string blank(72, ' ');
   std::string line = blank;

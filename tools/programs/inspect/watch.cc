@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "rill/base/file.h"
 #include "rill/tools/programs/inspect/find_facts.h"
 #include "rill/tools/programs/inspect/saved.h"
@@ -80,21 +80,51 @@ void AddRates(const FlightSummary& now, const FlightSummary& before,
                               SpreadText(now.Ages()));
 }
 
-// The names of the first line of a run's curve.csv, with the last line's
-// values.
-WatchSection LookAtRun(const std::string& path) {
-  WatchSection section = {.title = absl::StrCat("run ", path)};
-  std::ifstream file(path + "/curve.csv");
-  std::string names, last;
-  std::getline(file, names);
-  for (std::string line; std::getline(file, line);) last = line;
-  const std::vector<std::string> columns = absl::StrSplit(names, ',');
-  const std::vector<std::string> values = absl::StrSplit(last, ',');
-  for (size_t i = 0; i < std::min(columns.size(), values.size()); ++i) {
-    if (values[i].empty()) continue;
-    section.facts.emplace_back(columns[i], values[i]);
+// Where the record at the front ends, behind its newline: outside of quotes;
+// npos where it has no end.
+size_t EndOfRecord(absl::string_view csv) {
+  bool is_quoted = false;
+  for (size_t i = 0; i < csv.size(); ++i) {
+    if (csv[i] == '"') is_quoted = !is_quoted;
+    if (csv[i] == '\n' && !is_quoted) return i + 1;
   }
-  return section;
+  return absl::string_view::npos;
+}
+
+// The last record that has an end, of records that begin at the front.
+absl::string_view LastRecord(absl::string_view csv) {
+  absl::string_view last;
+  for (size_t end = EndOfRecord(csv); end != absl::string_view::npos;
+       end = EndOfRecord(csv)) {
+    last = csv.substr(0, end);
+    csv.remove_prefix(end);
+  }
+  return last;
+}
+
+// The first kMostColumns cells of a record.
+std::vector<std::string> CellsOf(absl::string_view record) {
+  if (!absl::ConsumeSuffix(&record, "\r\n")) {
+    absl::ConsumeSuffix(&record, "\n");
+  }
+  std::vector<std::string> cells(1);
+  bool is_quoted = false;
+  for (size_t i = 0; i < record.size(); ++i) {
+    if (record[i] == '"') {
+      // Within quotes two are one.
+      if (is_quoted && record.substr(i, 2) == "\"\"") {
+        cells.back() += record[i++];
+      } else {
+        is_quoted = !is_quoted;
+      }
+    } else if (record[i] == ',' && !is_quoted) {
+      if (cells.size() == kMostColumns) break;
+      cells.emplace_back();
+    } else {
+      cells.back() += record[i];
+    }
+  }
+  return cells;
 }
 
 WatchSection Unreadable(const std::string& path, const absl::Status& status) {
@@ -122,6 +152,13 @@ int64_t MostOf(const WatchSection& section) {
   return most;
 }
 
+// How long a bar is, rounded up: what is there is seen.
+int64_t BarLength(int64_t count, int64_t most, int64_t longest) {
+  return static_cast<int64_t>(
+      std::ceil(static_cast<double>(count) / static_cast<double>(most) *
+                static_cast<double>(longest)));
+}
+
 // A line as SVG, between its smallest and its largest value.
 std::string LineSvg(const std::vector<double>& line) {
   const auto [least, most] = std::minmax_element(line.begin(), line.end());
@@ -144,6 +181,40 @@ std::string LineSvg(const std::vector<double>& line) {
 
 }  // namespace
 
+WatchSection LogSection(const std::string& title, const FlightSummary& now,
+                        const FlightSummary& before) {
+  WatchSection section = {.title = title};
+  section.facts.emplace_back(
+      "events", absl::StrCat(now.events(), " in ",
+                             Number(absl::ToDoubleSeconds(now.length())), " s",
+                             now.has_ended() ? "; the run has ended" : ""));
+  AddRates(now, before, &section);
+  section.bars_title = "priorities, as they were given last";
+  for (const auto& [exponent, rows] : now.Priorities()) {
+    section.bars.emplace_back(BarLabel(exponent), rows);
+  }
+  return section;
+}
+
+WatchSection RunSection(const std::string& title, absl::string_view csv) {
+  WatchSection section = {.title = title};
+  const size_t header = EndOfRecord(csv);
+  const absl::string_view row = header == absl::string_view::npos
+                                    ? absl::string_view()
+                                    : LastRecord(csv.substr(header));
+  if (row.empty()) {
+    section.facts.emplace_back("rows", "none yet");
+    return section;
+  }
+  const std::vector<std::string> columns = CellsOf(csv.substr(0, header));
+  const std::vector<std::string> values = CellsOf(row);
+  for (size_t i = 0; i < std::min(columns.size(), values.size()); ++i) {
+    if (values[i].empty()) continue;
+    section.facts.emplace_back(columns[i], values[i]);
+  }
+  return section;
+}
+
 bool IsFlightLog(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   char magic[8] = {};
@@ -160,7 +231,9 @@ std::vector<WatchSection> Watch::Look(absl::Time now) {
     if (IsFlightLog(path)) {
       sections.push_back(LookAtLog(path));
     } else if (PathExists(path + "/curve.csv")) {
-      sections.push_back(LookAtRun(path));
+      const auto csv = ReadFile(path + "/curve.csv", kMostCurveBytes);
+      sections.push_back(csv.ok() ? RunSection("run " + path, *csv)
+                                  : Unreadable(path, csv.status()));
     } else {
       sections.push_back(LookAtStorage(path, now));
     }
@@ -170,7 +243,7 @@ std::vector<WatchSection> Watch::Look(absl::Time now) {
 
 WatchSection Watch::LookAtLog(const std::string& path) {
   Log& log = logs_[path];
-  auto bytes = ReadFile(path);
+  auto bytes = ReadFile(path, kMostLogBytes);
   if (!bytes.ok()) return Unreadable(path, bytes.status());
   // Another log under the same name begins anew.
   auto fresh = FlightDecoder::Create(*bytes);
@@ -185,17 +258,9 @@ WatchSection Watch::LookAtLog(const std::string& path) {
   log.decoder->Extend(log.bytes);
   FlightEvent event;
   while (log.decoder->Next(&event)) log.summary.Add(event);
-  WatchSection section = {.title = absl::StrCat("log ", path)};
-  section.facts.emplace_back(
-      "events",
-      absl::StrCat(log.summary.events(), " in ",
-                   Number(absl::ToDoubleSeconds(log.summary.length())), " s",
-                   log.summary.has_ended() ? "; the run has ended" : ""));
-  AddRates(log.summary, log.before, &section);
-  section.bars_title = "priorities, as they were given last";
-  for (const auto& [exponent, rows] : log.summary.Priorities()) {
-    section.bars.emplace_back(BarLabel(exponent), rows);
-  }
+  WatchSection section = LogSection("log " + path, log.summary, log.before);
+  section.facts[0].second +=
+      absl::StrCat(", ", log.decoder->position(), " bytes");
   log.before = log.summary;
   return section;
 }
@@ -214,8 +279,8 @@ WatchSection Watch::LookAtStorage(const std::string& path, absl::Time now) {
       "live rows", absl::StrCat(facts->live(), " of ", facts->lanes.num_slots(),
                                 " in ", facts->lanes.count, " lanes"));
   Storage& before = storages_[path];
-  const int64_t written =
-      std::accumulate(facts->written.begin(), facts->written.end(), int64_t{0});
+  const int64_t written = std::accumulate(
+      facts->written.begin(), facts->written.end(), int64_t{0}, SumOfCounts);
   std::string appended = absl::StrCat(written);
   if (before.looked.has_value()) {
     absl::StrAppend(&appended, ", ",
@@ -237,11 +302,15 @@ WatchSection Watch::LookAtStorage(const std::string& path, absl::Time now) {
                                SpreadText(episodes.lengths));
     if (episodes.returns.has_value() && episodes.returns->count > 0) {
       section.facts.emplace_back("returns", SpreadText(*episodes.returns));
-      before.returns.push_back(episodes.returns->mean());
+      const double mean = episodes.returns->mean();
+      if (std::isfinite(mean)) before.returns.push_back(mean);
       if (before.returns.size() > kMostPoints) {
         before.returns.erase(before.returns.begin());
       }
     }
+  }
+  if (facts->priorities.has_value()) {
+    section.facts.emplace_back("priorities", SpreadText(*facts->priorities));
   }
   section.facts.emplace_back("writer",
                              facts->writer.empty() ? "none" : facts->writer);
@@ -264,7 +333,7 @@ std::string WatchText(const std::vector<WatchSection>& sections) {
     for (const auto& [label, count] : section.bars) {
       absl::StrAppendFormat(
           &text, "    %-16s%s %d\n", label,
-          std::string((count * kBarColumns + most - 1) / most, '#'), count);
+          std::string(BarLength(count, most, kBarColumns), '#'), count);
     }
   }
   return text;
@@ -291,10 +360,10 @@ std::string WatchHtml(const std::vector<WatchSection>& sections,
                       "</p>\n<table>\n");
       const int64_t most = MostOf(section);
       for (const auto& [label, count] : section.bars) {
-        absl::StrAppend(
-            &page, "<tr><td>", Escaped(label),
-            "</td><td><div class=\"bar\" style=\"width:", count * 400 / most,
-            "px\"></div></td><td>", count, "</td></tr>\n");
+        absl::StrAppend(&page, "<tr><td>", Escaped(label),
+                        "</td><td><div class=\"bar\" style=\"width:",
+                        BarLength(count, most, 400), "px\"></div></td><td>",
+                        count, "</td></tr>\n");
       }
       absl::StrAppend(&page, "</table>\n");
     }

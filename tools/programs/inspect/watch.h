@@ -29,15 +29,29 @@ struct WatchSection {
   std::vector<double> line = {};
 };
 
+// These two are pure functions of what files have. The facts of a log, and
+// rates since the look before.
+WatchSection LogSection(const std::string& title, const FlightSummary& now,
+                        const FlightSummary& before);
+// The last whole row of a run's curve.csv (RFC 4180) under its columns, of
+// which kMostColumns are shown. A row that a job is writing has no end yet.
+inline constexpr size_t kMostColumns = 256;
+WatchSection RunSection(const std::string& title, absl::string_view csv);
+
 // Looks at what a running job writes, from another process: storage directories
 // (rows, returns, ages), flight logs (rates, waits, priorities), and folders of
 // runs (the last row of curve.csv). It opens files for reading only and takes
 // no lock. A path that is not there yet, or cannot be read now, says so in its
-// section.
+// section. So does a file that is too large for a look: a log of more than
+// kMostLogBytes, a curve of more than kMostCurveBytes.
 // Thread-safety: thread-compatible.
-// Cost: a look reads a log's file, and what AddFacts reads of a storage.
+// Cost: a look reads a log's file, a curve's, and what AddFacts reads of a
+//   storage.
 class Watch {
  public:
+  static constexpr int64_t kMostLogBytes = int64_t{1} << 30;
+  static constexpr int64_t kMostCurveBytes = int64_t{1} << 26;
+
   explicit Watch(std::vector<std::string> paths);
 
   // Rates are since the look before, of a log's first look since its beginning.

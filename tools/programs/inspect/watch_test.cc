@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
@@ -23,8 +25,10 @@ namespace rill::inspect {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 using Kind = Decision::Kind;
 
 std::string NewPath(absl::string_view name) {
@@ -141,6 +145,96 @@ TEST(WatchTest, OfARunTheLastRowIsShown) {
   EXPECT_EQ(FactOf(sections, "frames"), "4");
   EXPECT_EQ(FactOf(sections, "return"), "none");
   EXPECT_EQ(FactOf(sections, "loss"), "6");
+  RILL_ASSERT_OK(RemoveAll(path + "/curve.csv"));
+  RILL_ASSERT_OK(CreateDirectories(path + "/curve.csv"));
+  EXPECT_THAT(FactOf(Watch({path}).Look(absl::UnixEpoch()), "not readable now"),
+              HasSubstr("curve.csv"));
+}
+
+TEST(WatchTest, ARowThatIsBeingWrittenIsNotShownYet) {
+  const std::string rows = "frames,loss\n10,0.5\n20,0.25\n";
+  for (size_t bytes = 0; bytes <= rows.size(); ++bytes) {
+    const std::vector<WatchSection> sections = {
+        RunSection("run", absl::string_view(rows).substr(0, bytes))};
+    const bool has_first = bytes >= 19, has_second = bytes == rows.size();
+    EXPECT_EQ(FactOf(sections, "frames"), has_second  ? "20"
+                                          : has_first ? "10"
+                                                      : "none")
+        << bytes;
+    EXPECT_EQ(FactOf(sections, "rows"), has_first ? "none" : "none yet");
+  }
+}
+
+TEST(WatchTest, CellsMayBeQuoted) {
+  const WatchSection section = RunSection(
+      "run", "\"mean, of \"\"ten\"\"\",\"two\nlines\",last\r\n1,\"2,5\",3\r\n");
+  EXPECT_THAT(section.facts,
+              ElementsAre(Pair("mean, of \"ten\"", "1"),
+                          Pair("two\nlines", "2,5"), Pair("last", "3")));
+}
+
+TEST(WatchTest, ColumnsHaveAnEnd) {
+  const std::string many(10'000, ',');
+  EXPECT_TRUE(RunSection("run", many + "\n" + many + "\n").facts.empty());
+  std::string ones = "1";
+  for (int i = 0; i < 10'000; ++i) ones += ",1";
+  EXPECT_EQ(RunSection("run", ones + "\n" + ones + "\n").facts.size(),
+            kMostColumns);
+}
+
+// There is a line in the terminal and a row in the page for each thing that
+// --watch is for.
+TEST(WatchTest, TerminalAndPageHaveAllThatIsWatched) {
+  const std::string log_path = NewPath("all_log"), rows = NewPath("all_rows");
+  GrowingLog log(log_path);
+  log.Add(100, Kind::kPublish, {7});
+  log.Add(400, Kind::kArrival,
+          Arrival{.steps = 2, .versions = {{1, 5}, {1, 7}}}.ToNumbers());
+  log.Add(500, Kind::kPriorities, PriorityCounts::Of({0, 3}).ToNumbers());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const std::unique_ptr<Storage> storage,
+      MemmapStorage::Create({.directory = rows, .capacity = 64, .lanes = 2}));
+  Watch watch({log_path, rows});
+  std::vector<WatchSection> sections;
+  for (int look = 0; look < 2; ++look) {
+    RILL_ASSERT_OK(storage->Extend(MakeSteps(2, 10, 10 * look, 5)).status());
+    sections = watch.Look(absl::FromUnixSeconds(look));
+  }
+  const std::string text = WatchText(sections);
+  const std::string page = WatchHtml(sections, absl::Seconds(1));
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"live rows", "40 of 64 in 2 lanes"},            // Sizes.
+           {"appended", "40, 20/s"},                        // Rates.
+           {"batches of workers", "1, 0/s"},                //
+           {"returns", "mean 7.5, 5 to 10"},                //
+           {"age, steps", "19"},                            // Ages.
+           {"versions of rows", "0 to 19"},                 //
+           {"age of weights, versions", "mean 1, 0 to 2"},  //
+           {"wait for batches", "0% of the time"},          // Waits.
+           {"new priorities", "1, 0/s; rows 0/s"}}) {
+    EXPECT_THAT(text, HasSubstr(absl::StrFormat("  %-26s%s\n", name, value)));
+    EXPECT_THAT(page, HasSubstr(absl::StrCat("<td>", name, "</td><td>", value,
+                                             "</td>")));
+  }
+  EXPECT_THAT(text, HasSubstr("    from 2          ####"));
+  EXPECT_THAT(page, HasSubstr("<td>from 2</td><td><div class=\"bar\" "
+                              "style=\"width:400px\">"));
+}
+
+// Numbers that no run has.
+TEST(WatchTest, NumbersAtTheEndsOfTheirRangeAreShown) {
+  constexpr int64_t kMany = int64_t{1} << 48;
+  FlightSummary summary;
+  for (int i = 0; i < 300; ++i) {
+    summary.Add({.decision = {.kind = Kind::kPriorities,
+                              .numbers = {kMany, kMany, 128, kMany, kMany}}});
+  }
+  const std::vector<WatchSection> sections = {
+      LogSection("log", summary, FlightSummary())};
+  EXPECT_THAT(WatchHtml(sections, absl::Seconds(1)),
+              AllOf(HasSubstr("width:400px"), Not(HasSubstr("width:-"))));
+  EXPECT_THAT(WatchText(sections), HasSubstr("########## 72057594037927936\n"));
 }
 
 TEST(WatchTest, WhatIsNotThereYetSaysSo) {

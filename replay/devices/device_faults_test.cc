@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device refuses each call of a write, a sample and an update of priorities
-// once, and fails each operation once. There is an error, nothing is lost or
-// leaked, and the buffer goes on.
+// once, has no memory for each allocation once, and fails each operation once.
+// There is an error, nothing is lost or leaked, and the buffer goes on.
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/estimators/reward_to_go.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sample_units.h"
 #include "rill/replay/testing/numbered_steps.h"
@@ -27,28 +29,61 @@
 #include "rill/samplers/sample_unit.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/ensemble/ensemble_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/tiered/tiered_storage.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/batch_transform.h"
+#include "rill/transforms/episodes/random_crop.h"
+#include "rill/transforms/reward_scaling.h"
+#include "rill/transforms/structure/cat_tensors.h"
+#include "rill/transforms/structure/sequence_lines.h"
+#include "rill/transforms/values/hash.h"
+#include "rill/transforms/values/value_clips.h"
 
 namespace rill {
 namespace {
 
 using ::testing::IsEmpty;
+using Transforms = std::vector<std::unique_ptr<BatchTransform>>;
 
 constexpr int64_t kRows = 8;
 
 struct Form {
   std::string name;
   bool is_tiered = false;
+  bool is_ensemble = false;  // Of two members with a lane each.
   bool is_prioritized = false;
   int64_t prefetch = 0;
   bool batches_there = false;     // Writes come from the device.
   bool priorities_there = false;  // They lie on the device.
   // Makes the unit of an item; null: a row.
   std::function<absl::StatusOr<SampleUnit>()> unit = nullptr;
+  // Behind the gather, and no part of it.
+  std::function<Transforms()> transforms = nullptr;
 };
+
+// Maps of leaves and a join.
+Transforms OfRows() {
+  Transforms chain;
+  chain.push_back(*RewardScaling::Create({.scale = 2}));
+  chain.push_back(
+      *CatTensors::Create({.in_keys = {"observation", "next/reward"},
+                           .out_key = "all",
+                           .del_keys = false}));
+  chain.push_back(*Clip::Create({.in_keys = {"all"}, .low = 3}));
+  chain.push_back(*Hash::Create({.in_keys = {"all"}, .out_keys = {"hash"}}));
+  return chain;
+}
+// Those of a sample of slices. The crop has a state.
+Transforms OfLines() {
+  Transforms chain;
+  chain.push_back(*SequenceLines::Create({.length = 2}));
+  chain.push_back(*DensifyReward::Create({.reward_key_out = "to_go"}));
+  chain.push_back(*RandomCropTensorDict::Create({.sub_seq_len = 1}));
+  return chain;
+}
 
 const Form kForms[] = {
     {.name = "Dense"},
@@ -76,6 +111,23 @@ const Form kForms[] = {
          [] {
            return MakeSequences({.sequences = {.length = 1, .burn_in = 1}});
          }},
+    {.name = "DenseTransforms", .transforms = OfRows},
+    {.name = "DenseSlicesTransformsPrefetched",
+     .prefetch = 2,
+     .unit = [] { return MakeSlices({.slices = {.length = 2}}); },
+     .transforms = OfLines},
+    {.name = "Ensemble", .is_ensemble = true},
+    {.name = "EnsembleFromDevice", .is_ensemble = true, .batches_there = true},
+    {.name = "EnsemblePrioritizedTransformsPrefetched",
+     .is_ensemble = true,
+     .is_prioritized = true,
+     .prefetch = 2,
+     .batches_there = true,
+     .transforms = OfRows},
+    {.name = "EnsembleSlicesTransforms",
+     .is_ensemble = true,
+     .unit = [] { return MakeSlices({.slices = {.length = 2}}); },
+     .transforms = OfLines},
     {.name = "Tiered", .is_tiered = true},
     {.name = "TieredPrioritizedPrefetched",
      .is_tiered = true,
@@ -97,6 +149,15 @@ absl::Status CheckWhole(const TensorDict& batch, int64_t from = 0) {
     EXPECT_GE(actions[i], from);
     EXPECT_EQ(observations[3 * i], static_cast<float>(actions[i]));
   }
+  if (host.Find("all") == nullptr) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const auto all, host.Flat<float>("all"));
+  RILL_ASSIGN_OR_RETURN(const auto rewards, host.Flat<float>("next/reward"));
+  for (size_t i = 0; i < actions.size(); ++i) {
+    const auto number = static_cast<float>(actions[i]);
+    EXPECT_EQ(rewards[i], 2 * number);
+    EXPECT_EQ(all[4 * i], std::max(2 * number, 3.0f));
+    EXPECT_EQ(all[4 * i + 3], std::max(number, 3.0f));
+  }
   return absl::OkStatus();
 }
 
@@ -104,10 +165,27 @@ class DeviceFaultsTest : public ::testing::TestWithParam<Form> {
  protected:
   void SetUp() override { fake_ = FakeBackend::Install({}); }
 
-  // A buffer of rows 0 .. 7 of the numbered steps, on the device.
+  static int64_t lanes() { return GetParam().is_ensemble ? 2 : 1; }
+  // As many rows in all lanes.
+  static TensorDict StepsOf(int64_t rows, int64_t first) {
+    return NumberedSteps(lanes(), rows / lanes(), first);
+  }
+
+  // A buffer of kRows of the numbered steps, on the device.
   std::unique_ptr<ReplayBuffer> Make() {
     std::shared_ptr<Storage> storage;
-    if (GetParam().is_tiered) {
+    if (GetParam().is_ensemble) {
+      std::vector<std::unique_ptr<Storage>> members;
+      for (int64_t i = 0; i < lanes(); ++i) {
+        auto member = DenseStorage::Create(
+            {.capacity = kRows / lanes(), .device = Device::Fake(0)});
+        RILL_EXPECT_OK(member);
+        members.push_back(*std::move(member));
+      }
+      auto ensemble = EnsembleStorage::Create(std::move(members));
+      RILL_EXPECT_OK(ensemble);
+      storage = *std::move(ensemble);
+    } else if (GetParam().is_tiered) {
       auto below = DenseStorage::Create({.capacity = kRows});
       RILL_EXPECT_OK(below);
       auto tiered = TieredStorage::Create({.below = *std::move(below),
@@ -132,12 +210,15 @@ class DeviceFaultsTest : public ::testing::TestWithParam<Form> {
                   GetParam().priorities_there ? there : PrioritizedOptions())
             : MakeUniformSamplerOver(*std::move(unit));
     RILL_EXPECT_OK(sampler);
+    Transforms transforms;
+    if (GetParam().transforms != nullptr) transforms = GetParam().transforms();
     auto buffer = ReplayBuffer::Create({.storage = std::move(storage),
                                         .sampler = *std::move(sampler),
+                                        .transforms = std::move(transforms),
                                         .batch_size = 4,
                                         .prefetch = GetParam().prefetch});
     RILL_EXPECT_OK(buffer);
-    RILL_EXPECT_OK((*buffer)->Extend(NumberedSteps(1, kRows)));
+    RILL_EXPECT_OK((*buffer)->Extend(StepsOf(kRows, 0)));
     RILL_EXPECT_OK((*buffer)->Sample());
     fake_->RunAll();
     return *std::move(buffer);
@@ -145,7 +226,7 @@ class DeviceFaultsTest : public ::testing::TestWithParam<Form> {
 
   // A batch for a write, where it comes from.
   TensorDict Steps(int64_t first) {
-    const TensorDict steps = NumberedSteps(1, 2, first);
+    const TensorDict steps = StepsOf(2 * lanes(), first);
     if (!GetParam().batches_there) return steps;
     auto there = steps.To(Device::Fake(0));
     RILL_EXPECT_OK(there);
@@ -156,7 +237,7 @@ class DeviceFaultsTest : public ::testing::TestWithParam<Form> {
   // until none is left to fail. `plant` plants the nth failure and `has_failed`
   // says whether it came.
   void Sweep(Work work, absl::FunctionRef<void(int64_t)> plant,
-             absl::FunctionRef<bool()> has_failed) {
+             absl::FunctionRef<bool()> has_failed, bool may_need_none = false) {
     int64_t nth = 1;
     int64_t errors = 0;
     for (bool is_left = true; is_left; ++nth) {
@@ -173,7 +254,7 @@ class DeviceFaultsTest : public ::testing::TestWithParam<Form> {
           absl::StatusOr<TensorDict> batch = buffer->Sample();
           status = batch.ok() ? CheckWhole(*batch) : batch.status();
           if (!status.ok()) break;
-          status = buffer->Extend(NumberedSteps(1, 1, 50 + i)).status();
+          status = buffer->Extend(StepsOf(lanes(), 50 + i)).status();
         }
         is_left = has_failed();
         if (!status.ok()) {
@@ -193,15 +274,15 @@ class DeviceFaultsTest : public ::testing::TestWithParam<Form> {
       if (HasFailure()) return;
     }
     // A tiered storage goes on without its fast tier.
-    EXPECT_GT(errors, GetParam().is_tiered ? -1 : 0);
+    EXPECT_GT(errors, GetParam().is_tiered || may_need_none ? -1 : 0);
   }
 
   // Writes that work replace all rows, and each sample is of whole ones.
   void ExpectGoesOn(ReplayBuffer* buffer) {
     absl::Status status;
-    // The failure of a write before may be this one's error, once.
-    for (int i = 0; i < 2; ++i) {
-      status = buffer->Extend(NumberedSteps(1, kRows, 100)).status();
+    // The failure of a write before may be this one's error, once a member.
+    for (int64_t i = 0; i <= lanes(); ++i) {
+      status = buffer->Extend(StepsOf(kRows, 100)).status();
       if (status.ok()) break;
     }
     RILL_ASSERT_OK(status);
@@ -224,6 +305,16 @@ class DeviceFaultsTest : public ::testing::TestWithParam<Form> {
           [&] { return fake_->Recover(); });
     }
     using Operation = FakeBackend::Operation;
+    {
+      SCOPED_TRACE("memory");
+      Sweep(
+          work,
+          [&](int64_t nth) {
+            fake_->FailNext(Operation::kAllocate, nth,
+                            absl::ResourceExhaustedError("fell off the bus"));
+          },
+          [&] { return fake_->Recover(); }, /*may_need_none=*/true);
+    }
     for (const auto operation :
          {Operation::kCopy, Operation::kFill, Operation::kGatherRows,
           Operation::kScatterRows, Operation::kLaunch}) {
@@ -239,7 +330,7 @@ class DeviceFaultsTest : public ::testing::TestWithParam<Form> {
           work(buffer.get(), steps).IgnoreError();
           for (int i = 0; i < 3; ++i) {
             fake_->RunAll();
-            buffer->Extend(NumberedSteps(1, 1, 50 + i)).status().IgnoreError();
+            buffer->Extend(StepsOf(lanes(), 50 + i)).status().IgnoreError();
             Default().Synchronize().IgnoreError();
           }
           fake_->RunAll();
@@ -266,9 +357,24 @@ TEST_P(DeviceFaultsTest, AWriteThatTheDeviceFails) {
   });
 }
 
+// To one member of an ensemble, and to several.
+TEST_P(DeviceFaultsTest, AWriteInPlaceThatTheDeviceFails) {
+  for (const bool is_wide : {false, true}) {
+    SCOPED_TRACE(is_wide);
+    SweepAll([&](ReplayBuffer* buffer,
+                 const TensorDict& steps) -> absl::Status {
+      RILL_ASSIGN_OR_RETURN(
+          TensorDict rows, steps.Reshape({steps.batch_shape().num_elements()}));
+      RILL_ASSIGN_OR_RETURN(rows, rows.Slice(0, 0, 2));
+      return buffer->WriteAt({1, is_wide ? kRows - 1 : 2}, rows);
+    });
+  }
+}
+
 TEST_P(DeviceFaultsTest, ASampleThatTheDeviceFails) {
-  SweepAll([](ReplayBuffer* buffer, const TensorDict&) {
-    return buffer->Sample().status();
+  SweepAll([](ReplayBuffer* buffer, const TensorDict&) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(const TensorDict batch, buffer->Sample());
+    return CheckWhole(batch);
   });
 }
 
@@ -287,7 +393,7 @@ TEST_P(DeviceFaultsTest, ALostDeviceIsAnErrorOfEachCallAndNothingLeaks) {
     fake_->FailCall(nth, absl::UnavailableError("lost"), /*is_lost=*/true);
     absl::Status status;
     for (int i = 0; i < 10; ++i) {
-      status = buffer->Extend(NumberedSteps(1, 1, 20)).status();
+      status = buffer->Extend(StepsOf(lanes(), 20)).status();
       status.Update(buffer->Sample().status());
     }
     if (!GetParam().is_tiered) {

@@ -44,8 +44,8 @@ namespace rill {
 //
 // Thread-safety: thread-safe. AddObserver, Save, Load and Clear keep writers
 //   out, and so does a write while members do not know their spec.
-// Cost: on a device the host waits in a WriteAt to several members, and for
-//   flags where an observer reads them (WriteObserver::values_read). Read of
+// Cost: on a device the host waits once in a WriteAt to several members (once
+//   for each 32 leaves), and for flags where an observer reads them (WriteObserver::values_read). Read of
 //   several members takes one pass over the rows and one more over
 //   those read, through memory that is kept. A Read of one member adds only a
 //   division a slot.

@@ -20,6 +20,7 @@
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
@@ -66,10 +67,10 @@ std::unique_ptr<EnsembleStorage> Make(bool is_lazy = false) {
   return *std::move(storage);
 }
 
-// Two members of one lane on the fake device.
-std::unique_ptr<EnsembleStorage> MakeOnDevice() {
+// Members of one lane on the fake device.
+std::unique_ptr<EnsembleStorage> MakeOnDevice(int num_members = 2) {
   std::vector<std::unique_ptr<Storage>> members;
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < num_members; ++i) {
     members.push_back(MakeDense(
         {.capacity = 4, .device = Device::Fake(0), .spec = ConformanceSpec()}));
   }
@@ -255,22 +256,14 @@ TEST(EnsembleStorageTest, ObserversHearAllAnewWhereADeviceFails) {
   }
 }
 
-// Waits of the host, and copies, in a write of rows on the device that one
-// observer sees: an append to both members, and a write in place to one.
-std::pair<int, int> CallsOfWrites(FakeBackend* fake, WriteObserver* observer) {
-  auto storage = MakeOnDevice();
-  RILL_EXPECT_OK(storage->AddObserver(observer));
-  const auto there = [](const TensorDict& rows) {
-    auto moved = rows.To(Device::Fake(0));
-    RILL_EXPECT_OK(moved);
-    return *std::move(moved);
-  };
-  const TensorDict batch = there(Batch(2, 3));
-  const TensorDict row = there(ConformanceRows({1}, {9}));
-  fake->RunAll();
-  fake->StartCalls();
-  RILL_EXPECT_OK(storage->Extend(batch));
-  RILL_EXPECT_OK(storage->WriteAt({4}, row));
+TensorDict OnDevice(const TensorDict& rows) {
+  auto moved = rows.To(Device::Fake(0));
+  RILL_EXPECT_OK(moved);
+  return *std::move(moved);
+}
+
+// Waits of the host since StartCalls, and copies to it.
+std::pair<int, int> WaitsAndCopies(FakeBackend* fake) {
   std::pair<int, int> calls;
   for (const FakeBackend::Call& call : fake->TakeCalls()) {
     using Kind = FakeBackend::Call::Kind;
@@ -278,6 +271,21 @@ std::pair<int, int> CallsOfWrites(FakeBackend* fake, WriteObserver* observer) {
                    call.kind == Kind::kSynchronizeEvent;
     calls.second += call.kind == Kind::kCopy && !call.to_device;
   }
+  return calls;
+}
+
+// Those of writes of rows on the device that one observer sees: an append to
+// both members, and a write in place to one.
+std::pair<int, int> CallsOfWrites(FakeBackend* fake, WriteObserver* observer) {
+  auto storage = MakeOnDevice();
+  RILL_EXPECT_OK(storage->AddObserver(observer));
+  const TensorDict batch = OnDevice(Batch(2, 3));
+  const TensorDict row = OnDevice(ConformanceRows({1}, {9}));
+  fake->RunAll();
+  fake->StartCalls();
+  RILL_EXPECT_OK(storage->Extend(batch));
+  RILL_EXPECT_OK(storage->WriteAt({4}, row));
+  const std::pair<int, int> calls = WaitsAndCopies(fake);
   TensorDict rows;
   RILL_EXPECT_OK(storage->Read({0, 4}, &rows));
   RILL_EXPECT_OK(
@@ -294,6 +302,61 @@ TEST(EnsembleStorageTest, AWriteOnADeviceWaitsForFlagsThatAreReadAlone) {
   const auto [waits, copies] = CallsOfWrites(fake, &mirror);
   EXPECT_GT(waits, 0);
   EXPECT_GT(copies, 0);
+}
+
+TEST(EnsembleStorageTest, AWriteInPlaceToSeveralMembersOnADeviceWaitsOnce) {
+  FakeBackend* const fake = FakeBackend::Install({});
+  auto storage = MakeOnDevice(/*num_members=*/4);
+  LiveSlots observer;
+  RILL_ASSERT_OK(storage->AddObserver(&observer));
+  RILL_ASSERT_OK(storage->Extend(Batch(4, 3)));
+  const std::vector<Slot> slots = {13, 0, 5, 12, 1, 8};
+  const TensorDict rows = OnDevice(ConformanceRows({6}, SlotsFrom(50, 6)));
+  fake->RunAll();
+  fake->StartCalls();
+  RILL_ASSERT_OK(storage->WriteAt(slots, rows));
+  EXPECT_EQ(WaitsAndCopies(fake), std::make_pair(1, 0));
+  TensorDict read;
+  RILL_ASSERT_OK(storage->Read(slots, &read));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host, read.To(Device::Cpu()));
+  RILL_EXPECT_OK(host.CheckEqual(ConformanceRows({6}, SlotsFrom(50, 6))));
+  storage->RemoveObserver(&observer);
+}
+
+// Whether they are there does not hang on the writes before.
+TEST(EnsembleStorageTest, RowsThatAFailedWriteLostAreWrittenInPlaceAgain) {
+  FakeBackend* const fake = FakeBackend::Install({});
+  auto storage = MakeOnDevice();
+  RILL_ASSERT_OK(storage->Extend(Batch(2, 3)));
+  const std::vector<Slot> slots = {4, 0};
+  const TensorDict rows = OnDevice(ConformanceRows({2}, SlotsFrom(50, 2)));
+  fake->RunAll();
+  fake->FailNext(FakeBackend::Operation::kScatterRows, 1,
+                 absl::UnavailableError("fell off the bus"));
+  RILL_ASSERT_OK(storage->WriteAt({0}, *rows.Slice(0, 0, 1)));
+  const auto has_failed = StatusIs(absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Stream::Default(Device::Fake(0))->Synchronize(), has_failed);
+  TensorDict read;
+  EXPECT_THAT(storage->Read({0}, &read), has_failed);
+  // The next write of that member says so, and does nothing.
+  EXPECT_THAT(storage->WriteAt(slots, rows), has_failed);
+  RILL_ASSERT_OK(storage->WriteAt(slots, rows));
+  RILL_ASSERT_OK(storage->Read(slots, &read));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host, read.To(Device::Cpu()));
+  RILL_EXPECT_OK(host.CheckEqual(ConformanceRows({2}, SlotsFrom(50, 2))));
+}
+
+// The first member's write changes the row that the second member gets.
+TEST(EnsembleStorageTest, LentRowsMayBeWrittenInPlaceToOtherMembers) {
+  auto storage = Make();
+  RILL_ASSERT_OK(storage->Extend(Batch(6, 4)));
+  TensorDict want;
+  RILL_ASSERT_OK(storage->Read({4, 5}, &want));
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease lease, storage->Lease({4, 2}));
+  RILL_ASSERT_OK(storage->WriteAt({5, 8}, lease.rows()));
+  TensorDict rows;
+  RILL_ASSERT_OK(storage->Read({5, 8}, &rows));
+  RILL_EXPECT_OK(rows.CheckEqual(want));
 }
 
 TEST(EnsembleStorageTest, LentRowsMayBeWrittenToOtherMembers) {

@@ -126,15 +126,23 @@ absl::Status EnsembleStorage::State::WriteParts(absl::Span<const Slot> slots,
                            given.batch_shape().ToString(), ", want [", n, "]");
   }
   RILL_RETURN_IF_ERROR(CheckLive("Storage::WriteAt", slots, parts));
-  RILL_ASSIGN_OR_RETURN(const TensorDict rows, lent.OwnRows(given));
-  bool is_first = true;
+  // Copied once, member after member: a device is waited for once, and rows of
+  // a lease are read before one of them changes.
+  std::vector<int64_t> places;
+  places.reserve(slots.size());
+  for (const Part& part : parts.members) {
+    places.insert(places.end(), part.places.begin(), part.places.end());
+  }
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, given.Gather(places));
+  int64_t begin = 0;
   for (size_t i = 0; i < size(); ++i) {
     if (parts[i].slots.empty()) continue;
-    RILL_ASSIGN_OR_RETURN(const TensorDict own, rows.Gather(parts[i].places));
+    const int64_t end = begin + static_cast<int64_t>(parts[i].slots.size());
+    RILL_ASSIGN_OR_RETURN(const TensorDict own, rows.Slice(0, begin, end));
     RILL_RETURN_IF_ERROR(
         Explained(i, members[i]->WriteInPlace(parts[i].slots, own, kind)))
-        << (is_first ? "" : "; the members before it took their rows");
-    is_first = false;
+        << (begin == 0 ? "" : "; the members before it took their rows");
+    begin = end;
   }
   return absl::OkStatus();
 }

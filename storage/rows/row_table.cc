@@ -329,7 +329,8 @@ absl::Status RowTable::EnqueuePart(absl::Span<const Slot> slots,
 
 absl::Status RowTable::Read(absl::Span<const Slot> slots,
                             absl::Span<const LeafBatch> leaves) const {
-  if (slots.empty()) return absl::OkStatus();
+  // Without leaves it was asked whether the rows are there.
+  if (slots.empty() || leaves.empty()) return absl::OkStatus();
   const RowCopy copy = MakeCopy</*kIsWrite=*/false>(slots, leaves);
   if (device().is_cpu()) {
     GatherRowsOnHost(copy.columns, copy.rows);

@@ -12,6 +12,7 @@ namespace rill::python {
 void BindArray(nanobind::module_& module);
 void BindChannel(nanobind::module_& module);
 void BindCollector(nanobind::module_& module);
+void BindEnsemble(nanobind::module_& module);
 void BindEnvs(nanobind::module_& module);
 void BindEstimators(nanobind::module_& module);
 void BindFunctionTransform(nanobind::module_& module);

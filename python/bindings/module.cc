@@ -26,4 +26,5 @@ NB_MODULE(_rill, module) {
   rill::python::BindPythonEnv(module);
   rill::python::BindCollector(module);
   rill::python::BindReplayBuffer(module);
+  rill::python::BindEnsemble(module);
 }

@@ -36,6 +36,15 @@ struct SamplerPart {
   }
 };
 
+// The choice of a sampler, until that takes it for good.
+struct SelectorPart {
+  const char* name = "";  // The sampler's, over single rows.
+  std::unique_ptr<Selector> selector;
+  // As SamplerPart.
+  PrioritizedSelector* priorities = nullptr;
+  PriorityReduction reduction = PriorityReduction::kMax;
+};
+
 // A unit until a sampler takes it, for good.
 struct UnitPart {
   std::optional<SampleUnit> unit;

@@ -11,7 +11,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/optional.h"
@@ -24,6 +23,7 @@
 #include "rill/python/bindings/array.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/buffer_part.h"
 #include "rill/python/bindings/channel.h"
 #include "rill/python/bindings/envs/collector.h"
 #include "rill/python/bindings/exception.h"
@@ -32,12 +32,12 @@
 #include "rill/python/bindings/lane_sink.h"
 #include "rill/python/bindings/parts.h"
 #include "rill/python/bindings/status.h"
+#include "rill/python/bindings/waiting_sink.h"
 #include "rill/replay/rate_limiter.h"
 #include "rill/samplers/priority_reduction.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/tensors/shape.h"
 
 namespace rill::python {
 namespace {
@@ -47,32 +47,6 @@ using nb::literals::operator""_a;
 
 // How long a call waits for the rate limiter before it looks for an interrupt.
 constexpr absl::Duration kWaitAtOnce = absl::Milliseconds(50);
-
-// Another sink, which outlives it. It notes where that one has not let a batch
-// in in time: what fills it may be late too.
-class WaitingSink final : public Sink {
- public:
-  explicit WaitingSink(Sink* sink) : sink_(sink) {}
-
-  bool is_late() const { return is_late_; }
-
-  absl::Status Write(const TensorDict& batch, const WriteInfo& info) override {
-    absl::Status written = sink_->Write(batch, info);
-    is_late_ = absl::IsDeadlineExceeded(written);
-    return written;
-  }
-  absl::Status Cut(int64_t producer, LaneRange lanes) override {
-    return sink_->Cut(producer, lanes);
-  }
-  absl::Status Flush() override { return sink_->Flush(); }
-  absl::StatusOr<TensorDict> Reserve(const Shape& shape) override {
-    return sink_->Reserve(shape);
-  }
-
- private:
-  Sink* const sink_;
-  bool is_late_ = false;
-};
 
 // A batch whose arrays Python code fills anew for each write.
 struct BoundRows {
@@ -85,7 +59,7 @@ BoundRows Bind(const nb::object& rows) {
 
 // rill::ReplayBuffer for Python: arrays in and out, no lock of the
 // interpreter's while it works.
-class Buffer {
+class Buffer final : public BufferPart {
  public:
   Buffer(std::shared_ptr<Storage> storage, SamplerPart* sampler,
          WriterPart* writer, int64_t batch_size, uint64_t seed,
@@ -119,7 +93,7 @@ class Buffer {
                         : ReplayBuffer::Create(std::move(options)));
   }
 
-  ~Buffer() {
+  ~Buffer() override {
     if (fork_guard_.is_stranded()) {
       new auto(std::move(buffer_));  // It is left where it lies.
       return;
@@ -240,6 +214,13 @@ class Buffer {
         &is_late);
   }
 
+  void InsertTransform(int64_t place, TransformPart* transform) {
+    const Held buffer = Get("insert_transform");
+    Run([&] {
+      return buffer->InsertTransform(place, std::move(transform->transform));
+    });
+  }
+
   void Clear() {
     const Held buffer = Get("empty");
     Run([&] { return buffer->Clear(); });
@@ -254,8 +235,13 @@ class Buffer {
   // rate limiter see it at their next look; others may share the limiter.
   void Close() {
     if (buffer_ == nullptr || fork_guard_.is_stranded()) return;
-    Drop(std::move(buffer_));
+    DropUnlocked(std::move(buffer_));
   }
+  std::shared_ptr<ReplayBuffer> Share() const override {
+    Get("Share");
+    return buffer_;
+  }
+  bool has_threads() const override { return has_prefetch_; }
   bool is_closed() const { return buffer_ == nullptr; }
   // None that this process waits for where it was forked meanwhile.
   int64_t calls_in_flight() const {
@@ -271,24 +257,6 @@ class Buffer {
   void SetBeta(double beta) { Check(Exponents()->SetBeta(beta)); }
 
  private:
-  // Where it is the last reference the buffer's threads end, which may wait for
-  // the interpreter's lock. In a function that may be one of them, as where the
-  // collector of cycles runs, the main thread does it, soon.
-  static void Drop(std::shared_ptr<ReplayBuffer> buffer) {
-    const auto drop = [](void* held) {
-      const Unlocked unlocked;
-      delete static_cast<std::shared_ptr<ReplayBuffer>*>(held);
-      return 0;
-    };
-    auto* held = new std::shared_ptr<ReplayBuffer>(std::move(buffer));
-    // Where so many wait already it stays.
-    if (IsInCallPython()) {
-      Py_AddPendingCall(drop, held);
-    } else {
-      drop(held);
-    }
-  }
-
   // The buffer for a call.
   class Held {
    public:
@@ -298,7 +266,7 @@ class Buffer {
           in_flight_(&owner->fork_guard_) {}
     // It may be the last one after Close.
     ~Held() {
-      if (owner_->is_closed()) Drop(std::move(buffer_));
+      if (owner_->is_closed()) DropUnlocked(std::move(buffer_));
     }
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
@@ -394,7 +362,8 @@ class Buffer {
 void BindReplayBuffer(nb::module_& module) {
   nb::class_<BoundRows>(module, "BoundRows");
   module.def("bind_rows", &Bind, "rows"_a);
-  nb::class_<Buffer>(module, "Buffer")
+  nb::class_<BufferPart>(module, "BufferPart");
+  nb::class_<Buffer, BufferPart>(module, "Buffer")
       .def(
           nb::init<std::shared_ptr<Storage>, SamplerPart*, WriterPart*, int64_t,
                    uint64_t, int64_t, int, std::shared_ptr<RateLimiter>, double,
@@ -413,6 +382,8 @@ void BindReplayBuffer(nb::module_& module) {
       .def("read", &Buffer::Read, "index"_a)
       .def("drain", &Buffer::Drain, "channel"_a)
       .def("collect", &Buffer::Collect, "collector"_a)
+      .def("insert_transform", &Buffer::InsertTransform, "place"_a,
+           "transform"_a)
       .def("clear", &Buffer::Clear)
       .def("save", &Buffer::Save, "directory"_a)
       .def("close", &Buffer::Close)

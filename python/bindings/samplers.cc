@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/string.h"
+#include "nanobind/stl/vector.h"
 #include "rill/base/status_macros.h"
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/exception.h"
@@ -16,13 +18,16 @@
 #include "rill/python/bindings/parts.h"
 #include "rill/python/bindings/status.h"
 #include "rill/samplers/composed_sampler.h"
-#include "rill/samplers/prioritized_sampler.h"
+#include "rill/samplers/prioritized/prioritized_selector.h"
 #include "rill/samplers/priority_reduction.h"
 #include "rill/samplers/sample_unit.h"
 #include "rill/samplers/selectors/consuming_selector.h"
+#include "rill/samplers/selectors/mixture_selector.h"
+#include "rill/samplers/selectors/recent_selector.h"
 #include "rill/samplers/selectors/staleness_selector.h"
 #include "rill/samplers/selectors/without_replacement.h"
-#include "rill/samplers/uniform_sampler.h"
+#include "rill/samplers/transition_unit.h"
+#include "rill/samplers/uniform_selector.h"
 
 namespace rill::python {
 namespace {
@@ -30,17 +35,9 @@ namespace {
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
-SamplerPart Part(std::unique_ptr<Sampler> sampler,
-                 PrioritizedSelector* priorities = nullptr) {
-  return {std::move(sampler), priorities};
-}
-
-SamplerPart Over(absl::string_view name, std::unique_ptr<Selector> selector,
-                 UnitPart* unit) {
-  SampleUnit taken = unit->Take();
-  const std::string full_name = taken.SamplerName(name);
-  return Part(
-      Value(MakeSampler(std::move(selector), std::move(taken), full_name)));
+// `name`: that of the sampler in its saves.
+SelectorPart Part(const char* name, std::unique_ptr<Selector> selector) {
+  return {.name = name, .selector = std::move(selector)};
 }
 
 PriorityReduction ReductionOf(const std::string& name) {
@@ -53,50 +50,36 @@ PriorityReduction ReductionOf(const std::string& name) {
                                     "\", want one of max, min, mean, median")};
 }
 
-// Without a unit: single rows.
-SamplerPart Uniform(UnitPart* unit) {
-  if (unit == nullptr) return Part(MakeUniformSampler());
-  return Part(Value(MakeUniformSamplerOver(unit->Take())));
+SelectorPart WithoutReplacement(bool drop_last, bool shuffle) {
+  return Part("SamplerWithoutReplacement",
+              MakeWithoutReplacementSelector(
+                  {.shuffle = shuffle, .drop_last = drop_last}));
 }
 
-SamplerPart WithoutReplacement(bool drop_last, bool shuffle, UnitPart* unit) {
-  const WithoutReplacementOptions options = {.shuffle = shuffle,
-                                             .drop_last = drop_last};
-  if (unit == nullptr) return Part(MakeSamplerWithoutReplacement(options));
-  return Over("SamplerWithoutReplacement",
-              MakeWithoutReplacementSelector(options), unit);
-}
-
-SamplerPart Prioritized(double alpha, double beta, double eps,
-                        const std::string& reduction,
-                        bool max_priority_within_buffer, UnitPart* unit) {
-  PrioritizedSelector* selector = nullptr;
-  const auto new_rows = max_priority_within_buffer
-                            ? NewRowPriority::kMaxInBuffer
-                            : NewRowPriority::kGiven;
-  const PrioritizedOptions options = {
-      .alpha = alpha, .beta = beta, .epsilon = eps, .new_rows = new_rows};
-  auto sampler =
-      Value(unit == nullptr
-                ? MakePrioritizedSampler(options, &selector)
-                : MakePrioritizedSamplerOver(unit->Take(), options, &selector));
-  SamplerPart part = Part(std::move(sampler), selector);
+SelectorPart Prioritized(double alpha, double beta, double eps,
+                         const std::string& reduction,
+                         bool max_priority_within_buffer) {
+  auto selector = Value(PrioritizedSelector::Create(
+      {.alpha = alpha,
+       .beta = beta,
+       .epsilon = eps,
+       .new_rows = max_priority_within_buffer ? NewRowPriority::kMaxInBuffer
+                                              : NewRowPriority::kGiven}));
+  PrioritizedSelector* const priorities = selector.get();
+  SelectorPart part = Part("PrioritizedSampler", std::move(selector));
+  part.priorities = priorities;
   part.reduction = ReductionOf(reduction);
   return part;
 }
 
-SamplerPart Consuming(int64_t max_sample_count, UnitPart* unit) {
-  ConsumingOptions options = {.max_times_sampled = max_sample_count};
-  if (unit == nullptr) {
-    return Part(Value(MakeConsumingSampler(std::move(options))));
-  }
-  return Over("ConsumingSampler",
-              Value(MakeConsumingSelector(std::move(options))), unit);
+SelectorPart Consuming(int64_t max_sample_count) {
+  return Part(
+      "ConsumingSampler",
+      Value(MakeConsumingSelector({.max_times_sampled = max_sample_count})));
 }
 
 // `weight`: a function of the staleness, or None.
-SamplerPart Staleness(int64_t max_staleness, const nb::object& weight,
-                      UnitPart* unit) {
+SelectorPart Staleness(int64_t max_staleness, const nb::object& weight) {
   StalenessOptions options = {.max_staleness = max_staleness};
   if (!weight.is_none()) {
     options.weight = [function = SharedObject(weight)](int64_t staleness) {
@@ -109,23 +92,55 @@ SamplerPart Staleness(int64_t max_staleness, const nb::object& weight,
       return value;
     };
   }
-  if (unit == nullptr) return Part(MakeStalenessAwareSampler(options));
-  return Over("StalenessAwareSampler", MakeStalenessSelector(options), unit);
+  return Part("StalenessAwareSampler", MakeStalenessSelector(options));
+}
+
+// `selectors`: of as many parts as there are shares. Priorities are those of
+// the first part that has some.
+SelectorPart Mixture(const nb::list& selectors,
+                     const std::vector<double>& shares) {
+  std::vector<MixturePart> parts;
+  SelectorPart mixture = Part("MixtureSampler", nullptr);
+  for (size_t i = 0; i < shares.size(); ++i) {
+    auto* part = nb::cast<SelectorPart*>(selectors[i]);
+    if (mixture.priorities == nullptr && part->priorities != nullptr) {
+      mixture.priorities = part->priorities;
+      mixture.reduction = part->reduction;
+    }
+    parts.push_back(
+        {.selector = std::move(part->selector), .share = shares[i]});
+  }
+  mixture.selector = Value(MakeMixtureSelector(std::move(parts)));
+  return mixture;
+}
+
+// Without a unit: single rows.
+SamplerPart Make(SelectorPart* selector, UnitPart* unit) {
+  SampleUnit taken = unit == nullptr ? MakeTransitionUnit() : unit->Take();
+  const std::string name = taken.SamplerName(selector->name);
+  return {
+      Value(MakeSampler(std::move(selector->selector), std::move(taken), name)),
+      selector->priorities, selector->reduction};
 }
 
 }  // namespace
 
 void BindSamplers(nb::module_& module) {
   nb::class_<SamplerPart>(module, "Sampler");
-  module.def("random_sampler", &Uniform, "unit"_a.none());
-  module.def("sampler_without_replacement", &WithoutReplacement, "drop_last"_a,
-             "shuffle"_a, "unit"_a.none());
-  module.def("prioritized_sampler", &Prioritized, "alpha"_a, "beta"_a, "eps"_a,
-             "reduction"_a, "max_priority_within_buffer"_a, "unit"_a.none());
-  module.def("consuming_sampler", &Consuming, "max_sample_count"_a,
-             "unit"_a.none());
-  module.def("staleness_aware_sampler", &Staleness, "max_staleness"_a,
-             "staleness_weight_fn"_a.none(), "unit"_a.none());
+  nb::class_<SelectorPart>(module, "Selector");
+  module.def("sampler", &Make, "selector"_a, "unit"_a.none());
+  module.def("random_selector",
+             [] { return Part("UniformSampler", MakeUniformSelector()); });
+  module.def("recent_selector",
+             [] { return Part("RecentSampler", MakeRecentSelector()); });
+  module.def("without_replacement_selector", &WithoutReplacement, "drop_last"_a,
+             "shuffle"_a);
+  module.def("prioritized_selector", &Prioritized, "alpha"_a, "beta"_a, "eps"_a,
+             "reduction"_a, "max_priority_within_buffer"_a);
+  module.def("consuming_selector", &Consuming, "max_sample_count"_a);
+  module.def("staleness_selector", &Staleness, "max_staleness"_a,
+             "staleness_weight_fn"_a.none());
+  module.def("mixture_selector", &Mixture, "selectors"_a, "shares"_a);
 }
 
 }  // namespace rill::python

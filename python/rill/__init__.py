@@ -17,6 +17,8 @@ from rill.channel import Channel  # noqa: F401
 from rill.collectors import (  # noqa: F401
     Collector, MultiAsyncCollector, MultiaSyncDataCollector, MultiSyncCollector, MultiSyncDataCollector,
     SyncDataCollector)
+from rill.ensembles import (  # noqa: F401
+    OfflineToOnlineReplayBuffer, ReplayBufferEnsemble, SamplerEnsemble, StorageEnsemble, WriterEnsemble)
 from rill.errors import *  # noqa: F401,F403
 from rill.errors import Error  # noqa: F401
 from rill.rate_limiter import RateLimiter  # noqa: F401
@@ -24,8 +26,8 @@ from rill.readers import MemmapReader  # noqa: F401
 from rill.replay_buffers import (  # noqa: F401
     PrioritizedReplayBuffer, ReplayBuffer, TensorDictPrioritizedReplayBuffer, TensorDictReplayBuffer)
 from rill.samplers import (  # noqa: F401
-    ConsumingSampler, PrioritizedSampler, PrioritizedSliceSampler, RandomSampler, SamplerWithoutReplacement,
-    SliceSampler, SliceSamplerWithoutReplacement, StalenessAwareSampler)
+    ConsumingSampler, MixtureSampler, PrioritizedSampler, PrioritizedSliceSampler, RandomSampler, RecentSampler,
+    SamplerWithoutReplacement, SliceSampler, SliceSamplerWithoutReplacement, StalenessAwareSampler)
 from rill.storages import (  # noqa: F401
     CompressedListStorage, LazyMemmapStorage, LazyTensorStorage, ListStorage, TieredStorage)
 from rill.units import FrameStack, Hindsight, NStep, Sequence, Slice, Trajectory, Transition  # noqa: F401

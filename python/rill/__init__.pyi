@@ -10,6 +10,13 @@ from rill.collectors import (
     MultiSyncDataCollector as MultiSyncDataCollector,
     SyncDataCollector as SyncDataCollector,
 )
+from rill.ensembles import (
+    OfflineToOnlineReplayBuffer as OfflineToOnlineReplayBuffer,
+    ReplayBufferEnsemble as ReplayBufferEnsemble,
+    SamplerEnsemble as SamplerEnsemble,
+    StorageEnsemble as StorageEnsemble,
+    WriterEnsemble as WriterEnsemble,
+)
 from rill.errors import *
 from rill.errors import Error as Error
 from rill.rate_limiter import RateLimiter as RateLimiter
@@ -22,9 +29,11 @@ from rill.replay_buffers import (
 )
 from rill.samplers import (
     ConsumingSampler as ConsumingSampler,
+    MixtureSampler as MixtureSampler,
     PrioritizedSampler as PrioritizedSampler,
     PrioritizedSliceSampler as PrioritizedSliceSampler,
     RandomSampler as RandomSampler,
+    RecentSampler as RecentSampler,
     SamplerWithoutReplacement as SamplerWithoutReplacement,
     SliceSampler as SliceSampler,
     SliceSamplerWithoutReplacement as SliceSamplerWithoutReplacement,

@@ -14,7 +14,7 @@ from rill.errors import InvalidArgumentError
 from rill.keys import key_text
 from rill.samplers import ConsumingSampler, PrioritizedSampler, RandomSampler
 from rill.storages import LazyTensorStorage
-from rill.transforms import as_transform
+from rill.transforms import as_transform, as_transforms
 from rill.writers import RemovingWriter, RoundRobinWriter
 
 
@@ -49,9 +49,7 @@ class ReplayBuffer:
         self._sampler = RandomSampler() if sampler is None else sampler
         self._writer = RoundRobinWriter() if writer is None else writer
         self._unit = sample_unit
-        self._transforms = [as_transform(each) for each in
-                            (transform if isinstance(transform, (list, tuple)) else [transform])
-                            if each is not None]
+        self._transforms = as_transforms(transform)
         if output not in _CONVERT:
             raise InvalidArgumentError("ReplayBuffer: output: got %r, want one of %s" % (output, ", ".join(_CONVERT)))
         self._convert = _CONVERT[output]
@@ -120,6 +118,19 @@ class ReplayBuffer:
             self._buffer.update_priority(index["index"], index["index_generation"], priority)
         else:
             self._buffer.update_priority(index, None, priority)
+
+    def append_transform(self, transform):
+        """Adds one behind the others, for what is written and sampled from here on."""
+        self.insert_transform(len(self._transforms), transform)
+
+    def insert_transform(self, index, transform):
+        """The same at this place among them."""
+        transform = as_transform(transform)
+        if not 0 <= index <= len(self._transforms):
+            raise InvalidArgumentError("ReplayBuffer::insert_transform: index: got %r, want [0, %d]" %
+                                       (index, len(self._transforms)))
+        self._buffer.insert_transform(index, transform.make())
+        self._transforms.insert(index, transform)
 
     def empty(self):
         """Forgets all rows."""

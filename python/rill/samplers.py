@@ -16,14 +16,29 @@ class Sampler:
 
     def make(self, unit=None, batch_size=0):
         """A new rill._rill.Sampler of these options, over such items (rill.units)."""
+        return _rill.sampler(self._selector(), None if unit is None else unit.make(batch_size))
+
+    def _selector(self):
+        """A new rill._rill.Selector of these options."""
         raise NotImplementedError
 
 
 class RandomSampler(Sampler):
     """Every row with the same probability, with replacement."""
 
-    def make(self, unit=None, batch_size=0):
-        return _rill.random_sampler(_made(unit, batch_size))
+    def _selector(self):
+        return _rill.random_selector()
+
+
+class RecentSampler(Sampler):
+    """Newer rows more often, with replacement: the younger of two that are drawn.
+
+    Of N rows of one lane the newest has twice the probability of a RandomSampler, the oldest 1 / N of it. Rows have
+    an end flag, as ("next", "done"), or a trajectory's number.
+    """
+
+    def _selector(self):
+        return _rill.recent_selector()
 
 
 class SamplerWithoutReplacement(Sampler):
@@ -33,9 +48,8 @@ class SamplerWithoutReplacement(Sampler):
         self.drop_last = drop_last
         self.shuffle = shuffle
 
-    def make(self, unit=None, batch_size=0):
-        return _rill.sampler_without_replacement(
-            self.drop_last, self.shuffle, _made(unit, batch_size))
+    def _selector(self):
+        return _rill.without_replacement_selector(self.drop_last, self.shuffle)
 
 
 class PrioritizedSampler(Sampler):
@@ -56,9 +70,9 @@ class PrioritizedSampler(Sampler):
         self.eps = eps
         self.max_priority_within_buffer = max_priority_within_buffer
 
-    def make(self, unit=None, batch_size=0):
-        return _rill.prioritized_sampler(self.alpha, self.beta, self.eps, self.reduction,
-                                         self.max_priority_within_buffer, _made(unit, batch_size))
+    def _selector(self):
+        return _rill.prioritized_selector(self.alpha, self.beta, self.eps, self.reduction,
+                                          self.max_priority_within_buffer)
 
 
 class ConsumingSampler(Sampler):
@@ -71,8 +85,8 @@ class ConsumingSampler(Sampler):
     def __init__(self, max_sample_count=1):
         self.max_sample_count = max_sample_count
 
-    def make(self, unit=None, batch_size=0):
-        return _rill.consuming_sampler(self.max_sample_count, _made(unit, batch_size))
+    def _selector(self):
+        return _rill.consuming_selector(self.max_sample_count)
 
 
 class StalenessAwareSampler(Sampler):
@@ -90,13 +104,36 @@ class StalenessAwareSampler(Sampler):
         self.max_staleness = max_staleness
         self.staleness_weight_fn = staleness_weight_fn
 
-    def make(self, unit=None, batch_size=0):
+    def _selector(self):
         weigh = None
         if self.staleness_weight_fn is not None:
             # As of a function transform: C++ holds no function itself.
             weak = weakref.proxy(self)
             weigh = lambda staleness: weak.staleness_weight_fn(staleness)  # noqa: E731
-        return _rill.staleness_aware_sampler(self.max_staleness, weigh, _made(unit, batch_size))
+        return _rill.staleness_selector(self.max_staleness, weigh)
+
+
+class MixtureSampler(Sampler):
+    """Parts of a batch by samplers of their own: half of it at random, half by priority.
+
+    p: their shares of a batch, all alike without. A part has its share in every batch, to the next row; one whose
+    share is below a row may never have one. "priority_weight" is 1 in the parts that have none.
+    """
+
+    def __init__(self, *samplers, p=None):
+        self.samplers = samplers
+        self.p = [1.0] * len(samplers) if p is None else list(p)
+        for sampler in samplers:
+            if not isinstance(sampler, Sampler) or isinstance(sampler, _OverSlices):
+                raise InvalidArgumentError("MixtureSampler: got a %s, want samplers without a unit of their own; "
+                                           "sample_unit= of the buffer is that of all parts" % type(sampler).__name__)
+        if len(self.p) != len(samplers):
+            raise InvalidArgumentError("MixtureSampler: p: got %d shares for %d samplers, want as many" %
+                                       (len(self.p), len(samplers)))
+
+    def _selector(self):
+        return _rill.mixture_selector([sampler._selector() for sampler in self.samplers],
+                                      [float(share) for share in self.p])
 
 
 class _OverSlices:
@@ -132,7 +169,3 @@ class PrioritizedSliceSampler(_OverSlices, PrioritizedSampler):
         super().__init__(max_capacity, alpha, beta, eps, reduction,
                          max_priority_within_buffer=max_priority_within_buffer)
         self.unit = Slice(slice_len, num_slices, **options)
-
-
-def _made(unit, batch_size):
-    return None if unit is None else unit.make(batch_size)

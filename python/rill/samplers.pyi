@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rill import _rill
@@ -8,14 +8,14 @@ from rill.units import SampleUnit, Slice
 class Sampler:
     def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
 
-class RandomSampler(Sampler):
-    def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
+class RandomSampler(Sampler): ...
+
+class RecentSampler(Sampler): ...
 
 class SamplerWithoutReplacement(Sampler):
     drop_last: bool
     shuffle: bool
     def __init__(self, drop_last: bool = False, shuffle: bool = True) -> None: ...
-    def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
 
 class PrioritizedSampler(Sampler):
     alpha: float
@@ -33,12 +33,10 @@ class PrioritizedSampler(Sampler):
         *,
         max_priority_within_buffer: bool = False,
     ) -> None: ...
-    def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
 
 class ConsumingSampler(Sampler):
     max_sample_count: int
     def __init__(self, max_sample_count: int = 1) -> None: ...
-    def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
 
 class StalenessAwareSampler(Sampler):
     max_staleness: int
@@ -49,7 +47,11 @@ class StalenessAwareSampler(Sampler):
         staleness_weight_fn: Callable[[Any], Any] | None = None,
         version_key: str = "policy_version",
     ) -> None: ...
-    def make(self, unit: SampleUnit | None = None, batch_size: int = 0) -> _rill.Sampler: ...
+
+class MixtureSampler(Sampler):
+    samplers: tuple[Sampler, ...]
+    p: list[float]
+    def __init__(self, *samplers: Sampler, p: Sequence[float] | None = None) -> None: ...
 
 class _OverSlices:
     def make(self, unit: None = None, batch_size: int = 0) -> _rill.Sampler: ...

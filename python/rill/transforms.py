@@ -69,6 +69,11 @@ class FunctionTransform(Transform):
         )
 
 
+def as_transforms(given):
+    """The transforms of one, a list of them, or None."""
+    return [as_transform(each) for each in (given if isinstance(given, (list, tuple)) else [given]) if each is not None]
+
+
 def as_transform(transform):
     """A transform: a function is one of samples."""
     if hasattr(transform, "make"):
@@ -171,6 +176,13 @@ class PermuteTransform(Transform):
         super().__init__(
             dims=list(dims), in_keys=in_keys, out_keys=out_keys, in_keys_inv=in_keys_inv
         )
+
+
+class ExpandAs(Transform):
+    """Repeats a leaf to the shape of another one."""
+
+    def __init__(self, in_key, ref_key, out_key=None):
+        super().__init__(in_key=in_key, ref_key=ref_key, out_key=out_key)
 
 
 class SequenceLines(Transform):
@@ -352,6 +364,25 @@ class NextObservationDelta(Transform):
         super().__init__(in_keys=in_keys, delta_dtype=delta_dtype, drop_delta=drop_delta)
 
 
+class NextStateReconstructor(Transform):
+    """next of slices and sequences, which was not stored, from the rows behind; fill_value where none is."""
+
+    def __init__(self, keys=("observation",), *, traj_key=None, done_key=None, step_count_key=None, mask_key=None,
+                 fill_value=None, strict=True):
+        super().__init__(keys=key_texts(keys), traj_key=traj_key, done_key=done_key, step_count_key=step_count_key,
+                         mask_key=mask_key, fill_value=fill_value, strict=strict)
+
+
+class ActionChunkTransform(Transform):
+    """The next actions of each row of slices and sequences; "action_is_pad" behind the end of a trajectory."""
+
+    _name = "ActionChunk"
+
+    def __init__(self, chunk_size, action_key="action", chunk_key=None, pad_key=None, done_key=None):
+        super().__init__(chunk_size=chunk_size, action_key=action_key, chunk_key=chunk_key, pad_key=pad_key,
+                         done_key=done_key)
+
+
 class Reward2GoTransform(Transform):
     _name = "Reward2Go"
 
@@ -385,6 +416,24 @@ class TDLambdaEstimator(Transform):
 
     def __init__(self, *, gamma=0.99, lmbda=0.95, **keys):
         super().__init__(gamma=gamma, lmbda=lmbda, **keys)
+
+
+class TD0Estimator(TDLambdaEstimator):
+    """One reward and the value behind it."""
+
+    def __init__(self, *, gamma=0.99, **keys):
+        super().__init__(gamma=gamma, lmbda=0.0, **keys)
+
+    _name = "TDLambdaEstimator"
+
+
+class TD1Estimator(TDLambdaEstimator):
+    """All rewards to the end, and the value there."""
+
+    def __init__(self, *, gamma=0.99, **keys):
+        super().__init__(gamma=gamma, lmbda=1.0, **keys)
+
+    _name = "TDLambdaEstimator"
 
 
 class VTrace(Transform):

@@ -21,6 +21,7 @@ class FunctionTransform(Transform):
     ) -> None: ...
     def make(self) -> _rill.Transform: ...
 
+def as_transforms(given: _TransformLike | Sequence[_TransformLike] | None) -> list[Transform]: ...
 def as_transform(transform: _TransformLike) -> Transform: ...
 
 class DTypeCastTransform(Transform):
@@ -84,6 +85,9 @@ class PermuteTransform(Transform):
     def __init__(
         self, dims: Sequence[int], in_keys: _Keys, out_keys: _Keys | None = None, in_keys_inv: _Keys | None = None
     ) -> None: ...
+
+class ExpandAs(Transform):
+    def __init__(self, in_key: _Key, ref_key: _Key, out_key: _Key | None = None) -> None: ...
 
 class SequenceLines(Transform):
     def __init__(self, length: int) -> None: ...
@@ -201,6 +205,29 @@ class NextObservationDelta(Transform):
         self, in_keys: _Keys | None = None, delta_dtype: DTypeLike | None = None, drop_delta: bool = True
     ) -> None: ...
 
+class NextStateReconstructor(Transform):
+    def __init__(
+        self,
+        keys: _Keys = ...,
+        *,
+        traj_key: _Key | None = None,
+        done_key: _Key | None = None,
+        step_count_key: _Key | None = None,
+        mask_key: _Key | None = None,
+        fill_value: float | None = None,
+        strict: bool = True,
+    ) -> None: ...
+
+class ActionChunkTransform(Transform):
+    def __init__(
+        self,
+        chunk_size: int,
+        action_key: _Key = "action",
+        chunk_key: _Key | None = None,
+        pad_key: _Key | None = None,
+        done_key: _Key | None = None,
+    ) -> None: ...
+
 class Reward2GoTransform(Transform):
     def __init__(
         self,
@@ -226,6 +253,12 @@ class GAE(Transform):
 
 class TDLambdaEstimator(Transform):
     def __init__(self, *, gamma: float = 0.99, lmbda: float = 0.95, **keys: _Key) -> None: ...
+
+class TD0Estimator(TDLambdaEstimator):
+    def __init__(self, *, gamma: float = 0.99, **keys: _Key) -> None: ...
+
+class TD1Estimator(TDLambdaEstimator):
+    def __init__(self, *, gamma: float = 0.99, **keys: _Key) -> None: ...
 
 class VTrace(Transform):
     def __init__(

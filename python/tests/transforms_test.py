@@ -3,6 +3,7 @@
 import concurrent.futures
 import gc
 import pickle
+import tempfile
 import threading
 import unittest
 
@@ -46,6 +47,49 @@ class TransformsTest(unittest.TestCase):
         batch = sample_of(rows, T.ExcludeTransform("b"), T.UnsqueezeTransform(-1, ["a"]))
         self.assertEqual(batch["a"].shape, (1, 1, 1))
         self.assertNotIn("b", batch)
+
+    def test_what_needs_the_rows_behind(self):
+        done = np.array([[False], [False], [True], [False]])
+        rows = {"observation": np.arange(4, dtype=np.float32)[:, None], "action": np.arange(4),
+                "next": {"done": done, "reward": np.ones((4, 1), np.float32)},
+                "state_value": np.zeros((4, 1), np.float32)}
+        rows["next"]["state_value"] = np.full((4, 1), 10, np.float32)
+        buffer = rill.ReplayBuffer(
+            storage=rill.LazyTensorStorage(4), batch_size=3, sample_unit=rill.Slice(3),
+            transform=[T.NextStateReconstructor(traj_key="", fill_value=-1), T.ActionChunkTransform(2)])
+        buffer.extend(rows)
+        batch = buffer.sample()
+        np.testing.assert_array_equal(batch["next"]["observation"][:, 0], [1, 2, -1])
+        np.testing.assert_array_equal(batch["vla_action"]["chunk"], [[0, 1], [1, 2], [2, 2]])
+        np.testing.assert_array_equal(batch["action_is_pad"][:, 1], [False, False, True])
+        for transform, want in ((T.TD0Estimator(gamma=0.5), [6, 6, 1]), (T.TD1Estimator(gamma=0.5), [1.75, 1.5, 1])):
+            buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(4), batch_size=3, sample_unit=rill.Slice(3),
+                                       transform=transform)
+            buffer.extend({**rows, "next": {**rows["next"], "terminated": done}})
+            np.testing.assert_array_equal(buffer.sample()["value_target"][:, 0], want)
+
+    def test_one_leaf_as_another(self):
+        batch = sample_of({"a": np.ones((2, 1)), "b": np.zeros((2, 3))}, T.ExpandAs("a", "b", ("c", "d")))
+        np.testing.assert_array_equal(batch["c"]["d"], np.ones((2, 3)))
+
+    def test_they_can_be_added_later(self):
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(2), batch_size=2,
+                                   transform=[T.RewardScaling(1.0, 2.0, "x")])
+        buffer.extend({"x": np.ones((2, 1), np.float32)})
+        buffer.append_transform(T.RewardScaling(0.0, 10.0, "x"))
+        buffer.insert_transform(0, T.RewardScaling(1.0, 1.0, "x"))
+        self.assertEqual(buffer.sample()["x"][0, 0], ((1 + 1) * 2 + 1) * 10)
+        with tempfile.TemporaryDirectory() as folder:
+            buffer.dumps(folder + "/save")
+            buffer.empty()
+            buffer.loads(folder + "/save")
+        self.assertEqual(buffer.sample()["x"][0, 0], 50)
+        for index, text in ((4, r"index: got 4, want \[0, 3\]"), (-1, "index")):
+            with self.assertRaisesRegex(rill.InvalidArgumentError, text):
+                buffer.insert_transform(index, lambda batch: batch)
+        with self.assertRaises(rill.Error):
+            buffer.append_transform(T.RewardScaling(0.0, 10.0, "y"))
+        self.assertEqual(buffer.sample()["x"][0, 0], 50)
 
     def test_dtypes_by_name_and_by_object(self):
         rows = {"count": np.array([[1], [2]], np.int64)}

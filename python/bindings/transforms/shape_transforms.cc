@@ -9,6 +9,7 @@
 #include "rill/transforms/images/to_tensor_image.h"
 #include "rill/transforms/structure/cat_tensors.h"
 #include "rill/transforms/structure/dtype_cast.h"
+#include "rill/transforms/structure/expand_as.h"
 #include "rill/transforms/structure/rename.h"
 #include "rill/transforms/structure/row_shapes.h"
 #include "rill/transforms/structure/select.h"
@@ -76,6 +77,12 @@ void AddStructure(TransformMakers* makers) {
   (*makers)["Permute"] =
       MakerOf<Permute>([](OptionReader* reader, Permute::Options* options) {
         reader->Read("dims", &options->dims);
+      });
+  (*makers)["ExpandAs"] =
+      MakerOf<ExpandAs>([](OptionReader* reader, ExpandAs::Options* options) {
+        reader->Read("in_key", &options->in_key)
+            .Read("ref_key", &options->ref_key)
+            .Read("out_key", &options->out_key);
       });
   (*makers)["SequenceLines"] = MakerOf<SequenceLines>(
       [](OptionReader* reader, SequenceLines::Options* options) {

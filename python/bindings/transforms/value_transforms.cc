@@ -4,9 +4,11 @@
 #include "rill/estimators/value_estimators.h"
 #include "rill/python/bindings/options.h"
 #include "rill/python/bindings/transforms/transform_maker.h"
+#include "rill/transforms/actions/action_chunk.h"
 #include "rill/transforms/episodes/burn_in.h"
 #include "rill/transforms/episodes/next_observation_delta.h"
 #include "rill/transforms/episodes/random_crop.h"
+#include "rill/transforms/next_state_reconstructor.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/values/finite_tensor_dict_check.h"
 #include "rill/transforms/values/observation_norm.h"
@@ -71,6 +73,24 @@ void AddEpisodes(TransformMakers* makers) {
             .Read("sample_dim", &options->sample_dim)
             .Read("mask_key", &options->mask_key)
             .Read("seed", &options->seed);
+      });
+  (*makers)["NextStateReconstructor"] = MakerOf<NextStateReconstructor>(
+      [](OptionReader* reader, NextStateReconstructor::Options* options) {
+        reader->Read("keys", &options->keys)
+            .Read("traj_key", &options->traj_key)
+            .Read("done_key", &options->done_key)
+            .Read("step_count_key", &options->step_count_key)
+            .Read("mask_key", &options->mask_key)
+            .Read("fill_value", &options->fill_value)
+            .Read("strict", &options->strict);
+      });
+  (*makers)["ActionChunk"] = MakerOf<ActionChunk>(
+      [](OptionReader* reader, ActionChunk::Options* options) {
+        reader->Read("chunk_size", &options->chunk_size)
+            .Read("action_key", &options->action_key)
+            .Read("chunk_key", &options->chunk_key)
+            .Read("pad_key", &options->pad_key)
+            .Read("done_key", &options->done_key);
       });
   (*makers)["NextObservationDelta"] = MakerOf<NextObservationDelta>(
       [](OptionReader* reader, NextObservationDelta::Options* options) {

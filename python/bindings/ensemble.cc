@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches of several buffers.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "nanobind/nanobind.h"
+#include "nanobind/stl/vector.h"
+#include "rill/base/clock.h"
+#include "rill/base/status_macros.h"
+#include "rill/python/bindings/batch.h"
+#include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/buffer_part.h"
+#include "rill/python/bindings/exception.h"
+#include "rill/python/bindings/fork.h"
+#include "rill/python/bindings/interpreter_lock.h"
+#include "rill/python/bindings/parts.h"
+#include "rill/python/bindings/status.h"
+#include "rill/replay/ensemble/replay_buffer_ensemble.h"
+
+namespace rill::python {
+namespace {
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+bool HaveThreads(const nb::list& buffers) {
+  for (const nb::handle buffer : buffers) {
+    if (nb::cast<BufferPart*>(buffer)->has_threads()) return true;
+  }
+  return false;
+}
+
+// rill::ReplayBufferEnsemble for Python: no lock of the interpreter's while it
+// works.
+class Ensemble {
+ public:
+  Ensemble(const nb::list& buffers, const std::vector<double>& shares,
+           int64_t batch_size, bool stacked, int64_t buffers_sampled,
+           const nb::list& transforms, uint64_t seed, double timeout)
+      : fork_guard_(HaveThreads(buffers), "ReplayBufferEnsemble"),
+        timeout_(absl::Seconds(timeout)) {
+    ReplayBufferEnsemble::Options options = {.batch_size = batch_size,
+                                             .stacked = stacked,
+                                             .buffers_sampled = buffers_sampled,
+                                             .seed = seed};
+    for (size_t i = 0; i < shares.size(); ++i) {
+      options.members.push_back(
+          {.buffer = nb::cast<BufferPart*>(buffers[i])->Share(),
+           .share = shares[i]});
+    }
+    for (const nb::handle transform : transforms) {
+      options.transforms.push_back(
+          std::move(nb::cast<TransformPart*>(transform)->transform));
+    }
+    ensemble_ = Value(ReplayBufferEnsemble::Create(std::move(options)));
+  }
+  ~Ensemble() {
+    if (fork_guard_.is_stranded()) {
+      new auto(std::move(ensemble_));  // It is left where it lies.
+      return;
+    }
+    Close();
+  }
+  Ensemble(const Ensemble&) = delete;
+  Ensemble& operator=(const Ensemble&) = delete;
+
+  // Waits for rate limiters of members; an interrupt, as of Ctrl-C, ends it.
+  nb::object Sample(int64_t batch_size) {
+    const Held ensemble(this);
+    const std::shared_ptr<OutputBatch> batch = output_.Take();
+    const absl::Time deadline = Clock::Steady().Now() + timeout_;
+    absl::Status status = SampleOnce(*ensemble, batch_size, batch.get());
+    // Members have waited a little each.
+    while (absl::IsDeadlineExceeded(status) &&
+           Clock::Steady().Now() < deadline) {
+      CheckPython(PyErr_CheckSignals() == 0);
+      if (is_closed()) {
+        status = absl::CancelledError(
+            "ReplayBufferEnsemble: got one that was closed in a call, want an "
+            "open one");
+        break;
+      }
+      status = SampleOnce(*ensemble, batch_size, batch.get());
+    }
+    Check(std::move(status));
+    return output_.Make(batch);
+  }
+
+  void SetShares(const std::vector<double>& shares) {
+    Check(Get()->SetShares(shares));
+  }
+  int64_t size() const { return Get()->size(); }
+
+  void Close() {
+    if (ensemble_ == nullptr || fork_guard_.is_stranded()) return;
+    DropUnlocked(std::move(ensemble_));
+  }
+  bool is_closed() const { return ensemble_ == nullptr; }
+  // As Buffer's of replay_buffer.cc.
+  int64_t calls_in_flight() const {
+    return fork_guard_.is_stranded() ? 0 : fork_guard_.calls();
+  }
+
+ private:
+  // The ensemble for a call, which may be the last to have it.
+  class Held {
+   public:
+    explicit Held(Ensemble* owner)
+        : owner_(owner),
+          ensemble_(owner->Get()),
+          in_flight_(&owner->fork_guard_) {}
+    ~Held() {
+      if (owner_->is_closed()) DropUnlocked(std::move(ensemble_));
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+    ReplayBufferEnsemble& operator*() const { return *ensemble_; }
+
+   private:
+    Ensemble* const owner_;
+    std::shared_ptr<ReplayBufferEnsemble> ensemble_;
+    const ForkGuard::Call in_flight_;
+  };
+
+  static absl::Status SampleOnce(ReplayBufferEnsemble& ensemble,
+                                 int64_t batch_size, OutputBatch* batch) {
+    const Unlocked unlocked;
+    return TakeNoted(ensemble.SampleInto(batch_size, &batch->rows));
+  }
+
+  std::shared_ptr<ReplayBufferEnsemble> Get() const {
+    if (ensemble_ == nullptr) {
+      throw StatusError{FailedPrecondition(
+          "ReplayBufferEnsemble: got a closed one, want an open one")};
+    }
+    fork_guard_.Check();
+    return ensemble_;
+  }
+
+  mutable ForkGuard fork_guard_;
+  const absl::Duration timeout_;
+  OutputMaker output_;
+  std::shared_ptr<ReplayBufferEnsemble> ensemble_;  // Null: closed.
+};
+
+}  // namespace
+
+void BindEnsemble(nb::module_& module) {
+  nb::class_<Ensemble>(module, "Ensemble")
+      .def(nb::init<const nb::list&, const std::vector<double>&, int64_t, bool,
+                    int64_t, const nb::list&, uint64_t, double>(),
+           "buffers"_a, "shares"_a, "batch_size"_a, "stacked"_a,
+           "buffers_sampled"_a, "transforms"_a, "seed"_a, "timeout"_a)
+      .def("sample", &Ensemble::Sample, "batch_size"_a)
+      .def("set_shares", &Ensemble::SetShares, "shares"_a)
+      .def("close", &Ensemble::Close)
+      .def("__len__", &Ensemble::size)
+      .def_prop_ro("is_closed", &Ensemble::is_closed)
+      .def_prop_ro("calls_in_flight", &Ensemble::calls_in_flight);
+}
+
+}  // namespace rill::python

@@ -28,6 +28,7 @@ from rill.replay_buffers import (  # noqa: F401
 from rill.samplers import (  # noqa: F401
     ConsumingSampler, MixtureSampler, PrioritizedSampler, PrioritizedSliceSampler, RandomSampler, RecentSampler,
     SamplerWithoutReplacement, SliceSampler, SliceSamplerWithoutReplacement, StalenessAwareSampler)
+from rill.schedulers import LinearScheduler, StepScheduler  # noqa: F401
 from rill.storages import (  # noqa: F401
     CompressedListStorage, LazyMemmapStorage, LazyTensorStorage, ListStorage, TieredStorage)
 from rill.units import FrameStack, Hindsight, NStep, Sequence, Slice, Trajectory, Transition  # noqa: F401

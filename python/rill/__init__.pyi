@@ -39,6 +39,7 @@ from rill.samplers import (
     SliceSamplerWithoutReplacement as SliceSamplerWithoutReplacement,
     StalenessAwareSampler as StalenessAwareSampler,
 )
+from rill.schedulers import LinearScheduler as LinearScheduler, StepScheduler as StepScheduler
 from rill.storages import (
     CompressedListStorage as CompressedListStorage,
     LazyMemmapStorage as LazyMemmapStorage,

@@ -123,6 +123,31 @@ class PrioritiesTest(unittest.TestCase):
         with self.assertRaisesRegex(rill.FailedPreconditionError, "without priorities"):
             uniform.alpha = 1.0
 
+    def test_exponents_change_over_the_training(self):
+        buffer = buffer_of(beta=0.4)
+        linear = rill.LinearScheduler(buffer, "beta", final_value=1.0, num_steps=3)
+        values = []
+        for _ in range(4):
+            linear.step()
+            values.append(buffer.beta)
+        np.testing.assert_allclose(values, [0.6, 0.8, 1.0, 1.0])
+        falling = rill.StepScheduler(buffer, "alpha", gamma=0.5, n_steps=2, min_value=0.3)
+        rising = rill.StepScheduler(buffer, "beta", gamma=0.25, mode="additive", max_value=1.4)
+        values = []
+        for _ in range(5):
+            falling.step(), rising.step()
+            values.append((buffer.alpha, buffer.beta))
+        np.testing.assert_allclose(values, [(1, 1.25), (.5, 1.4), (.5, 1.4), (.3, 1.4), (.3, 1.4)])
+        again = rill.LinearScheduler(buffer, "beta", final_value=1.0, num_steps=3)
+        again.load_state_dict({**linear.state_dict(), "steps": 1})
+        again.step()
+        self.assertAlmostEqual(buffer.beta, 0.8)
+        for make in (lambda: rill.LinearScheduler(buffer, "beta", 1.0, 0), lambda: rill.StepScheduler(buffer, "beta", mode="x")):
+            with self.assertRaises(rill.InvalidArgumentError):
+                make()
+        with self.assertRaises(rill.FailedPreconditionError):
+            rill.LinearScheduler(rill.ReplayBuffer(), "beta", 1.0, 3)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -314,9 +314,16 @@ absl::Status RateLimiter::LoadState(absl::string_view bytes) {
 
 RateLimiter::Stats RateLimiter::GetStats() const {
   absl::MutexLock lock(&mutex_);
+  // Where n may go, so may fewer.
+  int64_t may_sample = 0, may_not = is_closed_ ? 1 : MostOf(samples_) + 1;
+  while (may_not - may_sample > 1) {
+    const int64_t middle = may_sample + (may_not - may_sample) / 2;
+    (Can(/*is_insert=*/false, middle) ? may_sample : may_not) = middle;
+  }
   return {.done = {inserts_.done, samples_.done, deletes_},
           .inserts = inserts_.side,
-          .samples = samples_.side};
+          .samples = samples_.side,
+          .may_sample = may_sample};
 }
 
 std::string RateLimiter::DebugString() const {

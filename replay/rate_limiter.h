@@ -114,6 +114,8 @@ class RateLimiter {
     Counts done;
     Side inserts;
     Side samples;
+    // So many samples would go at once, right now.
+    int64_t may_sample = 0;
   };
 
   // INVALID_ARGUMENT names the option. `clock` measures the time waited and

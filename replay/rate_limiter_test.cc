@@ -110,6 +110,24 @@ TEST(RateLimiterTest, SampleToInsertRatioHoldsBothToTheRatio) {
   EXPECT_FALSE(limiter->CanInsert(6));
 }
 
+TEST(RateLimiterTest, StatsSayHowManySamplesWouldGo) {
+  const auto limiter = Make(
+      {.samples_per_insert = 1.5, .min_size_to_sample = 4, .min_diff = -7.25});
+  const auto may = [&] { return limiter->GetStats().may_sample; };
+  EXPECT_EQ(may(), 0);
+  RILL_EXPECT_OK(Insert(limiter.get(), 5));
+  for (const int64_t left : {14, 10, 0}) {  // 5 * 1.5 + 7.25 is 14.75.
+    EXPECT_EQ(may(), left);
+    EXPECT_TRUE(left == 0 || limiter->CanSample(left));
+    EXPECT_FALSE(limiter->CanSample(left + 1));
+    if (left > 0) RILL_EXPECT_OK(Sample(limiter.get(), left == 14 ? 4 : 10));
+  }
+  RILL_EXPECT_OK(limiter->SetOptions(RateLimiter::MinSize(1)));
+  EXPECT_EQ(may(), kMaxWritten - 14);
+  limiter->Close();
+  EXPECT_EQ(may(), 0);
+}
+
 TEST(RateLimiterTest, AQueueHoldsSoManyAndGivesEachOnce) {
   const auto limiter = Make(RateLimiter::Queue(3));
   EXPECT_FALSE(limiter->CanSample(1));

@@ -134,10 +134,12 @@ run 0
 want home/out "^52 passed, 0 failed, 9 skipped$"
 want home/out "tsan: the change reaches no test"
 
-# Behind the suite nothing begins when the time is used up.
+# Behind the suite nothing begins when the time is used up, and no commit passes.
+passed_commit=$(git rev-parse HEAD)
 RILL_CI_SECONDS=0 run 0
 for name in cuda mujoco gymnasium torch onnx flight mpi python asan_ubsan tsan exchange dropins asan_python; do
   want home/out "$name: SKIPPED, the run has taken [0-9]+ s of 0"
 done
 want home/out "^5 passed, 0 failed, 14 skipped$"
 ! grep -q "^sanitize" "$CALLS"
+want "$XDG_CACHE_HOME/rill/ci_passed_commit" "^$passed_commit$"

@@ -67,6 +67,12 @@ Message MakeReply(
   return reply;
 }
 
+// Whether a sample would not wait for the table's rate limiter.
+bool MaySample(const ReplayBuffer& table, int64_t items) {
+  const auto limiter = table.GetStats().rate_limiter;
+  return !limiter.has_value() || limiter->may_sample >= items;
+}
+
 // A table's replies say this of its priorities.
 void SetMass(const ReplayBuffer& table, SavedState* values) {
   const std::optional<PriorityMass> mass = table.priority_mass();
@@ -294,8 +300,9 @@ absl::StatusOr<TensorDict> ReplayService::Draw(const Request& request,
     lie_in_place = lie_in_place && AreSameBytes(place, batch);
     rows->push_back(batch.batch_shape().sizes()[0]);
     batches.push_back(std::move(batch));
+    // Those that are drawn wait for no other.
   } while (static_cast<int64_t>(batches.size()) < count &&
-           Clock::Steady().Now() < end);
+           MaySample(request.table, items) && Clock::Steady().Now() < end);
   if (batches.size() == 1) {
     all = std::move(batches[0]);
   } else if (lie_in_place) {

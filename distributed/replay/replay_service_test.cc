@@ -23,6 +23,7 @@
 #include "rill/distributed/transport/inproc/inproc_transport.h"
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/transport.h"
+#include "rill/replay/rate_limiter.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/slice_sampler.h"
@@ -252,6 +253,27 @@ TEST(ReplayServiceTest, SeveralBatchesComeInOneReply) {
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("want [1, 64]")));
   }
+}
+
+TEST(ReplayServiceTest, ABatchThatIsDrawnWaitsForNoOther) {
+  const std::shared_ptr<RateLimiter> limiter =
+      *RateLimiter::Create(RateLimiter::Queue(20));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto buffer, ReplayBuffer::Create({.storage = MakeStorage(100),
+                                         .sampler = MakeUniformSampler(),
+                                         .batch_size = 8,
+                                         .rate_limiter = limiter}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto service,
+                            ReplayService::Create(OneTable(std::move(buffer))));
+  RILL_ASSERT_OK(service->table("replay")->Extend(NumberedSteps(1, 20)));
+  Message request = Request();
+  request.values.Set(kBatchSize, int64_t{0});
+  request.values.Set(kCount, int64_t{3});
+  while (limiter->CanSample(8)) {
+    RILL_ASSERT_OK(service->Call({.method = kSample}, request));
+  }
+  EXPECT_EQ(limiter->GetStats().samples.waits, 0);
+  EXPECT_EQ(limiter->GetStats().done.samples, 16);
 }
 
 TEST(ReplayServiceTest, BatchesOfATransformMayHaveMoreDimensions) {

@@ -29,10 +29,10 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/memory/device_work.h"
 #include "rill/transforms/rows/device_leaves.h"
 #include "rill/transforms/rows/group_ends.h"
 #include "rill/transforms/rows/pair_kernels.h"
-#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/structure/key_paths.h"
 #include "rill/transforms/timeline/timeline.h"
 

@@ -23,7 +23,7 @@
 #include "rill/samplers/prioritized/priority_mass.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/live/live_rows.h"
+#include "rill/storage/live_rows/live_rows.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
@@ -159,9 +159,10 @@ class ReplayBuffer : public Sink {
       absl::FunctionRef<absl::StatusOr<bool>(const StoredTrajectory&)> where,
       int64_t limit = std::numeric_limits<int64_t>::max());
 
-  // All live rows, oldest first (storage/live/live_rows.h), as they are stored:
-  // not through the transforms. They are of one moment: this buffer's writes
-  // and samples wait meanwhile, as for a Save; writes of other buffers do not.
+  // All live rows, oldest first (storage/live_rows/live_rows.h), as they are
+  // stored: not through the transforms. They are of one moment: this buffer's
+  // writes and samples wait meanwhile, as for a Save; writes of other buffers
+  // do not.
   absl::StatusOr<TensorDict> ReadAll(
       LiveRowsShape shape = LiveRowsShape::kLanesTime);
 

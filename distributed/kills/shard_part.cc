@@ -25,7 +25,7 @@
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/storage/dense_storage.h"
-#include "rill/storage/live/live_rows.h"
+#include "rill/storage/live_rows/live_rows.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

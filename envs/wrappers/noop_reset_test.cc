@@ -25,8 +25,8 @@
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/actions/discrete_action_projection.h"
+#include "rill/transforms/env/timer.h"
 #include "rill/transforms/episodes/vec_norm.h"
-#include "rill/transforms/plumbing/timer.h"
 
 namespace rill {
 namespace {

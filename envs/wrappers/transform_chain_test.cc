@@ -20,11 +20,11 @@
 #include "rill/tensors/dtype.h"
 #include "rill/transforms/actions/action_mask.h"
 #include "rill/transforms/actions/discrete_action_projection.h"
-#include "rill/transforms/plumbing/end_of_life.h"
-#include "rill/transforms/plumbing/random_truncation.h"
-#include "rill/transforms/plumbing/tensor_dict_primer.h"
-#include "rill/transforms/plumbing/terminate.h"
-#include "rill/transforms/plumbing/timer.h"
+#include "rill/transforms/env/end_of_life.h"
+#include "rill/transforms/env/random_truncation.h"
+#include "rill/transforms/env/tensor_dict_primer.h"
+#include "rill/transforms/env/terminate.h"
+#include "rill/transforms/env/timer.h"
 #include "rill/transforms/step_counter.h"
 
 namespace rill {

@@ -35,7 +35,7 @@
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/slice_sampler.h"
-#include "rill/storage/live/live_rows.h"
+#include "rill/storage/live_rows/live_rows.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/telemetry/learning_curve.h"
 #include "rill/telemetry/progress_line.h"

@@ -15,9 +15,9 @@
 #include "rill/specs/spec.h"
 #include "rill/storage/table_leaf.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/memory/device_work.h"
 #include "rill/transforms/rows/device_rows.h"
 #include "rill/transforms/rows/gather_plan.h"
-#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/unit_transform.h"
 
 namespace rill::replay_internal {

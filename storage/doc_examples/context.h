@@ -24,7 +24,7 @@
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/ensemble/ensemble_storage.h"
 #include "rill/storage/list/list_storage.h"
-#include "rill/storage/live/live_rows.h"
+#include "rill/storage/live_rows/live_rows.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/tiered/tiered_storage.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "rill/device/kernels/kernel.h"
-#include "rill/transforms/plumbing/draw_kernels.h"
+#include "rill/transforms/env/draw_kernels.h"
 #include "rill/transforms/rows/element_kernels.h"
 
 // Choices of action transforms, a lane a thread, for host and devices

@@ -12,11 +12,11 @@
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/actions/action_specs.h"
 #include "rill/transforms/actions/choice_kernels.h"
+#include "rill/transforms/env/device_draws.h"
+#include "rill/transforms/env/lane_draws.h"
 #include "rill/transforms/leaves.h"
-#include "rill/transforms/plumbing/device_draws.h"
-#include "rill/transforms/plumbing/lane_draws.h"
-#include "rill/transforms/spare/device_work.h"
-#include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/memory/device_work.h"
+#include "rill/transforms/memory/spare_tensors.h"
 #include "rill/transforms/steps/device_steps.h"
 
 namespace rill {

@@ -16,9 +16,9 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/memory/device_work.h"
+#include "rill/transforms/memory/spare_tensors.h"
 #include "rill/transforms/rows/device_leaves.h"
-#include "rill/transforms/spare/device_work.h"
-#include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/timeline/line_mask_kernel.h"
 
 namespace rill {

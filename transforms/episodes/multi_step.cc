@@ -30,8 +30,8 @@
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/lane_transform.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/memory/spare_tensors.h"
 #include "rill/transforms/rows/group_ends.h"
-#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {

@@ -26,12 +26,12 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/memory/device_work.h"
+#include "rill/transforms/memory/spare_tensors.h"
 #include "rill/transforms/rows/device_leaves.h"
 #include "rill/transforms/rows/device_rows.h"
 #include "rill/transforms/rows/element_copies.h"
 #include "rill/transforms/rows/pair_kernels.h"
-#include "rill/transforms/spare/device_work.h"
-#include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/structure/key_paths.h"
 
 namespace rill {

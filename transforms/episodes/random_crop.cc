@@ -22,8 +22,8 @@
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/memory/device_work.h"
 #include "rill/transforms/rows/element_copies.h"
-#include "rill/transforms/spare/device_work.h"
 
 namespace rill {
 namespace {

@@ -19,7 +19,7 @@
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/images/step_frames.h"
-#include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/memory/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
 #include "rill/transforms/units/stack_frames.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "rill/tensors/tensor.h"
-#include "rill/transforms/spare/device_work.h"   // IWYU pragma: export
+#include "rill/transforms/memory/device_work.h"  // IWYU pragma: export
 #include "rill/transforms/steps/device_steps.h"  // IWYU pragma: export
 
 namespace rill::transforms_internal {

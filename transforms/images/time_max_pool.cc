@@ -16,9 +16,9 @@
 #include "rill/transforms/images/image_kernels.h"
 #include "rill/transforms/images/max_kernels.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/memory/device_work.h"
 #include "rill/transforms/rows/element_copies.h"
 #include "rill/transforms/rows/rowwise_transform.h"
-#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/steps/device_steps.h"
 #include "rill/transforms/steps/lane_results.h"
 

@@ -8,7 +8,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
-#include "rill/transforms/spare/device_work.h"
+#include "rill/transforms/memory/device_work.h"
 
 namespace rill::transforms_internal {
 

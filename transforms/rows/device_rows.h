@@ -14,10 +14,10 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/memory/device_work.h"
 #include "rill/transforms/rows/element_copies.h"
 #include "rill/transforms/rows/element_kernels.h"
 #include "rill/transforms/rows/row_step.h"
-#include "rill/transforms/spare/device_work.h"
 
 namespace rill {
 

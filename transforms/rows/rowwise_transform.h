@@ -19,11 +19,11 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/memory/device_work.h"
+#include "rill/transforms/memory/spare_tensors.h"
 #include "rill/transforms/rows/gather_plan.h"
 #include "rill/transforms/rows/row_map.h"
 #include "rill/transforms/rows/step_rows.h"
-#include "rill/transforms/spare/device_work.h"
-#include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill {

@@ -7,8 +7,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/memory/device_work.h"
 #include "rill/transforms/rows/row_map.h"
-#include "rill/transforms/spare/device_work.h"
 #include "rill/transforms/steps/device_steps.h"  // IWYU pragma: export
 
 namespace rill::transforms_internal {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/tensor.h"
-#include "rill/transforms/spare/device_work.h"
+#include "rill/transforms/memory/device_work.h"
 #include "rill/transforms/steps/device_steps.h"
 #include "rill/transforms/steps/lane_work.h"
 

@@ -15,9 +15,9 @@
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/memory/device_work.h"
+#include "rill/transforms/memory/spare_tensors.h"
 #include "rill/transforms/rows/element_copies.h"
-#include "rill/transforms/spare/device_work.h"
-#include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
 #include "rill/transforms/steps/device_steps.h"
 

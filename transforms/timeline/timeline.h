@@ -9,7 +9,7 @@
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
-#include "rill/transforms/spare/device_work.h"
+#include "rill/transforms/memory/device_work.h"
 
 namespace rill::transforms_internal {
 

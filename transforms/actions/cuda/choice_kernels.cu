@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/device/cuda/cuda_kernel.h"
 #include "rill/transforms/actions/choice_kernels.h"
-#include "rill/transforms/plumbing/draw_kernels.h"
+#include "rill/transforms/env/draw_kernels.h"
 
 namespace rill::transforms_internal {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/plumbing/end_of_life.h"
+#include "rill/transforms/env/end_of_life.h"
 
 #include <cstdint>
 

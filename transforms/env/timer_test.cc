@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/plumbing/timer.h"
+#include "rill/transforms/env/timer.h"
 
 #include <algorithm>
 #include <memory>

@@ -2,7 +2,7 @@
 // The generator is counter-based: a number is a function of the seeds, the
 // stream (which transform), the batch (a lane and the number of its draw) and
 // the draw. So lanes do not depend on one another, and a state is two tensors.
-#include "rill/transforms/plumbing/lane_draws.h"
+#include "rill/transforms/env/lane_draws.h"
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/mixed_seed.h"

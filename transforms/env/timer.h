@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_PLUMBING_TIMER_H_
-#define RILL_TRANSFORMS_PLUMBING_TIMER_H_
+#ifndef RILL_TRANSFORMS_ENV_TIMER_H_
+#define RILL_TRANSFORMS_ENV_TIMER_H_
 
 #include <memory>
 #include <string>
@@ -46,4 +46,4 @@ class Timer {
 
 }  // namespace rill
 
-#endif  // RILL_TRANSFORMS_PLUMBING_TIMER_H_
+#endif  // RILL_TRANSFORMS_ENV_TIMER_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_LIVE_LIVE_ROWS_H_
-#define RILL_STORAGE_LIVE_LIVE_ROWS_H_
+#ifndef RILL_STORAGE_LIVE_ROWS_LIVE_ROWS_H_
+#define RILL_STORAGE_LIVE_ROWS_LIVE_ROWS_H_
 
 #include "absl/status/statusor.h"
 #include "rill/storage/row_reader.h"
@@ -32,4 +32,4 @@ absl::StatusOr<TensorDict> ReadLiveRows(
 
 }  // namespace rill
 
-#endif  // RILL_STORAGE_LIVE_LIVE_ROWS_H_
+#endif  // RILL_STORAGE_LIVE_ROWS_LIVE_ROWS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/plumbing/random_truncation.h"
+#include "rill/transforms/env/random_truncation.h"
 
 #include <algorithm>
 #include <cstdint>

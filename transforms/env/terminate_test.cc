@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/plumbing/terminate.h"
+#include "rill/transforms/env/terminate.h"
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/spare/device_work.h"
+#include "rill/transforms/memory/device_work.h"
 
 #include "rill/base/status_macros.h"
 #include "rill/device/capturing.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_SPARE_DEVICE_WORK_H_
-#define RILL_TRANSFORMS_SPARE_DEVICE_WORK_H_
+#ifndef RILL_TRANSFORMS_MEMORY_DEVICE_WORK_H_
+#define RILL_TRANSFORMS_MEMORY_DEVICE_WORK_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
-#include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/memory/spare_tensors.h"
 
 namespace rill::transforms_internal {
 
@@ -101,4 +101,4 @@ class DeviceWork::Call {
 
 }  // namespace rill::transforms_internal
 
-#endif  // RILL_TRANSFORMS_SPARE_DEVICE_WORK_H_
+#endif  // RILL_TRANSFORMS_MEMORY_DEVICE_WORK_H_

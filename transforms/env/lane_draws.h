@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_PLUMBING_LANE_DRAWS_H_
-#define RILL_TRANSFORMS_PLUMBING_LANE_DRAWS_H_
+#ifndef RILL_TRANSFORMS_ENV_LANE_DRAWS_H_
+#define RILL_TRANSFORMS_ENV_LANE_DRAWS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/memory/spare_tensors.h"
 
 namespace rill::transforms_internal {
 
@@ -64,4 +64,4 @@ class LaneDraws {
 
 }  // namespace rill::transforms_internal
 
-#endif  // RILL_TRANSFORMS_PLUMBING_LANE_DRAWS_H_
+#endif  // RILL_TRANSFORMS_ENV_LANE_DRAWS_H_

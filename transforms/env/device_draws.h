@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_PLUMBING_DEVICE_DRAWS_H_
-#define RILL_TRANSFORMS_PLUMBING_DEVICE_DRAWS_H_
+#ifndef RILL_TRANSFORMS_ENV_DEVICE_DRAWS_H_
+#define RILL_TRANSFORMS_ENV_DEVICE_DRAWS_H_
 
 #include <cstdint>
 
 #include "absl/status/statusor.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/transforms/plumbing/draw_kernels.h"
-#include "rill/transforms/plumbing/lane_draws.h"
-#include "rill/transforms/spare/device_work.h"
+#include "rill/transforms/env/draw_kernels.h"
+#include "rill/transforms/env/lane_draws.h"
+#include "rill/transforms/memory/device_work.h"
 
 namespace rill::transforms_internal {
 
@@ -20,4 +20,4 @@ absl::StatusOr<DrawSource> DrawOnDevice(DrawStream stream, uint64_t seed,
 
 }  // namespace rill::transforms_internal
 
-#endif  // RILL_TRANSFORMS_PLUMBING_DEVICE_DRAWS_H_
+#endif  // RILL_TRANSFORMS_ENV_DEVICE_DRAWS_H_

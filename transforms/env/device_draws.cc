@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/plumbing/device_draws.h"
+#include "rill/transforms/env/device_draws.h"
 
 #include <utility>
 

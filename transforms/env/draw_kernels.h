@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_PLUMBING_DRAW_KERNELS_H_
-#define RILL_TRANSFORMS_PLUMBING_DRAW_KERNELS_H_
+#ifndef RILL_TRANSFORMS_ENV_DRAW_KERNELS_H_
+#define RILL_TRANSFORMS_ENV_DRAW_KERNELS_H_
 
 #include <cstdint>
 
@@ -138,4 +138,4 @@ struct CutKernel {
 
 }  // namespace rill::transforms_internal
 
-#endif  // RILL_TRANSFORMS_PLUMBING_DRAW_KERNELS_H_
+#endif  // RILL_TRANSFORMS_ENV_DRAW_KERNELS_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_PLUMBING_RANDOM_TRUNCATION_H_
-#define RILL_TRANSFORMS_PLUMBING_RANDOM_TRUNCATION_H_
+#ifndef RILL_TRANSFORMS_ENV_RANDOM_TRUNCATION_H_
+#define RILL_TRANSFORMS_ENV_RANDOM_TRUNCATION_H_
 
 #include <cstdint>
 #include <memory>
@@ -52,4 +52,4 @@ class RandomTruncation {
 
 }  // namespace rill
 
-#endif  // RILL_TRANSFORMS_PLUMBING_RANDOM_TRUNCATION_H_
+#endif  // RILL_TRANSFORMS_ENV_RANDOM_TRUNCATION_H_

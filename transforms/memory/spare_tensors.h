@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_SPARE_SPARE_TENSORS_H_
-#define RILL_TRANSFORMS_SPARE_SPARE_TENSORS_H_
+#ifndef RILL_TRANSFORMS_MEMORY_SPARE_TENSORS_H_
+#define RILL_TRANSFORMS_MEMORY_SPARE_TENSORS_H_
 
 #include <cstddef>
 #include <vector>
@@ -44,4 +44,4 @@ class SpareTensors {
 
 }  // namespace rill::transforms_internal
 
-#endif  // RILL_TRANSFORMS_SPARE_SPARE_TENSORS_H_
+#endif  // RILL_TRANSFORMS_MEMORY_SPARE_TENSORS_H_

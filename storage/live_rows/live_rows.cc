@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/live/live_rows.h"
+#include "rill/storage/live_rows/live_rows.h"
 
 #include <algorithm>
 #include <cstdint>

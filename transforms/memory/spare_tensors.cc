@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/memory/spare_tensors.h"
 
 #include <algorithm>
 

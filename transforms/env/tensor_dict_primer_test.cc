@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/plumbing/tensor_dict_primer.h"
+#include "rill/transforms/env/tensor_dict_primer.h"
 
 #include <cstdint>
 #include <vector>

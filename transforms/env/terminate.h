@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_PLUMBING_TERMINATE_H_
-#define RILL_TRANSFORMS_PLUMBING_TERMINATE_H_
+#ifndef RILL_TRANSFORMS_ENV_TERMINATE_H_
+#define RILL_TRANSFORMS_ENV_TERMINATE_H_
 
 #include <cstdint>
 #include <functional>
@@ -46,4 +46,4 @@ class Terminate {
 
 }  // namespace rill
 
-#endif  // RILL_TRANSFORMS_PLUMBING_TERMINATE_H_
+#endif  // RILL_TRANSFORMS_ENV_TERMINATE_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_PLUMBING_END_OF_LIFE_H_
-#define RILL_TRANSFORMS_PLUMBING_END_OF_LIFE_H_
+#ifndef RILL_TRANSFORMS_ENV_END_OF_LIFE_H_
+#define RILL_TRANSFORMS_ENV_END_OF_LIFE_H_
 
 #include <memory>
 #include <string>
@@ -38,4 +38,4 @@ class EndOfLife {
 
 }  // namespace rill
 
-#endif  // RILL_TRANSFORMS_PLUMBING_END_OF_LIFE_H_
+#endif  // RILL_TRANSFORMS_ENV_END_OF_LIFE_H_

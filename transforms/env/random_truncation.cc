@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lane's horizon is drawn at its reset and kept in the state; a step only
 // compares. The number of a lane's draws is the number of its episodes.
-#include "rill/transforms/plumbing/random_truncation.h"
+#include "rill/transforms/env/random_truncation.h"
 
 #include <cstddef>
 
@@ -12,12 +12,12 @@
 #include "rill/tensordict/key.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/env/device_draws.h"
+#include "rill/transforms/env/draw_kernels.h"
+#include "rill/transforms/env/lane_draws.h"
 #include "rill/transforms/leaves.h"
-#include "rill/transforms/plumbing/device_draws.h"
-#include "rill/transforms/plumbing/draw_kernels.h"
-#include "rill/transforms/plumbing/lane_draws.h"
-#include "rill/transforms/spare/device_work.h"
-#include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/memory/device_work.h"
+#include "rill/transforms/memory/spare_tensors.h"
 #include "rill/transforms/steps/device_steps.h"
 
 namespace rill {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/plumbing/tensor_dict_primer.h"
+#include "rill/transforms/env/tensor_dict_primer.h"
 
 #include <cstddef>
 #include <cstring>
@@ -14,10 +14,10 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensors/tensor.h"
+#include "rill/transforms/env/lane_draws.h"
 #include "rill/transforms/leaves.h"
-#include "rill/transforms/plumbing/lane_draws.h"
-#include "rill/transforms/spare/device_work.h"
-#include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/memory/device_work.h"
+#include "rill/transforms/memory/spare_tensors.h"
 #include "rill/transforms/steps/device_steps.h"
 #include "rill/transforms/steps/lane_work.h"
 
@@ -111,14 +111,12 @@ class TensorDictPrimerTransform final : public StepTransform,
     RILL_RETURN_IF_ERROR(work.Begin(call.stream.device()));
     absl::InlinedVector<LaneCopy, 8> copies;
     for (size_t i = 0; i < leaves.size(); i += 2) {
-      const Tensor& row =
-          *row_.Find(options_.primers.leaves()[i / 2].key);
+      const Tensor& row = *row_.Find(options_.primers.leaves()[i / 2].key);
       const int64_t width = row.size_bytes();
       if (width == 0) continue;
-      RILL_ASSIGN_OR_RETURN(
-          const std::byte* const from,
-          work.Copy(absl::MakeConstSpan(row.raw_data(),
-                                        static_cast<size_t>(width))));
+      RILL_ASSIGN_OR_RETURN(const std::byte* const from,
+                            work.Copy(absl::MakeConstSpan(
+                                row.raw_data(), static_cast<size_t>(width))));
       copies.push_back({.from = from,
                         .to = leaves[i].raw_data(),
                         .width = width,

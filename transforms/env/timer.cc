@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/plumbing/timer.h"
+#include "rill/transforms/env/timer.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
-#include "rill/transforms/spare/spare_tensors.h"
+#include "rill/transforms/memory/spare_tensors.h"
 
 namespace rill {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_PLUMBING_TENSOR_DICT_PRIMER_H_
-#define RILL_TRANSFORMS_PLUMBING_TENSOR_DICT_PRIMER_H_
+#ifndef RILL_TRANSFORMS_ENV_TENSOR_DICT_PRIMER_H_
+#define RILL_TRANSFORMS_ENV_TENSOR_DICT_PRIMER_H_
 
 #include <cstdint>
 #include <functional>
@@ -58,4 +58,4 @@ class TensorDictPrimer {
 
 }  // namespace rill
 
-#endif  // RILL_TRANSFORMS_PLUMBING_TENSOR_DICT_PRIMER_H_
+#endif  // RILL_TRANSFORMS_ENV_TENSOR_DICT_PRIMER_H_

@@ -11,7 +11,7 @@ import rill
 from rill import envs
 from collectors_test import keys_of, push_left
 from envs_test import Counter
-from waiting_test import interrupt_soon
+from waiting_test import exit_code_of_child, interrupt_soon
 
 
 def sync_of(policy=None, workers=2, lanes=2, frames_per_batch=16, seed=1, **options):
@@ -248,6 +248,30 @@ class EndingTest(unittest.TestCase):
         with rill.MultiaSyncDataCollector(objects, frames_per_batch=2) as collector:
             collector.next()
         self.assertEqual([each.closed for each in objects], [True, True])
+
+    def test_a_child_is_told_that_workers_stayed_behind(self):
+        collector = sync_of()
+        collector.next()
+
+        def child():
+            try:
+                collector.next()
+            except rill.FailedPreconditionError as error:
+                collector.shutdown()
+                return 7 if "threads stayed there" in str(error) else 1
+            return 2
+
+        self.assertEqual(exit_code_of_child(child), 7)
+        self.assertEqual(collector.next()["observation"].shape, (4, 4, 4))
+
+    def test_processes_of_gymnasium_step_at_the_same_time(self):
+        try:
+            import gymnasium  # noqa: F401
+        except ImportError:
+            self.skipTest("there is no gymnasium")
+        with rill.MultiSyncDataCollector(lambda: envs.GymEnv("CartPole-v1", 2), push_left, num_workers=2,
+                                         frames_per_batch=16) as collector:
+            self.assertEqual(collector.next()["observation"].shape, (4, 4, 4))
 
     def test_it_cannot_cross(self):
         import pickle

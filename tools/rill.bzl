@@ -83,6 +83,10 @@ def rill_cc_library(
             **_PREFIX
         )
         deps = deps + [":" + name + "_simd"]
+
+        # Vectors of SVE have no size, so kernels could keep none in a struct:
+        # ARM's processors take NEON.
+        kwargs = dict(kwargs, local_defines = ["HWY_DISABLED_TARGETS=HWY_ALL_SVE"])
     is_for_tests = kwargs.get("testonly", False) and _GTEST in deps
     if srcs + simd_srcs:
         parsed = _parsed(_TEST_HEADERS if is_for_tests else _LIBRARY_HEADERS, deps + [_CXX20], copts, kwargs.get("target_compatible_with"))

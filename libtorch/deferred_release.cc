@@ -48,9 +48,10 @@ int SweepReleased() {
   absl::MutexLock lock(&all.mutex);
   std::vector<Waiting> left;
   for (Waiting& waiting : all.list) {
-    // An error is the stream's: its work is over too.
-    const bool is_complete = waiting.last_use.IsComplete().value_or(true);
-    (is_complete ? done : left).push_back(std::move(waiting));
+    const absl::StatusOr<bool> has_ended = waiting.last_use.IsComplete();
+    // An event that cannot be asked is waited for.
+    if (!has_ended.ok()) waiting.last_use.Synchronize().IgnoreError();
+    (has_ended.value_or(true) ? done : left).push_back(std::move(waiting));
   }
   all.list = std::move(left);
   return static_cast<int>(all.list.size());

@@ -38,9 +38,10 @@ absl::StatusOr<FlightMessage> Encode(const Message& message,
   }
   FlightMessage encoded;
   RILL_ASSIGN_OR_RETURN(encoded.metadata, EncodeMessageHeader(metadata));
-  if (batch.size_bytes() + static_cast<int64_t>(encoded.metadata.size()) >
+  encoded.batch_bytes = batch.size_bytes();
+  if (encoded.batch_bytes + static_cast<int64_t>(encoded.metadata.size()) >
       kMaxBytes) {
-    return InvalidArgument("message: got ", batch.size_bytes(),
+    return InvalidArgument("message: got ", encoded.batch_bytes,
                            " bytes, want at most ", kMaxBytes);
   }
   if (!batch.empty()) {

@@ -2,6 +2,7 @@
 #ifndef RILL_DISTRIBUTED_TRANSPORT_FLIGHT_FLIGHT_MESSAGE_H_
 #define RILL_DISTRIBUTED_TRANSPORT_FLIGHT_FLIGHT_MESSAGE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,7 @@ namespace rill::flight_internal {
 // A message as Flight carries it.
 struct FlightMessage {
   std::shared_ptr<arrow::RecordBatch> batch = nullptr;  // Null: no columns.
+  int64_t batch_bytes = 0;
   std::string metadata = {};
 };
 

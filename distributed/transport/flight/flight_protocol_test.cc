@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "arrow/array/array_primitive.h"
 #include "arrow/buffer.h"
@@ -20,11 +22,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/clock.h"
+#include "rill/base/status_macros.h"
 #include "rill/distributed/transport/call_stream.h"
 #include "rill/distributed/transport/conformance/held_service.h"
 #include "rill/distributed/transport/flight/flight_transport.h"
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/transport.h"
+#include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -120,6 +125,64 @@ TEST_F(PlainClientTest, ErrorsAreRepliesAndTheStreamGoesOn) {
   EXPECT_THAT(Read(), HasSubstr("no metadata"));
   ASSERT_TRUE(exchange_.writer->WriteMetadata(Text("{}")).ok());
   EXPECT_EQ(Read(), R"({"values":{}})");
+}
+
+// Replies that are longer than what is on the way of a client that does not
+// read.
+class LongReplyService final : public Service {
+ public:
+  absl::StatusOr<Message> Call(const CallInfo&, const Message&) override {
+    absl::MutexLock lock(&mu_);
+    ++calls_;
+    Message reply;
+    RILL_ASSIGN_OR_RETURN(Tensor leaf,
+                          Tensor::Zeros(DType::kUInt8, {64 << 20}));
+    RILL_RETURN_IF_ERROR(reply.batch.Set("x", std::move(leaf)));
+    return reply;
+  }
+  // False after a minute.
+  bool AwaitCalls(int64_t count) {
+    absl::MutexLock lock(&mu_);
+    const auto are_there = [&] {
+      mu_.AssertReaderHeld();
+      return calls_ >= count;
+    };
+    return mu_.AwaitWithTimeout(absl::Condition(&are_there), absl::Minutes(1));
+  }
+
+ private:
+  absl::Mutex mu_;
+  int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+TEST_F(PlainClientTest, TheNextCallDoesNotWaitUntilALongReplyIsRead) {
+  const auto service = std::make_shared<LongReplyService>();
+  RILL_ASSERT_OK_AND_ASSIGN(server_, transport_->Listen("", service));
+  client_ = *flight::FlightClient::Connect(
+      *flight::Location::Parse(server_->address()));
+  Exchange(flight::FlightDescriptor::Path({"long"}));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(exchange_.writer->WriteMetadata(Text("{}")).ok());
+  }
+  EXPECT_TRUE(service->AwaitCalls(2));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Read(), R"({"values":{},"batch_shape":[]})");
+    ASSERT_NE(chunk_.data, nullptr);
+  }
+}
+
+TEST_F(PlainClientTest, AClientThatLeavesInALongReplyEndsTheStream) {
+  const auto service = std::make_shared<LongReplyService>();
+  RILL_ASSERT_OK_AND_ASSIGN(server_, transport_->Listen("", service));
+  client_ = *flight::FlightClient::Connect(
+      *flight::Location::Parse(server_->address()));
+  Exchange(flight::FlightDescriptor::Path({"long"}));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(exchange_.writer->WriteMetadata(Text("{}")).ok());
+  }
+  ASSERT_TRUE(service->AwaitCalls(2));
+  exchange_.reader->Cancel();
+  RILL_EXPECT_OK(server_->Shutdown(Soon()));
 }
 
 TEST_F(PlainClientTest, ADescriptorThatIsNoMethodEndsTheStream) {

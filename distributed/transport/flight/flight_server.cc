@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -67,6 +69,83 @@ class TokenCheck final : public flight::ServerMiddlewareFactory {
   const std::string want_;
 };
 
+// From here on a reply takes far longer to write than a thread to wake.
+constexpr int64_t kLongReplyBytes = 256 << 10;
+
+// Writes a stream's replies in order, and ends their calls. Long ones are
+// written on a thread of its own, so that the service may be at the next
+// request meanwhile.
+class ReplyWriter {
+ public:
+  ReplyWriter(flight::FlightMessageWriter* writer, RunningCalls* calls)
+      : calls_(*calls), writer_(writer) {}
+  // Behind the last reply.
+  ~ReplyWriter() {
+    if (!thread_.joinable()) return;
+    {
+      absl::MutexLock lock(&mu_);
+      is_ending_ = true;
+    }
+    thread_.join();
+  }
+
+  // Waits until no other reply waits. The error is that of this or an earlier
+  // one.
+  arrow::Status Write(FlightMessage reply) {
+    absl::ReleasableMutexLock lock(&mu_);
+    const auto has_room = [this] {
+      mu_.AssertReaderHeld();
+      return !waiting_.has_value();
+    };
+    mu_.Await(absl::Condition(&has_room));
+    if (status_.ok() && (is_writing_ || reply.batch_bytes >= kLongReplyBytes)) {
+      waiting_ = std::move(reply);
+      if (!thread_.joinable()) thread_ = std::thread([this] { WriteAll(); });
+      return status_;
+    }
+    arrow::Status status = status_;
+    lock.Release();
+    if (status.ok()) status = writer_.Write(reply);
+    calls_.End();
+    return status;
+  }
+
+ private:
+  // The thread.
+  void WriteAll() {
+    FlightMessage reply;
+    while (Take(&reply)) {
+      const arrow::Status status = writer_.Write(reply);
+      reply = {};
+      calls_.End();
+      absl::MutexLock lock(&mu_);
+      is_writing_ = false;
+      status_ = status;
+    }
+  }
+  bool Take(FlightMessage* reply) {
+    absl::MutexLock lock(&mu_);
+    const auto has_work = [this] {
+      mu_.AssertReaderHeld();
+      return waiting_.has_value() || is_ending_;
+    };
+    mu_.Await(absl::Condition(&has_work));
+    if (!waiting_.has_value()) return false;
+    *reply = *std::exchange(waiting_, std::nullopt);
+    is_writing_ = true;
+    return true;
+  }
+
+  RunningCalls& calls_;
+  MessageWriter writer_;
+  std::thread thread_;
+  absl::Mutex mu_;
+  std::optional<FlightMessage> waiting_ ABSL_GUARDED_BY(mu_);
+  bool is_writing_ ABSL_GUARDED_BY(mu_) = false;  // The thread.
+  bool is_ending_ ABSL_GUARDED_BY(mu_) = false;
+  arrow::Status status_ ABSL_GUARDED_BY(mu_);
+};
+
 // The server as Flight sees it.
 class Handler final : public flight::FlightServerBase {
  public:
@@ -91,7 +170,7 @@ class Handler final : public flight::FlightServerBase {
           "descriptor: want a path of one part, the method");
     }
     RequestAges ages;
-    MessageWriter replies(writer.get());
+    ReplyWriter replies(writer.get(), &calls_);
     for (;;) {
       const auto chunk = reader->Next();
       if (!chunk.ok() ||
@@ -99,10 +178,8 @@ class Handler final : public flight::FlightServerBase {
           !calls_.Begin()) {
         return arrow::Status::OK();
       }
-      const arrow::Status status = replies.Write(EncodeReply(Answer(
-          descriptor.path[0], context.peer(), DecodeRequest(*chunk, &ages))));
-      calls_.End();
-      ARROW_RETURN_NOT_OK(status);
+      ARROW_RETURN_NOT_OK(replies.Write(EncodeReply(Answer(
+          descriptor.path[0], context.peer(), DecodeRequest(*chunk, &ages)))));
     }
   }
 

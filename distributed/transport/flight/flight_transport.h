@@ -45,7 +45,7 @@ struct FlightOptions {
 // the server wants another token.
 //
 // Thread-safety: thread-safe. A stream has two threads here, and one at its
-//   server, beside those of gRPC.
+//   server, two where replies are long, beside those of gRPC.
 // Memory: glibc's malloc keeps freed blocks of up to 32 MiB in this process, up
 //   to 64 MiB an arena, unless the program or its environment sets
 //   M_MMAP_THRESHOLD or M_TRIM_THRESHOLD.

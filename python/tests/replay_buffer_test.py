@@ -231,6 +231,15 @@ class SampleTest(unittest.TestCase):
         seen = np.concatenate([buffer.sample()["index"] for _ in range(5)])
         self.assertEqual(sorted(seen.tolist()), list(range(50)))
 
+    def test_without_replacement_rows_are_shuffled_or_not_and_the_rest_dropped_or_not(self):
+        for drop_last, sizes in ((False, [4, 4, 2, 4]), (True, [4, 4, 4, 4])):
+            for shuffle in (False, True):
+                buffer = buffer_of(batch_size=4, sampler=rill.SamplerWithoutReplacement(drop_last, shuffle))
+                buffer.extend(steps(10))
+                batches = [buffer.sample()["index"].tolist() for _ in range(4)]
+                self.assertEqual([len(batch) for batch in batches], sizes)
+                self.assertEqual(batches[:2] == [[0, 1, 2, 3], [4, 5, 6, 7]], not shuffle)
+
     def test_iterating_gives_batches(self):
         buffer = buffer_of(capacity=50, batch_size=10)
         buffer.extend(steps(50))

@@ -202,6 +202,7 @@ class EndingTest(unittest.TestCase):
     def test_an_interrupt_loses_nothing(self):
         for make in (sync_of, async_of):
             may_act = threading.Event()
+            self.addCleanup(may_act.set)  # A worker that waits would keep the test.
 
             def policy(root):
                 may_act.wait()

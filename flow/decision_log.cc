@@ -61,25 +61,23 @@ absl::StatusOr<Arrival> Arrival::FromNumbers(
 
 PriorityCounts PriorityCounts::Of(absl::Span<const float> priorities) {
   // By the exponent's bits; what is below the normal numbers is in the lowest.
-  std::array<int64_t, 256> counts = {};
+  std::array<int32_t, 256> counts = {};
   PriorityCounts all = {.rows = static_cast<int64_t>(priorities.size())};
+  uint32_t least = counts.size(), most = 0;
   for (const float priority : priorities) {
     if (priority > 0) {
-      ++counts[std::bit_cast<uint32_t>(priority) >> 23];
+      const uint32_t exponent = std::bit_cast<uint32_t>(priority) >> 23;
+      ++counts[exponent];
+      least = std::min(least, exponent);
+      most = std::max(most, exponent);
     } else {
       ++all.zeros;
     }
   }
-  const auto begin = std::find_if(counts.begin(), counts.end(),
-                                  [](int64_t count) { return count > 0; });
-  if (begin == counts.end()) return all;
-  const auto end =
-      std::find_if(counts.rbegin(), counts.rend(), [](int64_t count) {
-        return count > 0;
-      }).base();
+  if (all.zeros == all.rows) return all;
   constexpr int64_t kBias = 127;
-  all.first = begin - counts.begin() - kBias;
-  all.counts.assign(begin, end);
+  all.first = int64_t{least} - kBias;
+  all.counts.assign(counts.begin() + least, counts.begin() + most + 1);
   return all;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
+#include "rill/recorder/fast_crc.h"
 
 namespace rill {
 namespace {
@@ -76,7 +77,7 @@ uint32_t Uint32At(absl::string_view bytes) {
 // another than its own.
 uint32_t ChainedCrc(uint32_t before, absl::string_view body) {
   return static_cast<uint32_t>(
-      absl::ExtendCrc32c(absl::crc32c_t{before}, body));
+      recorder_internal::ExtendCrc(absl::crc32c_t{before}, body));
 }
 
 absl::Status CheckSize(absl::string_view caller, size_t bytes) {

@@ -50,21 +50,18 @@ void BM_Event(benchmark::State& state) {
 BENCHMARK(BM_Event);
 
 void BM_DrawsAndPriorities(benchmark::State& state) {
-  const auto items = static_cast<size_t>(state.range(0));
-  const std::vector<int64_t> slots(items, 3), generations(items, 1);
-  const std::vector<float> weights(items, 0.5f);
   const auto bytes = [](const auto& values) {
     return absl::string_view(reinterpret_cast<const char*>(values.data()),
                              values.size() * sizeof(values[0]));
   };
+  const std::vector<uint32_t> draws = {7};  // The buffer's digest of them.
+  const std::vector<float> priorities(state.range(0), 0.5f);
   Recorder recorder;
   for (auto _ : state) {
-    CHECK_OK(
-        recorder->Note(Kind::kDraw, 1, {state.range(0)},
-                       {bytes(slots), bytes(generations), bytes(weights)}));
+    CHECK_OK(recorder->Note(Kind::kDraw, 1, {state.range(0)}, {bytes(draws)}));
     CHECK_OK(recorder->Note(Kind::kPriorities, 1,
-                            PriorityCounts::Of(weights).ToNumbers(),
-                            {bytes(weights)}));
+                            PriorityCounts::Of(priorities).ToNumbers(),
+                            {bytes(draws), bytes(priorities)}));
   }
 }
 BENCHMARK(BM_DrawsAndPriorities)->Arg(32)->Arg(128)->Arg(1024);

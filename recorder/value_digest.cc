@@ -2,17 +2,23 @@
 #include "rill/recorder/value_digest.h"
 
 #include <algorithm>
+#include <string>
 
 #include "absl/crc/crc32c.h"
 #include "absl/status/statusor.h"
+#include "rill/recorder/fast_crc.h"
 #include "rill/tensors/tensor.h"
 
 namespace rill::recorder_internal {
 namespace {
 
 absl::crc32c_t Extend(absl::crc32c_t crc, const void* data, int64_t bytes) {
-  return absl::ExtendCrc32c(
-      crc, absl::string_view(static_cast<const char*>(data), bytes));
+  return ExtendCrc(crc,
+                   absl::string_view(static_cast<const char*>(data), bytes));
+}
+
+void PutNumber(int64_t number, std::string* bytes) {
+  bytes->append(reinterpret_cast<const char*>(&number), sizeof(number));
 }
 
 // 0 says that there is nothing.
@@ -33,7 +39,7 @@ absl::crc32c_t ExtendByElements(absl::crc32c_t crc, const Tensor& tensor) {
 absl::crc32c_t ExtendByPieces(absl::crc32c_t crc,
                               absl::Span<const absl::string_view> pieces) {
   for (const absl::string_view piece : pieces) {
-    crc = absl::ExtendCrc32c(crc, piece);
+    crc = ExtendCrc(crc, piece);
   }
   return crc;
 }
@@ -43,17 +49,17 @@ absl::crc32c_t ExtendByPieces(absl::crc32c_t crc,
 uint32_t DigestOf(const TensorDict& values,
                   absl::Span<const absl::string_view> pieces) {
   absl::crc32c_t crc{0};
+  std::string head;  // Of a leaf.
   values.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-    const int64_t head[] = {static_cast<int64_t>(key.size()),
-                            static_cast<int64_t>(leaf.dtype()),
-                            leaf.shape().rank()};
-    crc = Extend(crc, head, sizeof(head));
-    crc = Extend(crc, key.data(), static_cast<int64_t>(key.size()));
+    head.clear();
+    PutNumber(static_cast<int64_t>(key.size()), &head);
+    PutNumber(static_cast<int64_t>(leaf.dtype()), &head);
+    PutNumber(leaf.shape().rank(), &head);
+    head.append(key);
     for (int64_t i = 0; i < leaf.shape().rank(); ++i) {
-      const int64_t size = leaf.shape()[i];
-      crc = Extend(crc, &size, sizeof(size));
+      PutNumber(leaf.shape()[i], &head);
     }
-    crc = ExtendByElements(crc, leaf);
+    crc = ExtendByElements(ExtendCrc(crc, head), leaf);
   });
   return NotZero(ExtendByPieces(crc, pieces));
 }

@@ -42,9 +42,9 @@ struct PlacedBatch {
   uint32_t digest = 0;  // DrawDigest, where SampleQueue::Options asks for it.
 };
 
-// CRC32C of slot, generation and weight of each draw, then of `rows`: what a
-// run's log has in place of the draws. Thread-safety: thread-safe.
-// Cost: 20 bytes of checksum a draw, 8 a row.
+// A checksum of slot, generation and weight of each draw, and of `rows`, in
+// order: what a run's log has in place of the draws
+// (docs/formats/flight_log.md). Thread-safety: thread-safe.
 uint32_t DrawDigest(absl::Span<const Draw> draws,
                     absl::Span<const Slot> rows = {});
 

@@ -4,10 +4,11 @@
 import atexit
 import math
 import os
+import threading
 import weakref
 
 from rill import _rill
-from rill.endings import GRACE, wait_for_calls
+from rill.endings import wait_for_calls
 from rill.envs import _close_each, as_env
 from rill.errors import InvalidArgumentError
 from rill.policies import converter, make_act
@@ -86,7 +87,7 @@ class SyncDataCollector:
             batch = self._collector.next(self._splits)
         finally:
             if self._collector.is_closed:
-                self._close_env()
+                self.shutdown()
         return batch if self._convert is None else self._convert(batch, self._rank)
 
     _rank = 2  # Dimensions of a batch.
@@ -122,6 +123,9 @@ class SyncDataCollector:
     def shutdown(self):
         """Ends a call in another thread. The environment is closed, behind the step of that call."""
         self._collector.close()
+        if self._collector.is_ending:
+            # This thread is a worker, which cannot wait for itself.
+            threading.Thread(target=self.shutdown, daemon=True).start()
         self._close_env()
 
     def _close_env(self):
@@ -265,5 +269,5 @@ def _close_all():
     """Ends calls of daemon threads, which would not survive the interpreter's end."""
     collectors = [collector._collector for collector in _open]
     for collector in collectors:
-        collector.close_within(GRACE)
+        collector.close(waits=False)
     wait_for_calls(collectors)

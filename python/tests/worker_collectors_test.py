@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """rill.MultiSyncDataCollector and MultiaSyncDataCollector: workers, their batches, errors and ends."""
+import gc
 import itertools
 import subprocess
 import sys
 import threading
 import unittest
+import weakref
 
 import numpy as np
 import rill
@@ -244,6 +246,58 @@ class EndingTest(unittest.TestCase):
         with self.assertRaisesRegex(rill.FailedPreconditionError, "closed"):
             collector.next()
 
+    def test_a_policy_may_shut_down(self):
+        calls, outside, shut = itertools.count(), threading.Event(), threading.Event()
+
+        def policy(root):
+            if next(calls) == 4:
+                outside.wait()
+                collector.shutdown()
+                shut.set()
+            return np.zeros(1, np.int64)
+
+        class Closing(Counter):
+            def close(self):
+                super().close()
+                closed.set()
+
+        closed, counter = threading.Event(), Closing()
+        collector = rill.MultiaSyncDataCollector([counter], policy, frames_per_batch=2)
+        collector.next()  # The worker is two batches ahead.
+        outside.set()
+        self.assertTrue(shut.wait(60))
+        self.assertTrue(closed.wait(60))
+        with self.assertRaisesRegex(rill.FailedPreconditionError, "closed collector"):
+            collector.next()
+
+    def test_a_worker_may_find_that_nobody_holds_it(self):
+        steps, may_look, gone = itertools.count(), threading.Event(), threading.Event()
+
+        class Looking(Counter):
+            def step(self, action):
+                if next(steps) == 4:
+                    may_look.wait()
+                    gc.collect()
+                return super().step(action)
+
+        class Agent:
+            def __init__(self):
+                self.collector = rill.MultiaSyncDataCollector([Looking], self.act, frames_per_batch=2)
+
+            def act(self, root):
+                return np.zeros(1, np.int64)
+
+        agent = Agent()
+        agent.collector.next()
+        weakref.finalize(agent, gone.set)
+        gc.disable()
+        try:
+            del agent
+            may_look.set()
+            self.assertTrue(gone.wait(60))
+        finally:
+            gc.enable()
+
     def test_objects_are_closed_once(self):
         objects = [Counter(), Counter()]
         with rill.MultiaSyncDataCollector(objects, frames_per_batch=2) as collector:
@@ -282,7 +336,7 @@ class EndingTest(unittest.TestCase):
     def test_the_interpreter_may_end_beside_workers(self):
         for policy in ("lambda root: numpy.zeros(1, numpy.int64)", "lambda root: threading.Event().wait()"):
             code = ("import numpy, rill, threading, time\n"
-                    "rill.collectors.GRACE = 0.5\n"
+                    "rill.endings.GRACE = 0.5\n"
                     "policy = %s\n"
                     "c = rill.MultiaSyncDataCollector(['CartPole-v1'] * 2, policy, frames_per_batch=200_000)\n"
                     "threading.Thread(target=c.next, daemon=True).start()\n"

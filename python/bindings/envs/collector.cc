@@ -74,6 +74,12 @@ class LentRows final : public Sink {
   bool is_written_ = false;
 };
 
+// The Running of the collector whose worker this thread is; null: of none.
+thread_local const void* g_collector_of_thread = nullptr;
+
+// So long a destructor waits for workers, which go on then.
+constexpr absl::Duration kMostOfDestructor = absl::Seconds(5);
+
 absl::Status SplitInto(const TensorDict& whole, TensorDict* rows) {
   RILL_ASSIGN_OR_RETURN(*rows, SplitTrajectories(whole));
   return absl::OkStatus();
@@ -138,6 +144,8 @@ Collector::Collector(const nb::list& envs, const nb::list& acts,
       .options = given,
       .is_sync = is_sync,
       .failures = &running_->failures,
+      .begin_thread =
+          [running = running_.get()] { g_collector_of_thread = running; },
       .is_closed = &running_->is_closed,
       .is_interrupted =
           [running = running_.get()] { return running->IsInterrupted(); },
@@ -149,39 +157,38 @@ Collector::Collector(const nb::list& envs, const nb::list& acts,
 
 Collector::~Collector() {
   if (fork_guard_.is_stranded()) {
-    new auto(std::move(running_));  // It is left where it lies.
+    new auto(running_);  // It is left where it lies.
     return;
   }
-  Close();
+  running_->is_closed = true;
+  BeginEnd();
+  // The collector of cycles runs in any call. Who is in one may hold what a
+  // worker waits for.
+  if (IsInCallPython() || IsOwnThread()) return;
+  const Unlocked unlocked;
+  running_->has_ended.WaitForNotificationWithTimeout(kMostOfDestructor);
 }
 
-void Collector::CloseWithin(double seconds) {
-  if (running_ == nullptr || fork_guard_.is_stranded()) return;
-  running_->is_closed = true;
-  const std::shared_ptr<Running> running = std::move(running_);
-  // A call in flight has it too, and ends it.
-  if (running.use_count() != 1) return;
-  auto ended = std::make_shared<absl::Notification>();
-  std::thread([collector = std::move(running->collector), running,
-               ended]() mutable {
-    collector = nullptr;
-    ended->Notify();
+bool Collector::IsOwnThread() const {
+  return g_collector_of_thread == running_.get();
+}
+
+void Collector::BeginEnd() {
+  if (!is_ending() || std::exchange(running_->has_begun_to_end, true)) return;
+  std::thread([running = running_] {
+    running->collector = nullptr;
+    running->policy = nullptr;
+    running->has_ended.Notify();
   }).detach();
-  const Unlocked unlocked;
-  ended->WaitForNotificationWithTimeout(absl::Seconds(seconds));
 }
 
-void Collector::Drop(std::shared_ptr<Running> running) {
-  // A call in flight has it too, and comes here.
-  if (running.use_count() != 1) return;
-  const Unlocked unlocked;
-  running->collector = nullptr;
-}
-
-void Collector::Close() {
-  if (running_ == nullptr || fork_guard_.is_stranded()) return;
+void Collector::Close(bool waits) {
+  if (fork_guard_.is_stranded()) return;
   running_->is_closed = true;
-  Drop(std::move(running_));
+  BeginEnd();
+  if (!waits || !is_ending() || IsOwnThread()) return;
+  const Unlocked unlocked;
+  running_->has_ended.WaitForNotification();
 }
 
 Collector::Call::Call(Collector* collector)
@@ -198,14 +205,15 @@ Collector::Call::Call(Collector* collector)
               ": got a call beside another one, want one at a "
               "time; give each thread a collector of its own")};
         }
-        return collector->running_;
+        return collector->running_.get();
       }()),
-      in_flight_(&collector->fork_guard_) {}
+      in_flight_(std::in_place, &collector->fork_guard_) {}
 
 Collector::Call::~Call() {
   owner_->frames_ = running_->collector->frames();
   owner_->has_refused_ = running_->has_refused;
-  if (owner_->is_closed()) Drop(std::move(running_));
+  in_flight_.reset();
+  owner_->BeginEnd();
 }
 
 absl::Status Collector::Running::End(absl::Status status) {
@@ -282,9 +290,9 @@ void BindCollector(nb::module_& module) {
                     const nb::dict&, bool>(),
            "envs"_a, "acts"_a, "outputs"_a, "options"_a, "is_sync"_a)
       .def("next", &Collector::Next, "splits"_a)
-      .def("close", &Collector::Close)
-      .def("close_within", &Collector::CloseWithin, "seconds"_a)
+      .def("close", &Collector::Close, "waits"_a = true)
       .def_prop_ro("is_closed", &Collector::is_closed)
+      .def_prop_ro("is_ending", &Collector::is_ending)
       .def_prop_ro("calls_in_flight", &Collector::calls_in_flight)
       .def_prop_ro("has_pending", &Collector::has_pending)
       .def_prop_ro("frames", &Collector::frames)

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
 #include "nanobind/nanobind.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
@@ -48,16 +50,20 @@ class Collector {
 
   // [lanes, time]; with `splits` [trajectories, longest].
   nanobind::object Next(bool splits);
-  // A call in flight ends soon, CANCELLED. Workers end before: those with a
-  // policy behind a step, others behind their batch.
-  void Close();
-  // Close for the interpreter's end, where workers that take longer are left.
-  void CloseWithin(double seconds);
+  // A call in flight ends soon, CANCELLED. Else waits until all has ended:
+  // workers with a policy behind a step, others behind their batch. They cannot
+  // wait for themselves, so in a thread of theirs it returns at once.
+  void Close(bool waits);
 
-  bool is_closed() const { return running_ == nullptr; }
-  // As Buffer's of replay_buffer.cc.
+  bool is_closed() const { return running_->is_closed; }
+  // Closed, with no call in flight, and not all has ended.
+  bool is_ending() const {
+    return is_closed() && !fork_guard_.is_stranded() &&
+           fork_guard_.calls() == 0 && !running_->has_ended.HasBeenNotified();
+  }
+  // As Buffer's of replay_buffer.cc; an end counts as one.
   int64_t calls_in_flight() const {
-    return fork_guard_.is_stranded() ? 0 : fork_guard_.calls();
+    return fork_guard_.is_stranded() ? 0 : fork_guard_.calls() + is_ending();
   }
   // Whether steps that count already come with the next call.
   bool has_pending() const { return kept_ != nullptr || has_refused_; }
@@ -76,6 +82,8 @@ class Collector {
     // Batches of workers, which Next of the source joins.
     bool is_joined = false;
     std::atomic<bool> is_closed = false;
+    bool has_begun_to_end = false;
+    absl::Notification has_ended;  // The source and the policy are gone.
     bool has_refused = false;  // A batch, which the next call offers again.
     InterruptLook look;
     absl::Status interrupt;
@@ -112,16 +120,19 @@ class Collector {
         absl::FunctionRef<absl::Status(Source&)> collect) const;
 
     Collector* const owner_;
-    std::shared_ptr<Running> running_;
-    const ForkGuard::Call in_flight_;
+    Running* const running_;
+    std::optional<ForkGuard::Call> in_flight_;
   };
 
  private:
-  // Without the interpreter's lock: an environment may wait for its processes.
-  static void Drop(std::shared_ptr<Running> running);
+  // Where it is closed and no call is in flight what runs ends, in a thread of
+  // its own: the one at hand may be a worker.
+  void BeginEnd();
+  // Whether this thread is one of its workers.
+  bool IsOwnThread() const;
 
   ForkGuard fork_guard_;
-  std::shared_ptr<Running> running_;  // Null: closed.
+  const std::shared_ptr<Running> running_;  // The thread that ends it has it.
   int64_t frames_ = 0;
   bool has_refused_ = false;  // As of Running.
   int64_t frames_per_batch_ = 0;

@@ -120,8 +120,9 @@ WorkerSource MakeWorkerSource(const WorkerArguments& given) {
   options.workers = static_cast<int64_t>(nb::len(given.envs));
   auto parts = std::make_shared<std::vector<WorkerParts>>();
   options.worker =
-      [parts, failures = given.failures](
+      [parts, failures = given.failures, begin_thread = given.begin_thread](
           const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
+    begin_thread();
     failures->KeepThoseOfThisThread();
     return std::move((*parts)[static_cast<size_t>(context.worker)]);
   };

@@ -34,6 +34,7 @@ struct WorkerArguments {
   bool is_sync;                   // A batch is of all workers.
   // Gets the exceptions of workers. It outlives them, as does the next one.
   KeptFailures* failures;
+  std::function<void()> begin_thread;  // Called first in each worker's.
   // Policies fail once it is true.
   const std::atomic<bool>* is_closed;
   std::function<bool()> is_interrupted;  // MultiCollectorOptions' own.

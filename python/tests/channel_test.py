@@ -76,6 +76,19 @@ class ChannelTest(unittest.TestCase):
         for rows in buffer.sample()["observation"].reshape(2, 20, 2):
             np.testing.assert_array_equal(np.diff(rows[:, 1]), np.ones(19))
             self.assertEqual(len(set(rows[:, 0])), 1)
+        for worker in range(2):
+            self.assertEqual(set(buffer[100 * worker + np.arange(50)]["observation"][:, 0]), {worker})
+
+    def test_a_cut_is_of_the_workers_own_lane(self):
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(200, lanes=2))
+        channel = rill.Channel(STEP, producers=2)
+        with channel.writer(0) as first, channel.writer(1) as second:
+            first.extend(rows_of(0, 0, 3))
+            second.extend(rows_of(1, 0, 3))
+            second.cut()
+            channel.drain(buffer)
+            truncated = [buffer[[lane * 100 + 2]]["next"]["truncated"].item() for lane in range(2)]
+        self.assertEqual(truncated, [False, True])
 
     def test_batches_are_counted_across_a_wait_for_the_rate_limiter(self):
         limiter = rill.RateLimiter(max_diff=25.0)

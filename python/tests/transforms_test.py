@@ -132,6 +132,17 @@ class TransformsTest(unittest.TestCase):
                           lambda batch: {key: batch[key] for key in batch if key != "z"})
         self.assertNotIn("z", batch)
 
+    def test_what_a_function_keeps_of_a_write_stays_as_it_is(self):
+        kept = []
+
+        def keep(batch):
+            kept.append(batch["x"])
+
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(10), transform=T.FunctionTransform(inverse=keep))
+        for i in range(4):  # From the second one on rows are copied into memory that is used again.
+            buffer.extend({"x": np.full((2, 1), i, np.float32)})
+        self.assertEqual([array[0, 0] for array in kept], [0, 1, 2, 3])
+
     def test_an_inverse_changes_what_is_written(self):
         halve = T.FunctionTransform(inverse=lambda batch: {"x": batch["x"] / 2})
         batch = sample_of({"x": np.full((2, 1), 8, np.float32)}, halve)

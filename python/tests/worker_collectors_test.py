@@ -144,7 +144,7 @@ class BatchesTest(unittest.TestCase):
         with self.assertRaisesRegex(rill.InvalidArgumentError, "frames_per_batch"):
             rill.MultiSyncDataCollector([one], frames_per_batch=0)
         one.rollout(2)  # It is its owner's.
-        with self.assertRaisesRegex(rill.InvalidArgumentError, "worker 1: .*lanes: got 3"):
+        with self.assertRaisesRegex(rill.InvalidArgumentError, "worker [01]: .*lanes: got [23]"):
             rill.MultiSyncDataCollector([envs.CartPole(2), envs.CartPole(3)], frames_per_batch=12)
 
 

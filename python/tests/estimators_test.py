@@ -95,6 +95,18 @@ class EstimatorsTest(unittest.TestCase):
         np.testing.assert_array_equal(made, wanted)
         del junk
 
+    def test_thresholds_of_v_trace(self):
+        zeros, ones, no = np.zeros((1, 2, 1), np.float32), np.ones((1, 2, 1), np.float32), np.zeros((1, 2, 1), bool)
+
+        def target(rho_thresh, c_thresh):
+            made = estimators.vtrace_advantage_estimate(1.0, np.log(4 * ones), zeros, zeros, zeros, ones, no,
+                                                        rho_thresh=rho_thresh, c_thresh=c_thresh)
+            return made[1][0, :, 0].tolist()
+
+        # Of steps with the ratio 4: each weighs its own error by rho, and those behind it by c.
+        self.assertEqual(target(3.0, 0.5), [4.5, 3])
+        self.assertEqual(target(3.0, 2.0), [9, 3])
+
     def test_bad_arguments_are_named(self):
         steps = make_steps(6)
         with self.assertRaisesRegex(rill.InvalidArgumentError, "gamma: got 2"):

@@ -26,6 +26,17 @@ def async_of(policy=None, workers=2, lanes=2, frames_per_batch=8, seed=1, **opti
                                         frames_per_batch=frames_per_batch, seed=seed, **options)
 
 
+def first_of_workers(collector, is_joined):
+    """The first batch of each of two workers, in their order."""
+    if is_joined:
+        return collector.next()["observation"]
+    first = {}
+    while len(first) < 2:
+        batch = collector.next()
+        first.setdefault(batch["collector"]["traj_ids"][0, 0] >> 40, batch["observation"])
+    return np.concatenate([first[worker] for worker in sorted(first)])
+
+
 class BatchesTest(unittest.TestCase):
     def test_a_batch_is_of_all_workers(self):
         with sync_of(push_left, total_frames=40) as collector:
@@ -98,7 +109,7 @@ class BatchesTest(unittest.TestCase):
     def test_a_full_limiter_is_waited_for(self):
         limiter = rill.RateLimiter(min_size_to_sample=8, max_diff=8.0)
         buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(400, lanes=4), batch_size=8, rate_limiter=limiter)
-        collector = sync_of(replay_buffer=buffer, total_frames=48)
+        collector = sync_of(replay_buffer=buffer, total_frames=40)  # In the middle of a round.
         thread = threading.Thread(target=lambda: list(collector))
         thread.start()
         while len(buffer) < 48:
@@ -146,7 +157,6 @@ class BatchesTest(unittest.TestCase):
         one.rollout(2)  # It is its owner's.
         with self.assertRaisesRegex(rill.InvalidArgumentError, "worker [01]: .*lanes: got [23]"):
             rill.MultiSyncDataCollector([envs.CartPole(2), envs.CartPole(3)], frames_per_batch=12)
-
 
 class PolicyTest(unittest.TestCase):
     def test_each_worker_may_have_its_own(self):
@@ -215,10 +225,28 @@ class EndingTest(unittest.TestCase):
                 collector.next()
             self.assertEqual(collector.frames, 0)
             may_act.set()
-            same = make(push_left, workers=2)
-            if make is sync_of:
-                np.testing.assert_array_equal(collector.next()["observation"], same.next()["observation"])
+            same = make(push_left)
+            np.testing.assert_array_equal(*(first_of_workers(each, make is sync_of) for each in (collector, same)))
             collector.shutdown()
+
+    def test_an_interrupt_ends_the_wait_for_workers(self):
+        may_act, in_policy = threading.Event(), threading.Event()
+
+        def policy(root):
+            in_policy.set()
+            may_act.wait()
+            return push_left(root)
+
+        counter = Counter()
+        collector = rill.MultiaSyncDataCollector([counter], policy, frames_per_batch=2)
+        with self.assertRaises(KeyboardInterrupt), interrupt_soon(in_policy.is_set):
+            collector.next()
+        with self.assertRaises(KeyboardInterrupt), interrupt_soon(lambda: collector._collector.is_closed):
+            collector.shutdown()
+        self.assertFalse(counter.closed)
+        may_act.set()
+        collector.shutdown()
+        self.assertTrue(counter.closed)
 
     def test_shutdown_ends_a_call_of_another_thread(self):
         in_call, raised = threading.Event(), []

@@ -80,6 +80,9 @@ thread_local const void* g_collector_of_thread = nullptr;
 // So long a destructor waits for workers, which go on then.
 constexpr absl::Duration kMostOfDestructor = absl::Seconds(5);
 
+// How long Close waits before it looks for an interrupt.
+constexpr absl::Duration kWaitAtOnce = absl::Milliseconds(50);
+
 absl::Status SplitInto(const TensorDict& whole, TensorDict* rows) {
   RILL_ASSIGN_OR_RETURN(*rows, SplitTrajectories(whole));
   return absl::OkStatus();
@@ -186,9 +189,14 @@ void Collector::Close(bool waits) {
   if (fork_guard_.is_stranded()) return;
   running_->is_closed = true;
   BeginEnd();
-  if (!waits || !is_ending() || IsOwnThread()) return;
-  const Unlocked unlocked;
-  running_->has_ended.WaitForNotification();
+  if (!waits || IsOwnThread()) return;
+  while (is_ending()) {
+    {
+      const Unlocked unlocked;
+      running_->has_ended.WaitForNotificationWithTimeout(kWaitAtOnce);
+    }
+    CheckPython(PyErr_CheckSignals() == 0);
+  }
 }
 
 Collector::Call::Call(Collector* collector)

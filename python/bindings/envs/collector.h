@@ -51,8 +51,9 @@ class Collector {
   // [lanes, time]; with `splits` [trajectories, longest].
   nanobind::object Next(bool splits);
   // A call in flight ends soon, CANCELLED. Else waits until all has ended:
-  // workers with a policy behind a step, others behind their batch. They cannot
-  // wait for themselves, so in a thread of theirs it returns at once.
+  // workers with a policy behind a step, others behind their batch. An
+  // interrupt ends the wait; another Close waits again. They cannot wait for
+  // themselves, so in a thread of theirs it returns at once.
   void Close(bool waits);
 
   bool is_closed() const { return running_->is_closed; }

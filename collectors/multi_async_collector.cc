@@ -48,7 +48,7 @@ bool MultiAsyncCollector::IsStale(const WriteInfo& info) const {
 }
 
 absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
-  RILL_RETURN_IF_ERROR(team_->CheckGoesOn(place_));
+  RILL_RETURN_IF_ERROR(team_->CheckGoesOn(place_.frames));
   for (int64_t i = 0; i < team_->size(); ++i) {
     RILL_RETURN_IF_ERROR(team_->Ask(i, WorkerTeam::kDepth, place_.frames));
   }

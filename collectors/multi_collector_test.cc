@@ -181,6 +181,42 @@ TEST(MultiSyncCollectorTest, AnInterruptEndsAWaitAndLosesNothing) {
   ExpectThatAnInterruptLosesNothing<MultiSyncCollector>();
 }
 
+// Worker 0's batch crosses total_frames while worker 1 hangs.
+TEST(MultiSyncCollectorTest, ARoundThatCrossesTheTotalIsMadeWhole) {
+  absl::Notification may_go_on;
+  bool is_interrupted = true;
+  MultiCollectorOptions options = CartPoles(2, 16);
+  options.total_frames = 8;
+  options.worker =
+      [&](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
+    RILL_ASSIGN_OR_RETURN(WorkerParts parts, CartPoleWorker(context));
+    if (context.worker == 1) {
+      parts.env =
+          std::make_unique<HookedEnv>(std::move(parts.env), [&](int64_t step) {
+            if (step == 2) may_go_on.WaitForNotification();
+          });
+    }
+    return parts;
+  };
+  options.is_interrupted = [&] { return is_interrupted; };
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(std::move(options)));
+  Arrivals arrivals;
+  while (!collector->is_in_round()) {
+    ASSERT_EQ(collector->CollectInto(arrivals.sink).code(),
+              absl::StatusCode::kCancelled);
+  }
+  EXPECT_EQ(collector->frames(), 8);
+  is_interrupted = false;
+  may_go_on.Notify();
+  RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
+  EXPECT_FALSE(collector->is_in_round());
+  EXPECT_EQ(collector->frames(), 16);
+  EXPECT_THAT(arrivals.batches[1][0], BitEqualTo(*Alone(1, 8)->Next()));
+  EXPECT_EQ(collector->CollectInto(arrivals.sink).code(),
+            absl::StatusCode::kOutOfRange);
+}
+
 TEST(MultiAsyncCollectorTest, AnInterruptEndsAWaitAndLosesNothing) {
   ExpectThatAnInterruptLosesNothing<MultiAsyncCollector>();
 }
@@ -413,13 +449,16 @@ TEST(MultiCollectorTest, WhatAWorkersFunctionSaysComesBack) {
   MultiCollectorOptions options = CartPoles(2, 40);
   options.argument = "a map";
   options.worker = [](const WorkerContext& context) {
-    return absl::StatusOr<WorkerParts>(absl::NotFoundError(absl::StrCat(
-        "no file \"", context.argument, "\" of ", context.workers)));
+    absl::Status error = absl::NotFoundError(absl::StrCat(
+        "no file \"", context.argument, "\" of ", context.workers));
+    error.SetPayload("path", {});
+    return absl::StatusOr<WorkerParts>(error);
   };
-  EXPECT_THAT(MultiSyncCollector::Create(options),
-              StatusIs(absl::StatusCode::kNotFound,
-                       AllOf(HasSubstr("MultiSyncCollector: worker "),
-                             HasSubstr("no file \"a map\" of 2"))));
+  const absl::Status error = MultiSyncCollector::Create(options).status();
+  EXPECT_THAT(error, StatusIs(absl::StatusCode::kNotFound,
+                              AllOf(HasSubstr("MultiSyncCollector: worker "),
+                                    HasSubstr("no file \"a map\" of 2"))));
+  EXPECT_TRUE(error.GetPayload("path").has_value());
 }
 
 TEST(MultiCollectorTest, WorkersOfDifferentKindsAreRefused) {

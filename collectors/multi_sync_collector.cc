@@ -119,12 +119,12 @@ absl::Status MultiSyncCollector::DeliverRound(Sink& sink) {
 }
 
 absl::Status MultiSyncCollector::CollectInto(Sink& sink) {
-  RILL_RETURN_IF_ERROR(team_->CheckGoesOn(place_));
+  RILL_RETURN_IF_ERROR(team_->CheckGoesOn(place_.frames, is_in_round()));
   return DeliverRound(sink);
 }
 
 absl::StatusOr<TensorDict> MultiSyncCollector::Next() {
-  RILL_RETURN_IF_ERROR(team_->CheckGoesOn(place_));
+  RILL_RETURN_IF_ERROR(team_->CheckGoesOn(place_.frames, is_in_round()));
   RILL_RETURN_IF_ERROR(MakeJoined());
   // The joined batch has every worker's part, so it begins with worker 0.
   place_.next_worker = 0;

@@ -24,9 +24,10 @@ namespace rill {
 // weights. Workers are threads, or processes (workers/worker_main.h).
 //
 // Worker w steps what SyncCollector steps with WorkerSeed(seed, w), and gives
-// the same rows; policies see the frames of all workers. Next joins the workers' batches: [workers * lanes, time], or as
-// cat_results says. CollectInto writes one batch a worker, in their order.
-// `policy_version` and `collector/traj_ids` are as SyncCollector's.
+// the same rows; policies see the frames of all workers. Next joins the
+// workers' batches: [workers * lanes, time], or as cat_results says.
+// CollectInto writes one batch a worker, in their order. `policy_version` and
+// `collector/traj_ids` are as SyncCollector's.
 //
 // preemptive_threshold, and Interrupt, end batches early: a worker then makes
 // fewer steps, at least one, and its next batch goes on from there, within the
@@ -43,8 +44,8 @@ namespace rill {
 // making is made anew. Batches of other workers are not lost. Where
 // max_restarts are used up, UNAVAILABLE names the worker and how it ended. An
 // error of a worker's environment, policy or transform comes back from the call
-// under way, with its text. No frame of that worker's batch counts, and the
-// next call goes on.
+// under way, with its text, and a thread's with its payloads. No frame of that
+// worker's batch counts, and the next call goes on.
 //
 // Thread-safety: that of Source; Interrupt is thread-safe.
 // Cost: a worker steps into shared memory, and CollectInto hands views of that
@@ -76,6 +77,9 @@ class MultiSyncCollector final : public Source {
   int64_t frames() const override { return place_.frames; }
   // Sums over the workers, which run side by side.
   const Times& times() const override { return team_->times(); }
+  // Whether a call wrote the batches of some workers and not of all. The next
+  // one goes on with the others, also where total_frames were handed out.
+  bool is_in_round() const { return place_.next_worker != 0; }
   // Rows of all workers together, in a round that nobody interrupts.
   int64_t frames_per_batch() const;
   // Processes that were replaced.

@@ -78,8 +78,12 @@ class SinkBehind final : public Sink {
 
 class Worker {
  public:
-  Worker(WorkerSocket socket, const WorkerFunction& make, bool is_process)
-      : socket_(std::move(socket)), make_(make), is_process_(is_process) {}
+  Worker(WorkerSocket socket, const WorkerFunction& make, bool is_process,
+         WorkerErrors* errors)
+      : socket_(std::move(socket)),
+        make_(make),
+        is_process_(is_process),
+        errors_(errors) {}
 
   // Until the collector goes, or there is no memory: the only errors.
   absl::Status Run() {
@@ -103,6 +107,7 @@ class Worker {
   }
 
   absl::Status SendError(MessageKind kind, const absl::Status& error) {
+    if (errors_ != nullptr) errors_->Add(error);
     return Send(kind,
                 Pack(static_cast<int64_t>(error.code()), error.message()));
   }
@@ -330,6 +335,7 @@ class Worker {
   WorkerSocket socket_;
   const WorkerFunction& make_;
   const bool is_process_;
+  WorkerErrors* const errors_;
   // Each outlives the next.
   std::unique_ptr<WorkerBoard> board_;
   std::unique_ptr<StatisticsSlots> slots_;
@@ -347,18 +353,19 @@ class Worker {
 
 }  // namespace
 
-void RunWorker(WorkerSocket socket, const WorkerFunction& make,
-               bool is_process) {
-  Worker(std::move(socket), make, is_process).Run().IgnoreError();
+void RunWorker(WorkerSocket socket, const WorkerFunction& make, bool is_process,
+               WorkerErrors* errors) {
+  Worker(std::move(socket), make, is_process, errors).Run().IgnoreError();
   memory_board = nullptr;
 }
 
-absl::StatusOr<std::thread> StartWorkerThread(WorkerSocket socket,
-                                              const WorkerFunction& make) {
+absl::StatusOr<std::thread> StartWorkerThread(
+    WorkerSocket socket, const WorkerFunction& make,
+    std::shared_ptr<WorkerErrors> errors) {
   // std::thread says by an exception that there is none.
   const auto start = [&]() -> absl::StatusOr<std::thread> {
-    return std::thread([socket = std::move(socket), &make]() mutable {
-      RunWorker(std::move(socket), make);
+    return std::thread([socket = std::move(socket), &make, errors]() mutable {
+      RunWorker(std::move(socket), make, /*is_process=*/false, errors.get());
     });
   };
   auto thread = CatchExceptions(start, "its thread");

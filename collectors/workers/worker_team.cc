@@ -17,7 +17,6 @@
 #include "rill/base/process/poll_until.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/workers/dict_bytes.h"
-#include "rill/collectors/workers/worker_loop.h"
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/formats/spec_json.h"
 #include "rill/specs/layout_difference.h"
@@ -113,6 +112,22 @@ absl::StatusOr<std::unique_ptr<RecordChannel>> MakeChannel(
                  64 * static_cast<int64_t>(spec.leaves().size()))});
 }
 
+// The same error, payloads too, with a longer text.
+absl::Status Behind(absl::string_view prefix, const absl::Status& error) {
+  absl::Status longer(error.code(), absl::StrCat(prefix, error.message()));
+  error.ForEachPayload([&](absl::string_view type, const auto& payload) {
+    longer.SetPayload(type, payload);
+  });
+  return longer;
+}
+
+// The error that a worker has sent. That of a thread is in `errors`.
+absl::Status ErrorOf(absl::string_view bytes, WorkerErrors* errors) {
+  if (errors != nullptr) return errors->Take();
+  RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(bytes));
+  return absl::Status(static_cast<absl::StatusCode>(parts.first), parts.second);
+}
+
 absl::Status OpenPipe(
     absl::string_view caller,
     std::unique_ptr<base_internal::FileDescriptor> (&ends)[2]) {
@@ -179,7 +194,7 @@ absl::Status WorkerTeam::StartAll() {
   return absl::OkStatus();
 }
 
-absl::Status WorkerTeam::CheckGoesOn(const Place& place) {
+absl::Status WorkerTeam::CheckGoesOn(int64_t frames, bool is_in_round) {
   RILL_ASSIGN_OR_RETURN(
       const bool is_stopped,
       log_.NoteStop(is_stopped_.exchange(false, std::memory_order_relaxed)));
@@ -187,17 +202,15 @@ absl::Status WorkerTeam::CheckGoesOn(const Place& place) {
     return absl::CancelledError(
         absl::StrCat(caller_, "::Next: stopped; call again to go on"));
   }
-  if (options_.total_frames == -1 || place.frames < options_.total_frames) {
-    return absl::OkStatus();
-  }
-  return OutOfRange(caller_, "::Next: ", place.frames,
-                    " frames collected, total_frames = ", options_.total_frames,
+  const int64_t most = options_.total_frames;
+  if (is_in_round || most == -1 || frames < most) return absl::OkStatus();
+  return OutOfRange(caller_, "::Next: ", frames,
+                    " frames collected, total_frames = ", most,
                     "; raise it to go on");
 }
 
 absl::Status WorkerTeam::Error(int64_t index, const absl::Status& why) const {
-  return absl::Status(why.code(), absl::StrCat(caller_, ": worker ", index,
-                                               ": ", why.message()));
+  return Behind(absl::StrCat(caller_, ": worker ", index, ": "), why);
 }
 
 absl::Status WorkerTeam::Start(int64_t index) {
@@ -207,7 +220,9 @@ absl::Status WorkerTeam::Start(int64_t index) {
   if (log_.repeats()) return StartRepeated(start);
   RILL_ASSIGN_OR_RETURN(auto ends, WorkerSocket::MakePair());
   if (options_.worker != nullptr) {
-    auto thread = StartWorkerThread(std::move(ends.second), options_.worker);
+    worker.errors = std::make_shared<WorkerErrors>();
+    auto thread = StartWorkerThread(std::move(ends.second), options_.worker,
+                                    worker.errors);
     if (!thread.ok()) return Error(index, thread.status());
     worker.thread = *std::move(thread);
   } else {
@@ -561,9 +576,7 @@ absl::Status WorkerTeam::Read(int64_t index, WorkerSocket::Message message) {
       return absl::OkStatus();
     case MessageKind::kRefused:
     case MessageKind::kFailed: {
-      RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
-      const absl::Status why(static_cast<absl::StatusCode>(parts.first),
-                             parts.second);
+      const absl::Status why = ErrorOf(message.bytes, worker.errors.get());
       worker.deadline = absl::InfiniteFuture();
       if (message.kind == MessageKind::kFailed) {
         // The worker has dropped what it was asked for and has not made.

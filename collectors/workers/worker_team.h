@@ -22,6 +22,7 @@
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker_board.h"
 #include "rill/collectors/workers/worker_deaths.h"
+#include "rill/collectors/workers/worker_loop.h"
 #include "rill/collectors/workers/worker_producers.h"
 #include "rill/collectors/workers/worker_socket.h"
 #include "rill/collectors/workers/worker_statistics.h"
@@ -72,8 +73,9 @@ class WorkerTeam {
   };
   // One CheckGoesOn is CANCELLED: the next one to begin. Thread-safe.
   void Stop() { is_stopped_.store(true, std::memory_order_relaxed); }
-  // OUT_OF_RANGE where total_frames were handed out.
-  absl::Status CheckGoesOn(const Place& place);
+  // OUT_OF_RANGE where total_frames were handed out, but for a call that goes
+  // on with a round.
+  absl::Status CheckGoesOn(int64_t frames, bool is_in_round = false);
 
   // Batches that are asked for from here on are of a new round.
   void BeginRound() { round_.fetch_add(1, std::memory_order_relaxed); }
@@ -123,6 +125,7 @@ class WorkerTeam {
   struct Worker {
     std::optional<WorkerSocket> socket;  // None: it has ended.
     std::thread thread;
+    std::shared_ptr<WorkerErrors> errors;  // Of the thread.
     std::unique_ptr<ChildProcess> process;
     bool is_ready = false;
     std::string end;        // How it ended.

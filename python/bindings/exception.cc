@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/python/bindings/exception.h"
 
-#include <cstddef>
-#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,10 +8,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "nanobind/nanobind.h"
 #include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/release.h"
@@ -47,9 +43,6 @@ Carried* CarriedBy(const absl::Status& status) {
 thread_local int g_calls = 0;
 
 thread_local absl::Status g_noted;
-
-constexpr size_t kMostFailures = 16;
-thread_local KeptFailures* g_kept = nullptr;
 
 void Drop(Carried* carried) {
   ReleaseLater(carried->exception);
@@ -94,33 +87,11 @@ absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call) {
   try {
     call();
   } catch (const nb::python_error& error) {
-    absl::Status status = StatusOf(who, error);
-    if (g_kept != nullptr) g_kept->Add(status);
-    return status;
+    return StatusOf(who, error);
   } catch (const StatusError& error) {
     return error.status;
   }
   return absl::OkStatus();
-}
-
-void KeptFailures::KeepThoseOfThisThread() { g_kept = this; }
-
-void KeptFailures::Add(absl::Status status) {
-  const absl::MutexLock lock(&mutex_);
-  // Several lanes may fail for one status. Those that nobody asks for go.
-  if (failures_.size() == kMostFailures) failures_.pop_front();
-  failures_.push_back(std::move(status));
-}
-
-absl::Status KeptFailures::TakeFor(absl::Status status) {
-  const absl::MutexLock lock(&mutex_);
-  for (auto it = failures_.begin(); it != failures_.end(); ++it) {
-    if (!absl::StrContains(status.message(), it->message())) continue;
-    status = std::move(*it);
-    failures_.erase(it);
-    break;
-  }
-  return status;
 }
 
 void NoteFailure(absl::Status status) { g_noted = std::move(status); }

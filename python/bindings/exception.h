@@ -2,13 +2,9 @@
 #ifndef RILL_PYTHON_BINDINGS_EXCEPTION_H_
 #define RILL_PYTHON_BINDINGS_EXCEPTION_H_
 
-#include <deque>
-
-#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 
 namespace rill::python {
 
@@ -22,25 +18,6 @@ absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call);
 // Whether a status carries an exception that is no error, such as
 // KeyboardInterrupt. The lock need not be held.
 bool CarriesInterrupt(const absl::Status& status);
-
-// Exceptions of threads whose statuses reach the caller as text alone.
-// Thread-safety: thread-safe.
-class KeptFailures {
- public:
-  // From here on the calls of this thread add theirs; it outlives the thread.
-  void KeepThoseOfThisThread();
-  // The oldest one whose text is part of that of `status`, which came of it, in
-  // its place; else `status`.
-  absl::Status TakeFor(absl::Status status);
-
- private:
-  friend absl::Status CallPython(absl::string_view who,
-                                 absl::FunctionRef<void()> call);
-  void Add(absl::Status status);
-
-  absl::Mutex mutex_;
-  std::deque<absl::Status> failures_ ABSL_GUARDED_BY(mutex_);
-};
 
 // For code that gives no status. The exception that such a status carries waits
 // in this thread until TakeNoted gives it in the place of `status`, an error

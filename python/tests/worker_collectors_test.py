@@ -118,6 +118,19 @@ class BatchesTest(unittest.TestCase):
         thread.join()
         self.assertEqual(collector.frames, 48)
 
+    def test_iteration_ends_behind_a_whole_round(self):
+        limiter = rill.RateLimiter(min_size_to_sample=8, max_diff=8.0)
+        buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(400, lanes=4), batch_size=8, rate_limiter=limiter,
+                                   rate_limit_timeout=0.0)
+        collector = sync_of(replay_buffer=buffer, total_frames=8)
+        with self.assertRaises(rill.DeadlineExceededError):
+            list(collector)
+        self.assertEqual(collector.frames, 8)
+        buffer.sample()
+        self.assertEqual(list(collector), [None])
+        self.assertEqual((collector.frames, list(collector)), (16, []))
+        collector.shutdown()
+
     def test_late_ones_end_early(self):
         may_step = threading.Event()
 
@@ -204,6 +217,39 @@ class PolicyTest(unittest.TestCase):
         for _ in range(3):
             with self.assertRaisesRegex(LookupError, "^no step$"):
                 collector.next()
+
+    def test_each_failure_is_its_own(self):
+        class Failing(Counter):
+            made = itertools.count()
+
+            def __init__(self):
+                super().__init__()
+                self.lane, self.tries = next(self.made), itertools.count()
+
+            def step(self, action):
+                raise LookupError("lane %d, try %d" % (self.lane % 20, next(self.tries)))
+
+        collector = rill.MultiaSyncDataCollector([[Failing] * 20], frames_per_batch=40)
+        for i in range(3):
+            with self.assertRaisesRegex(LookupError, "^lane 0, try %d$" % i):
+                collector.next()
+        collector.shutdown()
+
+    def test_an_old_failure_is_no_new_one(self):
+        class Same(Counter):
+            raised = []
+
+            def step(self, action):
+                self.raised.append(LookupError("no step"))
+                raise self.raised[-1]
+
+        collector = rill.MultiaSyncDataCollector([[Same, Same]], frames_per_batch=4)
+        for _ in range(3):
+            before = len(Same.raised)
+            with self.assertRaises(LookupError) as error:
+                collector.next()
+            self.assertIs(error.exception, Same.raised[before])
+        collector.shutdown()
 
     def test_a_wrong_action_names_the_worker(self):
         with self.assertRaisesRegex(rill.InvalidArgumentError, "worker [01]: .*action"):

@@ -146,7 +146,6 @@ Collector::Collector(const nb::list& envs, const nb::list& acts,
       .outputs = outputs,
       .options = given,
       .is_sync = is_sync,
-      .failures = &running_->failures,
       .begin_thread =
           [running = running_.get()] { g_collector_of_thread = running; },
       .is_closed = &running_->is_closed,
@@ -155,6 +154,7 @@ Collector::Collector(const nb::list& envs, const nb::list& acts,
   });
   if (!made.source.ok()) Check(running_->End(made.source.status()));
   frames_per_batch_ = made.frames_per_batch;
+  running_->rounds = made.rounds;
   running_->collector = *std::move(made.source);
 }
 
@@ -165,8 +165,8 @@ Collector::~Collector() {
   }
   running_->is_closed = true;
   BeginEnd();
-  // The collector of cycles runs in any call. Who is in one may hold what a
-  // worker waits for.
+  // Where the collector of cycles runs in a Python function, that one may hold
+  // what a worker waits for.
   if (IsInCallPython() || IsOwnThread()) return;
   const Unlocked unlocked;
   running_->has_ended.WaitForNotificationWithTimeout(kMostOfDestructor);
@@ -219,7 +219,9 @@ Collector::Call::Call(Collector* collector)
 
 Collector::Call::~Call() {
   owner_->frames_ = running_->collector->frames();
-  owner_->has_refused_ = running_->has_refused;
+  owner_->has_refused_ =
+      running_->has_refused ||
+      (running_->rounds != nullptr && running_->rounds->is_in_round());
   in_flight_.reset();
   owner_->BeginEnd();
 }
@@ -230,7 +232,7 @@ absl::Status Collector::Running::End(absl::Status status) {
         name, ": got a collector that was closed in a call, want an open one"));
   }
   if (!interrupt.ok()) return std::move(interrupt);
-  return has_workers ? failures.TakeFor(std::move(status)) : status;
+  return status;
 }
 
 absl::Status Collector::Call::Collect(

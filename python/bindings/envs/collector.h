@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
 #include "nanobind/nanobind.h"
+#include "rill/collectors/multi_sync_collector.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
 #include "rill/python/bindings/batch.h"
@@ -76,8 +77,8 @@ class Collector {
   struct Running {
     // Null: random actions, or workers, which have theirs.
     std::unique_ptr<PythonPolicy> policy;
-    KeptFailures failures;  // Of workers.
     std::unique_ptr<Source> collector;
+    const MultiSyncCollector* rounds = nullptr;  // The source, where it is one.
     const char* name = "SyncDataCollector";
     bool has_workers = false;
     // Batches of workers, which Next of the source joins.
@@ -85,7 +86,7 @@ class Collector {
     std::atomic<bool> is_closed = false;
     bool has_begun_to_end = false;
     absl::Notification has_ended;  // The source and the policy are gone.
-    bool has_refused = false;  // A batch, which the next call offers again.
+    bool has_refused = false;      // A batch, which the next call offers again.
     InterruptLook look;
     absl::Status interrupt;
 

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/multi_async_collector.h"
-#include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
 #include "rill/envs/env.h"
@@ -99,8 +100,13 @@ WorkerSource Start(MultiCollectorOptions options) {
     made = Collector::Create(std::move(options));
   }
   if (!made.ok()) return {.source = made.status()};
-  const int64_t frames_per_batch = (*made)->frames_per_batch();
-  return {.source = *std::move(made), .frames_per_batch = frames_per_batch};
+  WorkerSource started;
+  started.frames_per_batch = (*made)->frames_per_batch();
+  if constexpr (std::is_same_v<Collector, MultiSyncCollector>) {
+    started.rounds = made->get();
+  }
+  started.source = *std::move(made);
+  return started;
 }
 
 }  // namespace
@@ -120,10 +126,9 @@ WorkerSource MakeWorkerSource(const WorkerArguments& given) {
   options.workers = static_cast<int64_t>(nb::len(given.envs));
   auto parts = std::make_shared<std::vector<WorkerParts>>();
   options.worker =
-      [parts, failures = given.failures, begin_thread = given.begin_thread](
+      [parts, begin_thread = given.begin_thread](
           const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
     begin_thread();
-    failures->KeepThoseOfThisThread();
     return std::move((*parts)[static_cast<size_t>(context.worker)]);
   };
   options.is_interrupted = given.is_interrupted;

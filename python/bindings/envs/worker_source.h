@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "nanobind/nanobind.h"
+#include "rill/collectors/multi_sync_collector.h"
 #include "rill/flow/source.h"
-#include "rill/python/bindings/exception.h"
 #include "rill/specs/spec.h"
 
 namespace rill::python {
@@ -30,17 +30,16 @@ struct WorkerArguments {
   // As PythonPolicy's, one a worker; empty: actions are random.
   const nanobind::list& acts;
   const TensorDictSpec& outputs;
-  const nanobind::dict& options;  // MultiCollectorOptions, by their names.
-  bool is_sync;                   // A batch is of all workers.
-  // Gets the exceptions of workers. It outlives them, as does the next one.
-  KeptFailures* failures;
+  const nanobind::dict& options;       // MultiCollectorOptions, by their names.
+  bool is_sync;                        // A batch is of all workers.
   std::function<void()> begin_thread;  // Called first in each worker's.
-  // Policies fail once it is true.
+  // Policies fail once it is true. It outlives them.
   const std::atomic<bool>* is_closed;
   std::function<bool()> is_interrupted;  // MultiCollectorOptions' own.
 };
 struct WorkerSource {
   absl::StatusOr<std::unique_ptr<Source>> source;
+  const MultiSyncCollector* rounds = nullptr;  // The source, where it is one.
   int64_t frames_per_batch = 0;
 };
 // Waits for the workers without the lock. Throws INVALID_ARGUMENT of arguments

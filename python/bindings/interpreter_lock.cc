@@ -78,6 +78,15 @@ Locked::~Locked() {
   t_is_unlocked = was_unlocked_;
 }
 
+void KeepThreadState() {
+  // The state goes with the last one that asked for it.
+  struct State {
+    Locked locked;
+    Unlocked unlocked;
+  };
+  thread_local const State state;
+}
+
 void BindInterpreterLock(nanobind::module_& module) {
   module.def("end_calls", &EndCalls);
 }

@@ -45,6 +45,11 @@ class Locked {
   PyGILState_STATE state_;
 };
 
+// From here on this thread is one thread for Python code until it ends: what a
+// function keeps by threads, as in threading.local, is there in its next call.
+// The lock is not held.
+void KeepThreadState();
+
 // `function(args...)`, of a thread that Python code in it may end so.
 template <typename... Args>
 nanobind::object CallObject(const nanobind::object& function,

@@ -251,6 +251,20 @@ class PolicyTest(unittest.TestCase):
             self.assertIs(error.exception, Same.raised[before])
         collector.shutdown()
 
+    def test_a_worker_is_one_thread_of_pythons(self):
+        kept = threading.local()
+
+        def policy(root):
+            kept.calls = getattr(kept, "calls", 0) + 1
+            seen.append(kept.calls)
+            return push_left(root)
+
+        for make in (sync_of, async_of):
+            seen = []
+            with make(policy, workers=1) as collector:
+                collector.next()
+            self.assertEqual(seen[:4], [1, 2, 3, 4])
+
     def test_a_wrong_action_names_the_worker(self):
         with self.assertRaisesRegex(rill.InvalidArgumentError, "worker [01]: .*action"):
             sync_of(lambda root: np.zeros(7, np.int64)).next()

@@ -147,7 +147,10 @@ Collector::Collector(const nb::list& envs, const nb::list& acts,
       .options = given,
       .is_sync = is_sync,
       .begin_thread =
-          [running = running_.get()] { g_collector_of_thread = running; },
+          [running = running_.get()] {
+            g_collector_of_thread = running;
+            KeepThreadState();
+          },
       .is_closed = &running_->is_closed,
       .is_interrupted =
           [running = running_.get()] { return running->IsInterrupted(); },

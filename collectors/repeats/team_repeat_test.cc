@@ -251,6 +251,17 @@ TEST(TeamRepeatTest, StoppedCallsAreStoppedAgain) {
   EXPECT_EQ(run.codes[5], absl::StatusCode::kCancelled);
 }
 
+TEST(TeamRepeatTest, CallsThatMayBeInterruptedAreRefused) {
+  RunOptions options = {.collector = ThreeThreads()};
+  options.collector.is_interrupted = [] { return false; };
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto recorder,
+      FlightRecorder::Record({.path = NewPath("interrupted")}));
+  EXPECT_THAT(RunWith<MultiAsyncCollector>(options, recorder.get()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("recorder: got one beside is_interrupted")));
+}
+
 TEST(TeamRepeatTest, StaleBatchesAreDroppedAgain) {
   MultiCollectorOptions collector = ThreeThreads();
   collector.max_staleness = 1;

@@ -81,6 +81,10 @@ absl::Status CheckOptions(absl::string_view caller,
       return refuse("recorder", "one beside inference",
                     "no inference: which workers a call serves is not logged");
     }
+    if (options.is_interrupted != nullptr) {
+      return refuse("recorder", "one beside is_interrupted",
+                    "one of them: no repeat is interrupted; take Stop()");
+    }
     if (options.weights != nullptr && options.weights->part() < 0) {
       return refuse("recorder", "one that weights do not have",
                     "the same in WeightStore::Options");

@@ -99,8 +99,8 @@ struct MultiCollectorOptions {
   // no worker is started: the calling thread steps their parts, and `weights`,
   // which has the same recorder, shows each step the snapshot that it was made
   // with. So a policy reads weights in Act, and returns their version. Not
-  // owned; null: none. It outlives the collector. Not with `inference`, and
-  // without Pause, states and LoadTransformStates.
+  // owned; null: none. It outlives the collector. Not with `inference` or
+  // `is_interrupted`, and without Pause, states and LoadTransformStates.
   DecisionLog* recorder = nullptr;
   // Asked 20 times a second in a call that waits for a batch, in its thread:
   // true is CANCELLED. Workers go on with the batch at hand, nothing is lost,

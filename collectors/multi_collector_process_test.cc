@@ -44,6 +44,7 @@
 #include "rill/flow/conformance/source_conformance.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
+#include "rill/recorder/flight_recorder.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
@@ -314,9 +315,11 @@ TEST(MultiCollectorProcessTest, AHangInAFirstStepIsFoundToo) {
   EXPECT_EQ(collector->deaths().timeouts, 1);
 }
 
-TEST(MultiCollectorProcessTest, PastTheBudgetTheErrorSaysHowItEnded) {
+void ExpectThatPastTheBudgetTheErrorSaysHowItEnded(DecisionLog* recorder) {
+  MultiCollectorOptions options = Processes(3, "crash");
+  options.recorder = recorder;
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
-                            MultiSyncCollector::Create(Processes(3, "crash")));
+                            MultiSyncCollector::Create(options));
   Arrivals got(3);
   RILL_ASSERT_OK(collector->CollectInto(got.sink));
   for (int i = 0; i < 2; ++i) {
@@ -325,11 +328,24 @@ TEST(MultiCollectorProcessTest, PastTheBudgetTheErrorSaysHowItEnded) {
                          AllOf(HasSubstr("worker 1: ended by signal 11"),
                                HasSubstr("max_restarts = 0"))));
   }
+  EXPECT_EQ(collector->deaths().total(), 1);
+  if (recorder != nullptr) return;
   EXPECT_THAT(collector->SaveState(),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr("worker 1: ended by signal 11"),
                              HasSubstr("raise it to go on"))));
   EXPECT_EQ(collector->deaths().total(), 1);
+}
+
+TEST(MultiCollectorProcessTest, PastTheBudgetTheErrorSaysHowItEnded) {
+  ExpectThatPastTheBudgetTheErrorSaysHowItEnded(nullptr);
+}
+
+TEST(MultiCollectorProcessTest, ADeathCountsOnceBesideARecorder) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto recorder,
+      FlightRecorder::Record({.path = ::testing::TempDir() + "/deaths"}));
+  ExpectThatPastTheBudgetTheErrorSaysHowItEnded(recorder.get());
 }
 
 TEST(MultiCollectorProcessTest, E8_WhatAWorkersFunctionSaysComesBack) {

@@ -128,6 +128,11 @@ absl::Status ErrorOf(absl::string_view bytes, WorkerErrors* errors) {
   return absl::Status(static_cast<absl::StatusCode>(parts.first), parts.second);
 }
 
+// Once a death, however often a call finds it.
+void Count(const WorkerDeath& death, bool* is_counted, WorkerDeaths* deaths) {
+  if (!std::exchange(*is_counted, true)) CountDeath(death, deaths);
+}
+
 absl::Status OpenPipe(
     absl::string_view caller,
     std::unique_ptr<base_internal::FileDescriptor> (&ends)[2]) {
@@ -235,6 +240,7 @@ absl::Status WorkerTeam::Start(int64_t index) {
   worker.socket = std::move(ends.first);
   board_->Begin(index);
   worker.is_ready = false;
+  worker.is_counted = false;
   worker.end.clear();
   worker.no_memory.clear();
   worker.arrived = 0;
@@ -266,6 +272,7 @@ absl::Status WorkerTeam::StartRepeated(const WorkerStart& start) {
       log_.Start(start, options_.argument, statistics_.Of(start.worker));
   if (!parts.ok()) return Error(start.worker, parts.status());
   workers_[start.worker].is_ready = true;
+  workers_[start.worker].is_counted = false;
   if (lanes_ > 0) return absl::OkStatus();
   // The first one says what all have, as in ReadReady.
   spec_ = (*parts)->collector->spec();
@@ -305,7 +312,7 @@ void WorkerTeam::End(int64_t index, std::optional<DeathCause> cause,
   if (!cause.has_value()) return;
   worker.death = death;
   // A recorder notes it where the worker is replaced, so it counts there.
-  if (options_.recorder == nullptr) CountDeath(death, &deaths_);
+  if (options_.recorder == nullptr) Count(death, &worker.is_counted, &deaths_);
   LOG(WARNING) << caller_ << ": worker " << index << ": " << worker.end << "; "
                << restarts_ << " of " << options_.max_restarts
                << " restarts are used";
@@ -465,7 +472,7 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
       RILL_RETURN_IF_ERROR(channel_->CutIfDead(index, &named));
     }
     RILL_RETURN_IF_ERROR(log_.NoteReplace(worker.restarts, *death));
-    if (options_.recorder != nullptr) CountDeath(*death, &deaths_);
+    Count(*death, &worker.is_counted, &deaths_);
     RILL_RETURN_IF_ERROR(Replace(index));
   }
   return false;

@@ -145,6 +145,7 @@ class WorkerTeam {
     WorkerTimes times = {};
     std::optional<WorkerSocket::Message> answer;  // To AskAll.
     WorkerDeath death = {};                       // Where it has ended.
+    bool is_counted = false;                      // The death.
   };
 
   WorkerTeam(std::string caller, MultiCollectorOptions options)

@@ -171,6 +171,15 @@ class BatchesTest(unittest.TestCase):
         with self.assertRaisesRegex(rill.InvalidArgumentError, "worker [01]: .*lanes: got [23]"):
             rill.MultiSyncDataCollector([envs.CartPole(2), envs.CartPole(3)], frames_per_batch=12)
 
+    def test_environments_that_differ_stay_their_owners(self):
+        for other, text in ((envs.CartPole(3), "worker 1: lanes: got 3, want the first worker's, 2"),
+                            (envs.Acrobot(2), "worker 1: rows differ from the first worker's: .*observation")):
+            one = envs.CartPole(2)
+            with self.assertRaisesRegex(rill.InvalidArgumentError, text):
+                rill.MultiSyncDataCollector([one, other], frames_per_batch=12)
+            one.rollout(2), other.rollout(2)
+
+
 class PolicyTest(unittest.TestCase):
     def test_each_worker_may_have_its_own(self):
         made = []

@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
 #include "rill/envs/env.h"
+#include "rill/envs/env_spec.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/flow/trajectory_id.h"
 #include "rill/python/bindings/envs/env_part.h"
@@ -21,6 +23,7 @@
 #include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/options.h"
 #include "rill/python/bindings/status.h"
+#include "rill/specs/layout_difference.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::python {
@@ -66,6 +69,23 @@ class WorkerPolicy final : public Policy {
   const std::unique_ptr<Policy> policy_;
 };
 
+// Workers of one collector have the same leaves and as many lanes.
+absl::Status CheckSame(size_t worker, const EnvSpec& spec,
+                       const EnvSpec& first) {
+  std::string difference;
+  if (spec.lanes != first.lanes) {
+    difference = absl::StrCat("lanes: got ", spec.lanes,
+                              ", want the first worker's, ", first.lanes);
+  } else {
+    RILL_ASSIGN_OR_RETURN(const TensorDictSpec step, StepSpec(spec));
+    RILL_ASSIGN_OR_RETURN(const TensorDictSpec wanted, StepSpec(first));
+    if (step == wanted) return absl::OkStatus();
+    difference = absl::StrCat("rows differ from the first worker's: ",
+                              LayoutDifference(step, wanted));
+  }
+  return InvalidArgument("collector: worker ", worker, ": ", difference);
+}
+
 // The parts of all workers. All checks come first: after an error environments
 // are their owner's.
 std::vector<WorkerParts> PartsOf(const nb::list& envs, const nb::list& acts,
@@ -79,6 +99,7 @@ std::vector<WorkerParts> PartsOf(const nb::list& envs, const nb::list& acts,
           InvalidArgument("collector: create_env_fn[", shown.size() - 1,
                           "]: got one environment twice, want another one")};
     }
+    Check(CheckSame(shown.size() - 1, shown.back()->spec(), shown[0]->spec()));
   }
   std::vector<WorkerParts> parts(shown.size());
   for (size_t i = 0; i < shown.size(); ++i) {

@@ -91,11 +91,14 @@ class SyncDataCollector:
         return batch if self._convert is None else self._convert(batch, self._rank)
 
     _rank = 2  # Dimensions of a batch.
+    _differ = False  # Batches in their size.
 
     def __len__(self):
-        """The number of batches. TypeError where there is no end."""
+        """The number of batches. TypeError where there is no end, or where batches differ."""
         if self.total_frames < 0:
             raise TypeError("%s: total_frames: got -1, want a number for len()" % type(self).__name__)
+        if self._differ:
+            raise TypeError("%s: batches differ, want ones of one size for len()" % type(self).__name__)
         return math.ceil(self.total_frames / self.frames_per_batch)
 
     @property
@@ -179,6 +182,7 @@ class _WorkersCollector(SyncDataCollector):
         frames = {"frames_per_batch": frames_per_batch}
         if isinstance(frames_per_batch, (list, tuple)):
             frames = {"frames_per_worker": list(frames_per_batch)}
+            self._differ = self._differ or (not is_sync and len(set(frames_per_batch)) > 1)
         elif not is_sync:
             frames = {"frames_per_worker": [frames_per_batch] * len(self._envs)}
         self._collector = _rill.Collector([env._handle for env in self._envs], acts, outputs, {
@@ -227,6 +231,7 @@ class MultiSyncDataCollector(_WorkersCollector):
             raise InvalidArgumentError("MultiSyncDataCollector: split_trajs: got True for stacked batches, want "
                                        "cat_results=0, or -1")
         self._rank = 3 if cat_results == "stack" else 2
+        self._differ = preemptive_threshold is not None
         self._start(create_env_fn, policy, policy_factory, num_workers, frames_per_batch, seed, {
             "init_random_frames": init_random_frames,
             "max_frames_per_traj": max_frames_per_traj,

@@ -131,6 +131,15 @@ class BatchesTest(unittest.TestCase):
         self.assertEqual((collector.frames, list(collector)), (16, []))
         collector.shutdown()
 
+    def test_batches_that_differ_have_no_number(self):
+        self.assertEqual(len(sync_of(frames_per_batch=[4, 8], total_frames=24)), 2)
+        self.assertEqual(len(async_of(frames_per_batch=[8, 8], total_frames=24)), 3)
+        for collector in (async_of(frames_per_batch=[4, 8], total_frames=24),
+                          sync_of(preemptive_threshold=0.5, total_frames=24)):
+            with self.assertRaisesRegex(TypeError, "batches differ"):
+                len(collector)
+            self.assertGreaterEqual(len(list(collector)), 2)
+
     def test_late_ones_end_early(self):
         may_step = threading.Event()
 

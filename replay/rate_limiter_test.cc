@@ -120,7 +120,9 @@ TEST(RateLimiterTest, StatsSayHowManySamplesWouldGo) {
     EXPECT_EQ(may(), left);
     EXPECT_TRUE(left == 0 || limiter->CanSample(left));
     EXPECT_FALSE(limiter->CanSample(left + 1));
-    if (left > 0) RILL_EXPECT_OK(Sample(limiter.get(), left == 14 ? 4 : 10));
+    if (left > 0) {
+      RILL_EXPECT_OK(Sample(limiter.get(), left == 14 ? 4 : 10));
+    }
   }
   RILL_EXPECT_OK(limiter->SetOptions(RateLimiter::MinSize(1)));
   EXPECT_EQ(may(), kMaxWritten - 14);

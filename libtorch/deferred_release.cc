@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "rill/device/has_ended.h"
 
 namespace rill::libtorch_internal {
 namespace {
@@ -48,10 +49,9 @@ int SweepReleased() {
   absl::MutexLock lock(&all.mutex);
   std::vector<Waiting> left;
   for (Waiting& waiting : all.list) {
-    const absl::StatusOr<bool> has_ended = waiting.last_use.IsComplete();
-    // An event that cannot be asked is waited for.
-    if (!has_ended.ok()) waiting.last_use.Synchronize().IgnoreError();
-    (has_ended.value_or(true) ? done : left).push_back(std::move(waiting));
+    const bool has_ended =
+        device_internal::HasEnded(waiting.last_use).value_or(true);
+    (has_ended ? done : left).push_back(std::move(waiting));
   }
   all.list = std::move(left);
   return static_cast<int>(all.list.size());

@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
+#include "rill/device/has_ended.h"
 #include "rill/device/kernels/kernel.h"
 #include "rill/device/kernels/kernel_launch.h"
 
@@ -146,12 +147,8 @@ absl::Status DevicePriorities::Apply(absl::Span<const Change> changes,
 }
 
 void DevicePriorities::DropUsed() {
-  while (!owners_.empty()) {
-    const Event& used = owners_.front().first;
-    const absl::StatusOr<bool> has_ended = used.IsComplete();
-    // An event that cannot be asked is waited for.
-    if (!has_ended.ok()) used.Synchronize().IgnoreError();
-    if (!has_ended.value_or(true)) return;
+  while (!owners_.empty() &&
+         device_internal::HasEnded(owners_.front().first).value_or(true)) {
     owners_.pop_front();
   }
 }

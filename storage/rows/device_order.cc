@@ -6,20 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/has_ended.h"
 
 namespace rill::storage_internal {
-namespace {
 
-// The point was reached, with what its work came to. An event that cannot be
-// asked is waited for, so that nothing under way is taken for ended.
-absl::StatusOr<bool> HasEnded(const Event& event) {
-  const absl::StatusOr<bool> is_complete = event.IsComplete();
-  if (is_complete.ok()) return is_complete;
-  RILL_RETURN_IF_ERROR(event.Synchronize());
-  return true;
-}
-
-}  // namespace
+using device_internal::HasEnded;
 
 absl::StatusOr<std::unique_ptr<DeviceOrder>> DeviceOrder::Create(
     Device device) {

@@ -4,18 +4,9 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/capturing.h"
 #include "rill/device/current_stream.h"
+#include "rill/device/has_ended.h"
 
 namespace rill::transforms_internal {
-namespace {
-
-// An event that cannot be asked is waited for: its work uses memory until then.
-bool HasEnded(const Event& event) {
-  const absl::StatusOr<bool> is_complete = event.IsComplete();
-  if (!is_complete.ok()) event.Synchronize().IgnoreError();
-  return is_complete.value_or(true);
-}
-
-}  // namespace
 
 DeviceWork::~DeviceWork() {
   absl::MutexLock lock(&mutex_);
@@ -28,7 +19,8 @@ absl::Status DeviceWork::Call::Begin(Device device) {
   // stream; its work touches nothing any more.
   std::deque<InFlight>& in_flight = work_->in_flight_;
   absl::MutexLock lock(&work_->mutex_);
-  while (!in_flight.empty() && HasEnded(in_flight.front().done)) {
+  while (!in_flight.empty() &&
+         device_internal::HasEnded(in_flight.front().done).value_or(true)) {
     in_flight.pop_front();
   }
   return absl::OkStatus();

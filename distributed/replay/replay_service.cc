@@ -67,10 +67,12 @@ Message MakeReply(
   return reply;
 }
 
-// Whether a sample would not wait for the table's rate limiter.
-bool MaySample(const ReplayBuffer& table, int64_t items) {
+// So many of `count` batches would not wait for the table's rate limiter.
+int64_t ThatMayGo(const ReplayBuffer& table, int64_t items, int64_t count) {
+  if (count == 0) return 0;
   const auto limiter = table.GetStats().rate_limiter;
-  return !limiter.has_value() || limiter->may_sample >= items;
+  return limiter.has_value() ? std::min(limiter->may_sample / items, count)
+                             : count;
 }
 
 // A table's replies say this of its priorities.
@@ -300,9 +302,12 @@ absl::StatusOr<TensorDict> ReplayService::Draw(const Request& request,
     lie_in_place = lie_in_place && AreSameBytes(place, batch);
     rows->push_back(batch.batch_shape().sizes()[0]);
     batches.push_back(std::move(batch));
-    // Those that are drawn wait for no other.
+    // One that is drawn waits for no other.
+    if (batches.size() == 1) {
+      count = 1 + ThatMayGo(request.table, items, count - 1);
+    }
   } while (static_cast<int64_t>(batches.size()) < count &&
-           MaySample(request.table, items) && Clock::Steady().Now() < end);
+           Clock::Steady().Now() < end);
   if (batches.size() == 1) {
     all = std::move(batches[0]);
   } else if (lie_in_place) {

@@ -135,23 +135,31 @@ TEST(MultiSyncCollectorTest, Example) {
   EXPECT_EQ(batch.batch_shape(), Shape({16, 64}));
 }
 
-// A worker that hangs in its third step ends no call but by is_interrupted.
-template <typename Collector>
-void ExpectThatAnInterruptLosesNothing() {
-  absl::Notification may_go_on;
-  bool is_interrupted = false;
+// Two workers of CartPoles, of which `worker` hangs in its third step.
+MultiCollectorOptions OneThatHangs(int64_t worker,
+                                   const absl::Notification* may_go_on) {
   MultiCollectorOptions options = CartPoles(2, 16);
   options.worker =
-      [&](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
+      [worker,
+       may_go_on](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
     RILL_ASSIGN_OR_RETURN(WorkerParts parts, CartPoleWorker(context));
-    if (context.worker == 0) {
-      parts.env =
-          std::make_unique<HookedEnv>(std::move(parts.env), [&](int64_t step) {
-            if (step == 2) may_go_on.WaitForNotification();
+    if (context.worker == worker) {
+      parts.env = std::make_unique<HookedEnv>(
+          std::move(parts.env), [may_go_on](int64_t step) {
+            if (step == 2) may_go_on->WaitForNotification();
           });
     }
     return parts;
   };
+  return options;
+}
+
+// A worker that hangs ends no call but by is_interrupted.
+template <typename Collector>
+void ExpectThatAnInterruptLosesNothing() {
+  absl::Notification may_go_on;
+  bool is_interrupted = false;
+  MultiCollectorOptions options = OneThatHangs(0, &may_go_on);
   options.is_interrupted = [&] { return is_interrupted; };
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             Collector::Create(std::move(options)));
@@ -185,19 +193,8 @@ TEST(MultiSyncCollectorTest, AnInterruptEndsAWaitAndLosesNothing) {
 TEST(MultiSyncCollectorTest, ARoundThatCrossesTheTotalIsMadeWhole) {
   absl::Notification may_go_on;
   bool is_interrupted = true;
-  MultiCollectorOptions options = CartPoles(2, 16);
+  MultiCollectorOptions options = OneThatHangs(1, &may_go_on);
   options.total_frames = 8;
-  options.worker =
-      [&](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
-    RILL_ASSIGN_OR_RETURN(WorkerParts parts, CartPoleWorker(context));
-    if (context.worker == 1) {
-      parts.env =
-          std::make_unique<HookedEnv>(std::move(parts.env), [&](int64_t step) {
-            if (step == 2) may_go_on.WaitForNotification();
-          });
-    }
-    return parts;
-  };
   options.is_interrupted = [&] { return is_interrupted; };
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(std::move(options)));

@@ -30,6 +30,33 @@ def push_left(root):
     return np.zeros(len(root["observation"]), np.int64)
 
 
+def shut_in_a_call(test, make, busy):
+    """A collector that was shut down while another thread was in a long call of it."""
+    in_call, raised = threading.Event(), []
+
+    def policy(root):
+        in_call.set()
+        return push_left(root)
+
+    collector = make(policy)
+
+    def collect():
+        try:
+            collector.next()
+        except rill.Error as error:
+            raised.append(type(error))
+
+    thread = threading.Thread(target=collect)
+    thread.start()
+    in_call.wait()
+    with test.assertRaisesRegex(rill.FailedPreconditionError, busy):
+        collector.next()
+    collector.shutdown()
+    thread.join()
+    test.assertEqual(raised, [rill.CancelledError])
+    return collector
+
+
 class BatchesTest(unittest.TestCase):
     def test_random_actions_are_the_default(self):
         with collector_of(total_frames=20) as collector:
@@ -400,28 +427,8 @@ class EndingTest(unittest.TestCase):
             envs.Acrobot().rollout(1_000_000, break_when_any_done=False)
 
     def test_shutdown_ends_a_call_of_another_thread(self):
-        in_call, raised = threading.Event(), []
-
-        def policy(root):
-            in_call.set()
-            return push_left(root)
-
-        collector = collector_of(policy, frames_per_batch=1_000_000)
-
-        def collect():
-            try:
-                collector.next()
-            except rill.Error as error:
-                raised.append(type(error))
-
-        thread = threading.Thread(target=collect)
-        thread.start()
-        in_call.wait()
-        with self.assertRaisesRegex(rill.FailedPreconditionError, "one at a time"):
-            collector.next()
-        collector.shutdown()
-        thread.join()
-        self.assertEqual(raised, [rill.CancelledError])
+        collector = shut_in_a_call(self, lambda policy: collector_of(policy, frames_per_batch=1_000_000),
+                                   "one at a time")
         with self.assertRaisesRegex(rill.FailedPreconditionError, "closed collector"):
             collector.next()
         collector.shutdown()

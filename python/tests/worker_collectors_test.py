@@ -11,7 +11,7 @@ import weakref
 import numpy as np
 import rill
 from rill import envs
-from collectors_test import keys_of, push_left
+from collectors_test import keys_of, push_left, shut_in_a_call
 from envs_test import Counter
 from waiting_test import exit_code_of_child, interrupt_soon
 
@@ -327,28 +327,8 @@ class EndingTest(unittest.TestCase):
         self.assertTrue(counter.closed)
 
     def test_shutdown_ends_a_call_of_another_thread(self):
-        in_call, raised = threading.Event(), []
-
-        def policy(root):
-            in_call.set()
-            return push_left(root)
-
-        collector = sync_of(policy, frames_per_batch=400_000)
-
-        def collect():
-            try:
-                collector.next()
-            except rill.Error as error:
-                raised.append(type(error))
-
-        thread = threading.Thread(target=collect)
-        thread.start()
-        in_call.wait()
-        with self.assertRaisesRegex(rill.FailedPreconditionError, "MultiSyncDataCollector: .*one at a time"):
-            collector.next()
-        collector.shutdown()
-        thread.join()
-        self.assertEqual(raised, [rill.CancelledError])
+        collector = shut_in_a_call(self, lambda policy: sync_of(policy, frames_per_batch=400_000),
+                                   "MultiSyncDataCollector: .*one at a time")
         with self.assertRaisesRegex(rill.FailedPreconditionError, "closed"):
             collector.next()
 

@@ -155,32 +155,34 @@ class LongReplyService final : public Service {
   int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-TEST_F(PlainClientTest, TheNextCallDoesNotWaitUntilALongReplyIsRead) {
-  const auto service = std::make_shared<LongReplyService>();
-  RILL_ASSERT_OK_AND_ASSIGN(server_, transport_->Listen("", service));
-  client_ = *flight::FlightClient::Connect(
-      *flight::Location::Parse(server_->address()));
-  Exchange(flight::FlightDescriptor::Path({"long"}));
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(exchange_.writer->WriteMetadata(Text("{}")).ok());
+class LongReplyTest : public PlainClientTest {
+ protected:
+  // Asks for three, and reads none.
+  void SetUp() override {
+    PlainClientTest::SetUp();
+    RILL_ASSERT_OK_AND_ASSIGN(server_, transport_->Listen("", service_));
+    client_ = *flight::FlightClient::Connect(
+        *flight::Location::Parse(server_->address()));
+    Exchange(flight::FlightDescriptor::Path({"long"}));
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(exchange_.writer->WriteMetadata(Text("{}")).ok());
+    }
   }
-  EXPECT_TRUE(service->AwaitCalls(2));
+
+  const std::shared_ptr<LongReplyService> service_ =
+      std::make_shared<LongReplyService>();
+};
+
+TEST_F(LongReplyTest, TheNextCallDoesNotWaitUntilItIsRead) {
+  EXPECT_TRUE(service_->AwaitCalls(2));
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(Read(), R"({"values":{},"batch_shape":[]})");
     ASSERT_NE(chunk_.data, nullptr);
   }
 }
 
-TEST_F(PlainClientTest, AClientThatLeavesInALongReplyEndsTheStream) {
-  const auto service = std::make_shared<LongReplyService>();
-  RILL_ASSERT_OK_AND_ASSIGN(server_, transport_->Listen("", service));
-  client_ = *flight::FlightClient::Connect(
-      *flight::Location::Parse(server_->address()));
-  Exchange(flight::FlightDescriptor::Path({"long"}));
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(exchange_.writer->WriteMetadata(Text("{}")).ok());
-  }
-  ASSERT_TRUE(service->AwaitCalls(2));
+TEST_F(LongReplyTest, AClientThatLeavesInOneEndsTheStream) {
+  ASSERT_TRUE(service_->AwaitCalls(2));
   exchange_.reader->Cancel();
   RILL_EXPECT_OK(server_->Shutdown(Soon()));
 }

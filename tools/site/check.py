@@ -10,26 +10,21 @@ there with a headline, pictures are pictures, the search's index has the terms.
 Always: each link of a page leads to a file, and to a place in it. REPORT gets
 the numbers of cases that passed and failed.
 """
-import functools
 import html
-import http.server
 import json
 import os
 import posixpath
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
-import threading
 import urllib.parse
 import xml.etree.ElementTree
+
+import browser
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 SECONDS = 240  # Of the browser, at most.
 _LINK = re.compile(r'<(?:a|img|link|script)\b[^>]*?\s(?:href|src)="([^"]*)"')
 _ANCHOR = re.compile(r'\b(?:id|name)="([^"]+)"')
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def read(path):
@@ -105,64 +100,25 @@ def in_files(site, pages):
         yield "search for %s" % term, "" if is_found else "%s is not found" % page
 
 
-class Handler(http.server.SimpleHTTPRequestHandler):
-    """The site, the page that looks at it, and what that page says."""
-    work = {}
-    said = None
-
-    def do_GET(self):
-        if not self.path.startswith("/check/"):
-            return super().do_GET()
-        body = read(os.path.join(HERE, "check.html")).replace("WORK", json.dumps(self.work)).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_POST(self):
-        type(self).said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(200)
-        self.end_headers()
-        self.server.done.set()
-
-    def log_message(self, *args):
-        pass
-
-
-def in_browser(browser, site, pages):
+def in_browser(chromium, site, pages):
     """(case, what is wrong) as Chromium sees it."""
-    Handler.work = {"pages": pages, "terms": list(terms())}
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=site))
-    server.handle_error = lambda *args: None  # A browser that goes on before it has all.
-    server.done = threading.Event()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with tempfile.TemporaryDirectory() as profile:
-        process = subprocess.Popen(
-            [browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
-             "--disable-background-networking", "--user-data-dir=" + profile,
-             "http://127.0.0.1:%d/check/" % server.server_port],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        is_done = server.done.wait(SECONDS)
-        process.terminate()
-        process.wait()
-        server.shutdown()
-        shutil.rmtree(profile, ignore_errors=True)
-        os.makedirs(profile, exist_ok=True)
-    if not is_done:
+    work = json.dumps({"pages": pages, "terms": list(terms())})
+    said = browser.said_of(site, read(os.path.join(HERE, "check.html")).replace("WORK", work), chromium, SECONDS)
+    if said is None:
         yield "the browser", "it said nothing in %d s" % SECONDS
         return
-    for case, wrong in Handler.said:
+    for case, wrong in said:
         yield case, wrong
 
 
 def main(argv):
     site, report = argv[1:3]
     pages = list(pages_of(site))
-    browser = next((b for b in map(shutil.which, _BROWSERS) if b), None)
-    print("looking at %d pages %s" % (len(pages), "in " + browser if browser else
+    chromium = browser.find()
+    print("looking at %d pages %s" % (len(pages), "in " + chromium if chromium else
                                       "by their files alone: there is no Chromium"))
     shown = [page for page in pages if page != "search.html"]
-    cases = list(in_browser(browser, site, shown) if browser else in_files(site, shown))
+    cases = list(in_browser(chromium, site, shown) if chromium else in_files(site, shown))
     links = Links(site)
     for page in pages:
         cases.append(("links of " + page, "; ".join(links.broken(page))))

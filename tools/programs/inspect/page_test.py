@@ -7,9 +7,7 @@ In Chromium, headless, where it is installed: the page has its facts, its bars
 and its line have a length, and it loads itself again. Without it the page is
 read as it is: it is whole, and has them.
 """
-import functools
 import html.parser
-import http.server
 import json
 import os
 import shutil
@@ -17,10 +15,12 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../site"))
+
+import browser
 
 SECONDS = 120  # Of the browser, at most.
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _WANTED = {"new priorities": "1, 0.5/s; rows 20/s", "wait for batches": "50% of the time", "live rows": "5 of 8"}
 
 # Loads the page twice: the second time by itself.
@@ -71,49 +71,6 @@ def write_log(path):
             f.write(varint(len(body)) + body + struct.pack("<I", crc))
 
 
-class Handler(http.server.SimpleHTTPRequestHandler):
-    said = None
-
-    def do_GET(self):
-        if self.path != "/look":
-            return super().do_GET()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(_LOOK.encode())
-
-    def do_POST(self):
-        type(self).said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(200)
-        self.end_headers()
-        self.server.done.set()
-
-    def log_message(self, *args):
-        pass
-
-
-def in_browser(browser, folder):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder))
-    server.handle_error = lambda *args: None  # A browser that goes on before it has all.
-    server.done = threading.Event()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with tempfile.TemporaryDirectory() as profile:
-        process = subprocess.Popen(
-            [browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
-             "--disable-background-networking", "--user-data-dir=" + profile,
-             "http://127.0.0.1:%d/look" % server.server_port],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        is_done = server.done.wait(SECONDS)
-        process.terminate()
-        process.wait()
-        server.shutdown()
-        shutil.rmtree(profile, ignore_errors=True)
-        os.makedirs(profile, exist_ok=True)
-    if not is_done:
-        sys.exit("%s said nothing of the page in %d s" % (browser, SECONDS))
-    return Handler.said
-
-
 class Page(html.parser.HTMLParser):
     """What the browser would say, as far as the text has it."""
     _ALONE = ("meta", "!doctype")
@@ -159,9 +116,10 @@ def main(argv):
     page = work + "/page.html"
     subprocess.run([argv[1], "--watch", work + "/log", work + "/rows", "--looks=1", "--every=0", "--html=" + page],
                    check=True)
-    browser = next((b for b in map(shutil.which, _BROWSERS) if b), None)
-    print("looking in " + browser if browser else "reading the page alone: there is no Chromium")
-    said = in_browser(browser, work) if browser else in_text(page)
+    chromium = browser.find()
+    print("looking in " + chromium if chromium else "reading the page alone: there is no Chromium")
+    said = browser.said_of(work, _LOOK, chromium, SECONDS) if chromium else in_text(page)
+    assert said is not None, "%s said nothing of the page in %d s" % (chromium, SECONDS)
     print(json.dumps(said))
     facts = {row[0]: row[-1] for row in said["facts"] if len(row) == 2}
     for name, value in _WANTED.items():

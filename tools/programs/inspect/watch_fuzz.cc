@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any events of a log, with any numbers, and any bytes as a run's curve: their
-// sums are counts, and they become text and a page, each line within a bound.
+// The input is events of a log, with any numbers, and bytes as a run's curve.
+// Their sums are counts. They become text and a page, each line within a bound.
 #include <cstddef>
 #include <cstdint>
 #include <string>

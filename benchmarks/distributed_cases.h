@@ -35,12 +35,12 @@ struct DistributedCase {
 };
 absl::Span<const DistributedCase> DistributedCases();
 
-// Of Rill's tables, and of BareTable.
+// Rill's tables have as many, and so does BareTable.
 inline constexpr int64_t kTableRows = 16 * 256;
 
-// What a program without Rill does with rows beside sending them: drawn ones
-// are copied from a table, and received ones into it. A row is one block of
-// bytes, of any value.
+// The table of a program without Rill, which copies drawn rows from it before
+// they are sent, and received ones into it. A row is one block of bytes, of any
+// value.
 class BareTable {
  public:
   explicit BareTable(int64_t row_bytes)

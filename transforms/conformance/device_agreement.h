@@ -10,12 +10,12 @@ namespace rill {
 
 enum class TransformCall { kForward, kInverse };
 
-// Expects that the call makes of a copy of `batch` on `device` what it makes of
-// `batch` on the host, bit for bit: on the current stream, whose work so far
-// the batch's own copies are, with leaves that lie there and specs that say so.
+// Makes the call on the host, and on a copy of `batch` on `device`. Expects the
+// same there, bit for bit, with leaves that lie there and specs that say so.
+// The call goes on the current stream, behind the copies of the batch.
 // On the fake device nothing is freed too early, and each of its calls fails
-// once, which is an error and changes no later call. On others values may
-// differ by so much, relatively.
+// once, which is an error and changes no later call. On other devices values
+// may differ by `tolerance`, relatively.
 void ExpectSameOnDevice(const BatchTransform& transform, TransformCall call,
                         const TensorDict& batch, Device device,
                         double tolerance = 0);

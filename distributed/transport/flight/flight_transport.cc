@@ -57,9 +57,9 @@ absl::StatusOr<Address> ParseAddress(absl::string_view caller,
 }
 
 // Messages arrive in blocks that gRPC takes from malloc. glibc gives the pages
-// of freed blocks back to the system, and to take them anew costs a third of
-// what a message costs. It keeps blocks of a size of which one was freed before
-// (mallopt(3), M_MMAP_THRESHOLD), up to 32 MiB, unless the environment says
+// of freed blocks back to the system. To take them anew costs a third of what a
+// message costs. Where a block was freed before, glibc keeps those of its size
+// (mallopt(3), M_MMAP_THRESHOLD): up to 32 MiB, unless the environment says
 // otherwise.
 void LetMallocKeepBlocks() {
   static const bool is_done = [] {

@@ -259,10 +259,12 @@ TEST(ReplayServiceTest, ABatchThatIsDrawnWaitsForNoOther) {
   const std::shared_ptr<RateLimiter> limiter =
       *RateLimiter::Create(RateLimiter::Queue(20));
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto buffer, ReplayBuffer::Create({.storage = MakeStorage(100),
-                                         .sampler = MakeUniformSampler(),
-                                         .batch_size = 8,
-                                         .rate_limiter = limiter}));
+      auto buffer,
+      ReplayBuffer::Create({.storage = MakeStorage(100),
+                            .sampler = MakeUniformSampler(),
+                            .batch_size = 8,
+                            .rate_limiter = limiter,
+                            .rate_limit_timeout = absl::Milliseconds(1)}));
   RILL_ASSERT_OK_AND_ASSIGN(const auto service,
                             ReplayService::Create(OneTable(std::move(buffer))));
   RILL_ASSERT_OK(service->table("replay")->Extend(NumberedSteps(1, 20)));

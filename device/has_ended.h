@@ -3,6 +3,7 @@
 #define RILL_DEVICE_HAS_ENDED_H_
 
 #include "absl/status/statusor.h"
+#include "rill/base/status_macros.h"
 #include "rill/device/stream.h"
 
 namespace rill::device_internal {
@@ -11,7 +12,12 @@ namespace rill::device_internal {
 // over too. An event that cannot be asked (Event::IsComplete) is waited for, so
 // that memory of work under way is never taken for free.
 // Thread-safety: thread-safe. Cost: that of IsComplete.
-absl::StatusOr<bool> HasEnded(const Event& event);
+inline absl::StatusOr<bool> HasEnded(const Event& event) {
+  const absl::StatusOr<bool> is_complete = event.IsComplete();
+  if (is_complete.ok()) return is_complete;
+  RILL_RETURN_IF_ERROR(event.Synchronize());
+  return true;
+}
 
 }  // namespace rill::device_internal
 

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectors: environments and a policy into batches, by TorchRL's names."""
 
-import atexit
 import math
 import os
 import threading
 import weakref
 
 from rill import _rill
-from rill.endings import wait_for_calls
+from rill.endings import ended_at_exit
 from rill.envs import _close_each, as_env
 from rill.errors import InvalidArgumentError
 from rill.policies import converter, make_act
@@ -266,13 +265,10 @@ Collector = SyncDataCollector
 MultiSyncCollector = MultiSyncDataCollector
 MultiAsyncCollector = MultiaSyncDataCollector
 
-_open = weakref.WeakSet()
+
+def _end(collector):
+    collector._collector.close(waits=False)
+    return collector._collector
 
 
-@atexit.register
-def _close_all():
-    """Ends calls of daemon threads, which would not survive the interpreter's end."""
-    collectors = [collector._collector for collector in _open]
-    for collector in collectors:
-        collector.close(waits=False)
-    wait_for_calls(collectors)
+_open = ended_at_exit(_end)

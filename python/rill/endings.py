@@ -3,6 +3,7 @@
 
 import atexit
 import time
+import weakref
 
 from rill import _rill
 
@@ -13,8 +14,16 @@ GRACE = 5.0
 atexit.register(_rill.end_calls)
 
 
-def wait_for_calls(handles):
-    """Until none of them is in a call, or the time is over."""
-    deadline = time.monotonic() + GRACE
-    while any(handle.calls_in_flight for handle in handles) and time.monotonic() < deadline:
-        time.sleep(0.001)
+def ended_at_exit(end):
+    """A set of objects, held weakly. At the interpreter's end `end(object)` ends the calls of each and gives its
+    handle; then all are waited for, a while."""
+    objects = weakref.WeakSet()
+
+    @atexit.register
+    def end_all():
+        handles = [end(each) for each in list(objects)]
+        deadline = time.monotonic() + GRACE
+        while any(handle.calls_in_flight for handle in handles) and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+    return objects

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 GRACE: float
 
-def wait_for_calls(handles: Iterable[Any]) -> None: ...
+def ended_at_exit(end: Callable[[Any], Any]) -> WeakSet[Any]: ...

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of several replay buffers, by TorchRL's names."""
 
-import atexit
 import math
 import os
 import threading
-import weakref
 
 import numpy as np
 
 from rill import _rill
-from rill.endings import wait_for_calls
+from rill.endings import ended_at_exit
 from rill.errors import InvalidArgumentError
 from rill.policies import converter
 from rill.replay_buffers import ReplayBuffer, _info
@@ -193,13 +191,9 @@ def _made(storages, samplers, writers):
             for storage, sampler, writer in zip(storages.parts, *parts)]
 
 
-_open = weakref.WeakSet()
+def _end(ensemble):
+    ensemble._ensemble.close()
+    return ensemble._ensemble
 
 
-@atexit.register
-def _close_all():
-    """As that of replay buffers, whose threads it would keep."""
-    ensembles = [ensemble._ensemble for ensemble in _open]
-    for ensemble in ensembles:
-        ensemble.close()
-    wait_for_calls(ensembles)
+_open = ended_at_exit(_end)

@@ -4,7 +4,6 @@
 An environment has lanes: copies that step together. It belongs to the collector that gets it.
 """
 
-import atexit
 import contextlib
 import json
 import os
@@ -15,7 +14,7 @@ import weakref
 import numpy as np
 
 from rill import _rill
-from rill.endings import wait_for_calls
+from rill.endings import ended_at_exit
 from rill.errors import InvalidArgumentError
 from rill.policies import converter, make_act
 from rill.specs import Bounded, Composite, TensorSpec, Unbounded, _composite, _of, from_space
@@ -208,16 +207,12 @@ def as_env(env):
                                "that makes one, or a list of them" % type(env).__name__)
 
 
-_open = weakref.WeakSet()
+def _end(env):
+    env._handle.stop()
+    return env._handle
 
 
-@atexit.register
-def _stop_all():
-    """Ends rollouts of daemon threads, which would not survive the interpreter's end."""
-    handles = [env._handle for env in _open]
-    for handle in handles:
-        handle.stop()
-    wait_for_calls(handles)
+_open = ended_at_exit(_end)
 
 
 def _called(env):

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replay buffers, by TorchRL's names."""
-import atexit
 import math
 import os
-import time
-import weakref
 
 import numpy as np
 
 from rill import _rill
 from rill.data import as_arrays, as_tensordict, as_torch
+from rill.endings import ended_at_exit
 from rill.errors import InvalidArgumentError
 from rill.keys import key_text
 from rill.samplers import ConsumingSampler, PrioritizedSampler, RandomSampler
@@ -240,19 +238,13 @@ class TensorDictPrioritizedReplayBuffer(TensorDictReplayBuffer):
         super().__init__(sampler=PrioritizedSampler(None, alpha, beta, eps, reduction), **options)
 
 
-_open = weakref.WeakSet()
+def _end(buffer):
+    """Its threads: one in a transform would not survive the interpreter's end."""
+    buffer.close()
+    return buffer._buffer
 
 
-@atexit.register
-def _close_all():
-    """Ends the threads of all buffers: one in a transform would not survive the interpreter's end."""
-    buffers = list(_open)
-    for buffer in buffers:
-        buffer.close()
-    # Calls of daemon threads have what is left of a buffer.
-    deadline = time.monotonic() + 5
-    while any(buffer._buffer.calls_in_flight for buffer in buffers) and time.monotonic() < deadline:
-        time.sleep(0.001)
+_open = ended_at_exit(_end)
 
 
 _CONVERT = {"numpy": None, "torch": as_torch, "tensordict": as_tensordict}

@@ -7,6 +7,7 @@
 
 #include "nanobind/nanobind.h"
 #include "rill/python/bindings/exception.h"
+#include "rill/python/bindings/fork.h"
 #include "rill/python/bindings/interpreter_lock.h"
 #include "rill/replay/replay_buffer.h"
 
@@ -44,6 +45,28 @@ void DropUnlocked(std::shared_ptr<T> object) {
     drop(held);
   }
 }
+
+// What `owner` has, for a call that lets go of the interpreter's lock. It may
+// be the last reference, where the owner was closed meanwhile.
+template <typename Owner, typename T>
+class HeldForCall {
+ public:
+  HeldForCall(const Owner* owner, std::shared_ptr<T> object, ForkGuard* guard)
+      : owner_(owner), object_(std::move(object)), in_flight_(guard) {}
+  ~HeldForCall() {
+    if (owner_->is_closed()) DropUnlocked(std::move(object_));
+  }
+  HeldForCall(const HeldForCall&) = delete;
+  HeldForCall& operator=(const HeldForCall&) = delete;
+
+  T* get() const { return object_.get(); }
+  T* operator->() const { return object_.get(); }
+
+ private:
+  const Owner* const owner_;
+  std::shared_ptr<T> object_;
+  const ForkGuard::Call in_flight_;
+};
 
 }  // namespace rill::python
 

@@ -71,10 +71,10 @@ class Ensemble {
 
   // Waits for rate limiters of members; an interrupt, as of Ctrl-C, ends it.
   nb::object Sample(int64_t batch_size) {
-    const Held ensemble(this);
+    const HeldForCall ensemble(this, Get(), &fork_guard_);
     const std::shared_ptr<OutputBatch> batch = output_.Take();
     const absl::Time deadline = Clock::Steady().Now() + timeout_;
-    absl::Status status = SampleOnce(*ensemble, batch_size, batch.get());
+    absl::Status status = SampleOnce(ensemble.get(), batch_size, batch.get());
     // Members have waited a little each.
     while (absl::IsDeadlineExceeded(status) &&
            Clock::Steady().Now() < deadline) {
@@ -85,7 +85,7 @@ class Ensemble {
             "open one");
         break;
       }
-      status = SampleOnce(*ensemble, batch_size, batch.get());
+      status = SampleOnce(ensemble.get(), batch_size, batch.get());
     }
     Check(std::move(status));
     return output_.Make(batch);
@@ -107,31 +107,10 @@ class Ensemble {
   }
 
  private:
-  // The ensemble for a call, which may be the last to have it.
-  class Held {
-   public:
-    explicit Held(Ensemble* owner)
-        : owner_(owner),
-          ensemble_(owner->Get()),
-          in_flight_(&owner->fork_guard_) {}
-    ~Held() {
-      if (owner_->is_closed()) DropUnlocked(std::move(ensemble_));
-    }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-
-    ReplayBufferEnsemble& operator*() const { return *ensemble_; }
-
-   private:
-    Ensemble* const owner_;
-    std::shared_ptr<ReplayBufferEnsemble> ensemble_;
-    const ForkGuard::Call in_flight_;
-  };
-
-  static absl::Status SampleOnce(ReplayBufferEnsemble& ensemble,
+  static absl::Status SampleOnce(ReplayBufferEnsemble* ensemble,
                                  int64_t batch_size, OutputBatch* batch) {
     const Unlocked unlocked;
-    return TakeNoted(ensemble.SampleInto(batch_size, &batch->rows));
+    return TakeNoted(ensemble->SampleInto(batch_size, &batch->rows));
   }
 
   std::shared_ptr<ReplayBufferEnsemble> Get() const {

@@ -257,28 +257,7 @@ class Buffer final : public BufferPart {
   void SetBeta(double beta) { Check(Exponents()->SetBeta(beta)); }
 
  private:
-  // The buffer for a call.
-  class Held {
-   public:
-    explicit Held(const Buffer* owner)
-        : owner_(owner),
-          buffer_(owner->buffer_),
-          in_flight_(&owner->fork_guard_) {}
-    // It may be the last one after Close.
-    ~Held() {
-      if (owner_->is_closed()) DropUnlocked(std::move(buffer_));
-    }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-
-    ReplayBuffer* get() const { return buffer_.get(); }
-    ReplayBuffer* operator->() const { return buffer_.get(); }
-
-   private:
-    const Buffer* const owner_;
-    std::shared_ptr<ReplayBuffer> buffer_;
-    const ForkGuard::Call in_flight_;
-  };
+  using Held = HeldForCall<Buffer, ReplayBuffer>;
 
   Held Get(const char* caller) const {
     if (buffer_ == nullptr) {
@@ -286,7 +265,7 @@ class Buffer final : public BufferPart {
           "ReplayBuffer::", caller, ": got a closed buffer, want an open one")};
     }
     fork_guard_.Check();
-    return Held(this);
+    return Held(this, buffer_, &fork_guard_);
   }
 
   PrioritizedSelector* Exponents() const {

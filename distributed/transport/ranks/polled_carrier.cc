@@ -64,6 +64,8 @@ class PolledCarrier final : public RankCarrier {
   // Until all ranks are here.
   absl::Status AwaitAll();
   void Pause(absl::Time last_move);
+  // Until the thread is wanted, but no longer than `most`.
+  void Wait(absl::Duration most);
   bool MayFinish();
 
   // One thread at a time calls the library. Each of these says in `moves`
@@ -187,22 +189,30 @@ absl::Status PolledCarrier::Step(bool* moves) {
   return absl::OkStatus();
 }
 
-void PolledCarrier::Pause(absl::Time last_move) {
-  const absl::Duration idle = Clock::Steady().Now() - last_move;
-  const bool is_helped = is_helped_.exchange(false);
-  if (!is_helped && idle < (has_transfers_ ? kBusyForTransfers : kBusyFor)) {
-    std::this_thread::yield();  // Ranks may share a processor.
-    return;
-  }
+void PolledCarrier::Wait(absl::Duration most) {
   absl::MutexLock lock(&mu_);
   const auto is_wanted = [this] {
     mu_.AssertReaderHeld();
     return is_wanted_;
   };
-  mu_.AwaitWithTimeout(
-      absl::Condition(&is_wanted),
-      is_helped ? kHelpedWait : std::min(idle / kIdleShare, kMaxWait));
+  mu_.AwaitWithTimeout(absl::Condition(&is_wanted), most);
   is_wanted_ = false;
+}
+
+void PolledCarrier::Pause(absl::Time last_move) {
+  // One that asks beside those who help only keeps them waiting.
+  bool was_helped = false;
+  while (is_helped_.exchange(false)) {
+    was_helped = true;
+    Wait(kHelpedWait);
+  }
+  if (was_helped) return;
+  const absl::Duration idle = Clock::Steady().Now() - last_move;
+  if (idle < (has_transfers_ ? kBusyForTransfers : kBusyFor)) {
+    std::this_thread::yield();  // Ranks may share a processor.
+    return;
+  }
+  Wait(std::min(idle / kIdleShare, kMaxWait));
 }
 
 bool PolledCarrier::MayFinish() {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/container/fixed_array.h"
 #include "absl/crc/crc32c.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -28,12 +29,17 @@ constexpr absl::string_view kNames[] = {
     "clear",   "publish", "choice",    "end"};
 static_assert(std::size(kNames) == Decision::kMaxKind + 1);
 
+constexpr size_t kMaxVarint = 10;  // Bytes.
+
+// Writes it there, and returns where it ends.
+char* WriteVarint(uint64_t value, char* at) {
+  for (; value >= 0x80; value >>= 7) *at++ = static_cast<char>(value | 0x80);
+  *at++ = static_cast<char>(value);
+  return at;
+}
 void PutVarint(uint64_t value, std::string* bytes) {
-  while (value >= 0x80) {
-    bytes->push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  bytes->push_back(static_cast<char>(value));
+  char varint[kMaxVarint];
+  bytes->append(varint, WriteVarint(value, varint));
 }
 
 // Small numbers of either sign are few bytes.
@@ -48,7 +54,7 @@ int64_t UnZigZag(uint64_t value) {
 // Takes it off the front; false where it is cut, or not the shortest form.
 bool TakeVarint(absl::string_view* bytes, uint64_t* value) {
   *value = 0;
-  for (size_t i = 0; i < bytes->size() && i < 10; ++i) {
+  for (size_t i = 0; i < bytes->size() && i < kMaxVarint; ++i) {
     const uint64_t byte = static_cast<uint8_t>((*bytes)[i]);
     if (i == 9 && byte > 1) return false;
     *value |= (byte & 0x7f) << (7 * i);
@@ -60,10 +66,9 @@ bool TakeVarint(absl::string_view* bytes, uint64_t* value) {
   return false;
 }
 
-void PutUint32(uint32_t value, std::string* bytes) {
-  for (int i = 0; i < 4; ++i) {
-    bytes->push_back(static_cast<char>(value >> (8 * i)));
-  }
+char* WriteUint32(uint32_t value, char* at) {
+  for (int i = 0; i < 4; ++i) *at++ = static_cast<char>(value >> (8 * i));
+  return at;
 }
 uint32_t Uint32At(absl::string_view bytes) {
   uint32_t value = 0;
@@ -93,7 +98,8 @@ void PutRecord(absl::string_view body, uint32_t* chain, std::string* bytes) {
   PutVarint(body.size(), bytes);
   bytes->append(body);
   *chain = ChainedCrc(*chain, body);
-  PutUint32(*chain, bytes);
+  char crc[kCrcBytes];
+  bytes->append(crc, WriteUint32(*chain, crc));
 }
 
 // Reads a body; false where it says nothing.
@@ -180,29 +186,31 @@ absl::Status FlightEncoder::Begin(const FlightHead& head, std::string* bytes) {
 absl::Status FlightEncoder::Add(const FlightEvent& event, std::string* bytes) {
   const Decision& decision = event.decision;
   const int64_t at_us = std::max(at_us_, absl::ToInt64Microseconds(event.at));
-  // The body is made behind room for its length, whose bytes are known later.
-  std::string& body = *bytes;
-  body.clear();
-  body.push_back(static_cast<char>(static_cast<uint8_t>(decision.kind) |
-                                   (decision.digest == 0 ? 0 : kHasDigest)));
-  PutVarint(static_cast<uint64_t>(decision.part), &body);
-  PutVarint(static_cast<uint64_t>(at_us - at_us_), &body);
-  if (decision.digest != 0) PutUint32(decision.digest, &body);
-  body.append(event.text);
+  // As long as the record can be. The body stands behind room for its length,
+  // whose bytes are known later.
+  absl::FixedArray<char, 256> record(kMaxVarint *
+                                         (3 + decision.numbers.size()) +
+                                     event.text.size() + 1 + 2 * kCrcBytes);
+  char* const body = record.data() + kMaxVarint;
+  char* at = body;
+  *at++ = static_cast<char>(static_cast<uint8_t>(decision.kind) |
+                            (decision.digest == 0 ? 0 : kHasDigest));
+  at = WriteVarint(static_cast<uint64_t>(decision.part), at);
+  at = WriteVarint(static_cast<uint64_t>(at_us - at_us_), at);
+  if (decision.digest != 0) at = WriteUint32(decision.digest, at);
+  at = std::copy(event.text.begin(), event.text.end(), at);
   for (const int64_t number : decision.numbers) {
-    PutVarint(ZigZag(number), &body);
+    at = WriteVarint(ZigZag(number), at);
   }
-  RILL_RETURN_IF_ERROR(CheckSize("FlightEncoder::Add", body.size()));
-  chain_ = ChainedCrc(chain_, body);
-  char length[10];
-  size_t length_bytes = 0;
-  for (uint64_t left = body.size();; left >>= 7) {
-    length[length_bytes++] =
-        static_cast<char>(left < 0x80 ? left : left | 0x80);
-    if (left < 0x80) break;
-  }
-  body.insert(0, length, length_bytes);
-  PutUint32(chain_, bytes);
+  const size_t size = at - body;
+  RILL_RETURN_IF_ERROR(CheckSize("FlightEncoder::Add", size));
+  chain_ = ChainedCrc(chain_, absl::string_view(body, size));
+  at = WriteUint32(chain_, at);
+  char length[kMaxVarint];
+  char* const length_end = WriteVarint(size, length);
+  char* const begin = body - (length_end - length);
+  std::copy(length, length_end, begin);
+  bytes->assign(begin, at);
   at_us_ = at_us;
   return absl::OkStatus();
 }

@@ -2,7 +2,7 @@
 #include "rill/recorder/value_digest.h"
 
 #include <algorithm>
-#include <string>
+#include <array>
 
 #include "absl/crc/crc32c.h"
 #include "absl/status/statusor.h"
@@ -15,10 +15,6 @@ namespace {
 absl::crc32c_t Extend(absl::crc32c_t crc, const void* data, int64_t bytes) {
   return ExtendCrc(crc,
                    absl::string_view(static_cast<const char*>(data), bytes));
-}
-
-void PutNumber(int64_t number, std::string* bytes) {
-  bytes->append(reinterpret_cast<const char*>(&number), sizeof(number));
 }
 
 // 0 says that there is nothing.
@@ -49,17 +45,17 @@ absl::crc32c_t ExtendByPieces(absl::crc32c_t crc,
 uint32_t DigestOf(const TensorDict& values,
                   absl::Span<const absl::string_view> pieces) {
   absl::crc32c_t crc{0};
-  std::string head;  // Of a leaf.
   values.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-    head.clear();
-    PutNumber(static_cast<int64_t>(key.size()), &head);
-    PutNumber(static_cast<int64_t>(leaf.dtype()), &head);
-    PutNumber(leaf.shape().rank(), &head);
-    head.append(key);
-    for (int64_t i = 0; i < leaf.shape().rank(); ++i) {
-      PutNumber(leaf.shape()[i], &head);
+    const Shape& shape = leaf.shape();
+    const std::array<int64_t, 3> head = {static_cast<int64_t>(key.size()),
+                                         static_cast<int64_t>(leaf.dtype()),
+                                         shape.rank()};
+    crc = ExtendCrc(Extend(crc, head.data(), sizeof(head)), key);
+    for (int64_t i = 0; i < shape.rank(); ++i) {
+      const int64_t size = shape[i];
+      crc = Extend(crc, &size, sizeof(size));
     }
-    crc = ExtendByElements(ExtendCrc(crc, head), leaf);
+    crc = ExtendByElements(crc, leaf);
   });
   return NotZero(ExtendByPieces(crc, pieces));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/base/clock.h"
 
-#include <chrono>
+#include <ctime>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -17,10 +17,11 @@ class SystemClock final : public Clock {
 class SteadyClock final : public Clock {
  public:
   absl::Time Now() const override {
-    const auto since = std::chrono::steady_clock::now().time_since_epoch();
     // The epoch stands for the clock's own origin: differences of two readings
     // mean something, a reading alone does not.
-    return absl::UnixEpoch() + absl::FromChrono(since);
+    timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return absl::TimeFromTimespec(now);
   }
 };
 

@@ -61,28 +61,45 @@ absl::StatusOr<Arrival> Arrival::FromNumbers(
 
 PriorityCounts PriorityCounts::Of(absl::Span<const float> priorities) {
   // By the exponent's bits; what is below the normal numbers is in the lowest.
-  std::array<int32_t, 256> counts = {};
+  // Neighbours are often in one interval; in tables of their own none waits.
+  constexpr size_t kTables = 4;
+  std::array<std::array<int32_t, 256>, kTables> tables = {};
   PriorityCounts all = {.rows = static_cast<int64_t>(priorities.size())};
-  uint32_t least = counts.size(), most = 0;
-  for (const float priority : priorities) {
-    if (priority > 0) {
-      const uint32_t exponent = std::bit_cast<uint32_t>(priority) >> 23;
-      ++counts[exponent];
+  uint32_t least = tables[0].size(), most = 0;
+  const auto count = [&](size_t i, size_t table) {
+    if (priorities[i] > 0) {
+      const uint32_t exponent = std::bit_cast<uint32_t>(priorities[i]) >> 23;
+      ++tables[table][exponent];
       least = std::min(least, exponent);
       most = std::max(most, exponent);
     } else {
       ++all.zeros;
     }
+  };
+  size_t i = 0;
+  for (; i + kTables <= priorities.size(); i += kTables) {
+    count(i, 0);
+    count(i + 1, 1);
+    count(i + 2, 2);
+    count(i + 3, 3);
   }
+  for (; i < priorities.size(); ++i) count(i, 0);
   if (all.zeros == all.rows) return all;
   constexpr int64_t kBias = 127;
   all.first = int64_t{least} - kBias;
-  all.counts.assign(counts.begin() + least, counts.begin() + most + 1);
+  all.counts.reserve(most + 1 - least);
+  for (uint32_t exponent = least; exponent <= most; ++exponent) {
+    int64_t count = 0;
+    for (const auto& table : tables) count += table[exponent];
+    all.counts.push_back(count);
+  }
   return all;
 }
 
 std::vector<int64_t> PriorityCounts::ToNumbers() const {
-  std::vector<int64_t> numbers = {rows, zeros, first};
+  std::vector<int64_t> numbers;
+  numbers.reserve(3 + counts.size());
+  numbers.assign({rows, zeros, first});
   numbers.insert(numbers.end(), counts.begin(), counts.end());
   return numbers;
 }

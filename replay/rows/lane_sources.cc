@@ -76,7 +76,7 @@ bool LaneSources::Follows(const Source& source, LaneRange lanes,
   return is_next && !AreOthers(lanes, source);
 }
 
-absl::StatusOr<ExtendResult> LaneSources::Run(LaneRange lanes,
+absl::StatusOr<ExtendResult> LaneSources::Run(LaneRange lanes, int64_t steps,
                                               const WriteInfo& info,
                                               WriteFn write, Source* source) {
   absl::StatusOr<ExtendResult> result;
@@ -87,6 +87,7 @@ absl::StatusOr<ExtendResult> LaneSources::Run(LaneRange lanes,
     result = write();
   }
   if (!result.ok()) return result;
+  if (steps > lanes_.capacity) LookForDropped(steps, *result);
   if (info.sequence > 0) {
     source->sequence.store(info.sequence, std::memory_order_relaxed);
   }
@@ -117,12 +118,13 @@ absl::StatusOr<ExtendResult> LaneSources::Write(const Shape& shape,
       lanes.count > lanes_.count - lanes.first || shape.num_elements() == 0) {
     return write();
   }
+  const int64_t steps = shape.num_elements() / lanes.count;
   const Key key = {info.source, info.producer};
   {
     absl::ReaderMutexLock lock(&mutex_);
     const auto found = sources_.find(key);
     if (found != sources_.end() && Follows(found->second, lanes, info)) {
-      return Run(lanes, info, write, &found->second);
+      return Run(lanes, steps, info, write, &found->second);
     }
   }
   absl::MutexLock lock(&mutex_);
@@ -130,7 +132,7 @@ absl::StatusOr<ExtendResult> LaneSources::Write(const Shape& shape,
   if (!Follows(source, lanes, info)) {
     RILL_RETURN_IF_ERROR(CutFor(source, lanes, info, cut));
   }
-  return Run(lanes, info, write, &source);
+  return Run(lanes, steps, info, write, &source);
 }
 
 absl::Status LaneSources::CutFor(const Source& source, LaneRange lanes,
@@ -154,6 +156,16 @@ absl::Status LaneSources::CutFor(const Source& source, LaneRange lanes,
                  << status.message();
   }
   return absl::OkStatus();
+}
+
+void LaneSources::LookForDropped(int64_t steps, const ExtendResult& result) {
+  if (result.rows_dropped == 0 || has_told_dropped_.exchange(true)) return;
+  LOG(WARNING) << "ReplayBuffer: a batch of " << steps
+               << " steps a lane is longer than a lane, which has "
+               << lanes_.capacity << " slots: its oldest "
+               << result.rows_dropped << " rows are not stored; make the "
+               << "storage with a capacity of at least " << lanes_.count * steps
+               << ", or write shorter batches";
 }
 
 void LaneSources::LookForUnused() {

@@ -35,7 +35,8 @@ namespace rill::replay_internal {
 //
 // An observer of the storage, beside the buffer's others. Logs once the lanes
 // that nobody writes, once that sources take turns in a lane, and once that
-// hand-written rows cannot tell a cut.
+// hand-written rows cannot tell a cut. Logs once too that a batch was longer
+// than a lane.
 //
 // Thread-safety: thread-safe. Writes that follow on their last ones go side by
 //   side; others go alone.
@@ -76,9 +77,12 @@ class LaneSources final : public WriteObserver {
   absl::Status CutFor(const Source& source, LaneRange lanes,
                       const WriteInfo& info, CutFn cut)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<ExtendResult> Run(LaneRange lanes, const WriteInfo& info,
-                                   WriteFn write, Source* source);
+  absl::StatusOr<ExtendResult> Run(LaneRange lanes, int64_t steps,
+                                   const WriteInfo& info, WriteFn write,
+                                   Source* source);
   void LookForUnused();
+  // The batch of `steps` a lane was written.
+  void LookForDropped(int64_t steps, const ExtendResult& result);
 
   static inline thread_local const LaneSources* writing_ = nullptr;
 
@@ -92,6 +96,7 @@ class LaneSources final : public WriteObserver {
   std::atomic<int64_t> writes_ = 0;
   std::atomic<int64_t> rows_ = 0;
   std::atomic<bool> has_looked_ = false;
+  std::atomic<bool> has_told_dropped_ = false;
 
   absl::Mutex mutex_;
   absl::node_hash_map<Key, Source> sources_ ABSL_GUARDED_BY(mutex_);

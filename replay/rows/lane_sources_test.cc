@@ -288,6 +288,22 @@ TEST(LaneSourcesTest, NamesLanesThatNobodyWritesOnce) {
   }
 }
 
+TEST(LaneSourcesTest, SaysOnceThatABatchIsLongerThanALane) {
+  absl::ScopedMockLog log(absl::MockLogDefault::kIgnoreUnexpected);
+  EXPECT_CALL(
+      log, Log(absl::LogSeverity::kWarning, _,
+               AllOf(HasSubstr("batch of 12 steps a lane"),
+                     HasSubstr("which has 8 slots"), HasSubstr("oldest 8 rows"),
+                     HasSubstr("at least 24"))))
+      .Times(1);
+  log.StartCapturingLogs();
+  const auto buffer = MakeBuffer(MakeStorage(/*lane_capacity=*/8));
+  Writer writer(0, {.source = NewSource()}, kLanes, true);
+  for (const int64_t steps : {8, 12, 12}) {
+    RILL_ASSERT_OK(buffer->Write(writer.Next(steps), writer.info()));
+  }
+}
+
 TEST(LaneSourcesTest, SaysOnceThatSourcesShareLanes) {
   absl::ScopedMockLog log(absl::MockLogDefault::kIgnoreUnexpected);
   EXPECT_CALL(log, Log(absl::LogSeverity::kWarning, _,

@@ -30,7 +30,9 @@ class Lane {
   virtual ~Lane() = default;
 
   // Begins an episode that is a function of (rng, episode) alone: draws are
-  // rng.UniformDouble(episode, i). Writes the observation at the root.
+  // rng.UniformDouble(episode, i). Writes the observation at the root. Where
+  // steps draw too, keep one of these draws, rng.Bits64(episode, i), as a seed:
+  // step t draws Rng(seed).UniformDouble(t, j). Seed and t belong to the state.
   virtual absl::Status Reset(const Rng& rng, uint64_t episode) = 0;
   // Reads the action, which is inside its spec; writes the observation below
   // next. After an error the lane is reset before it steps again.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts that docs/extending.md shows, as they stand there, pass the suites
 // of their interfaces.
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -12,11 +13,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/clock.h"
+#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/collectors/conformance/policy_conformance.h"
 #include "rill/distributed/transport/conformance/transport_conformance.h"
 #include "rill/distributed/transport/inproc/inproc_transport.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/docs/doc_examples/guides/own_env.h"
+#include "rill/docs/doc_examples/guides/own_policy.h"
 #include "rill/docs/doc_examples/guides/own_sampler.h"
 #include "rill/docs/doc_examples/guides/own_storage.h"
 #include "rill/docs/doc_examples/guides/own_transform.h"
@@ -51,6 +55,27 @@ INSTANTIATE_SAMPLER_CONFORMANCE(Stratified, {.make = MakeStratifiedSampler,
 
 INSTANTIATE_TEST_SUITE_P(Walk, EnvConformanceTest,
                          ::testing::Values([] { return MakeWalk(3); }));
+
+// An action of three choices of six options each, by observations that differ
+// from lane to lane.
+PolicySubject LinearActorCriticSubject() {
+  constexpr int64_t kLanes = 5, kInputs = 4;
+  constexpr int64_t kOptions[] = {6, 6, 6};
+  uint32_t draw = 0;
+  const auto number = [&draw] {
+    return 2 * Rng(1).UniformFloat(/*batch=*/0, draw++) - 1;
+  };
+  PolicySubject subject;
+  subject.policy = MakeLinearActorCritic(kInputs, 3, 6, number);
+  subject.action = LeafSpec::MultiCategorical(kOptions);
+  subject.root = TensorDict({kLanes});
+  Tensor seen = *Tensor::Zeros(DType::kFloat32, {kLanes, kInputs});
+  std::generate_n(seen.data<float>(), seen.num_elements(), number);
+  RILL_EXPECT_OK(subject.root.Set("observation", seen));
+  return subject;
+}
+INSTANTIATE_TEST_SUITE_P(LinearActorCritic, PolicyConformanceTest,
+                         ::testing::Values(LinearActorCriticSubject));
 
 std::atomic<int64_t> rows_read;
 

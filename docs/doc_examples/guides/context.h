@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "rill/replay/ensemble/offline_to_online.h"
 #include "rill/replay/rate_limiter.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/run/run_checkpoint.h"
 #include "rill/replay/sample_units.h"
 #include "rill/replay/writers/removing_writer.h"
 #include "rill/replay/writers/writer.h"
@@ -50,6 +52,11 @@ absl::StatusOr<std::vector<float>> Learn(const TensorDict& batch);
 // datasets.md
 extern const std::shared_ptr<ReplayBuffer> dataset, fresh;
 extern SyncCollector& collector;
+
+// on_policy.md
+extern const ReplayBuffer& minibatches;
+extern const TensorDict learned;
+extern const std::string folder;
 
 // replay.md
 extern std::unique_ptr<Storage>& storage;

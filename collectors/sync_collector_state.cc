@@ -40,6 +40,17 @@ absl::Status Refuse(absl::string_view key, int64_t got,
                             got, ", want ", want);
 }
 
+// Before all else, as no leaf of a state of other lanes fits.
+absl::Status CheckLanes(const TensorDict& state, int64_t lanes) {
+  const TensorDict* const root = state.FindDict("root");
+  if (root == nullptr || root->batch_shape() == Shape({lanes})) {
+    return absl::OkStatus();
+  }
+  return FailedPrecondition("SyncCollector::LoadState: lanes: got a state of ",
+                            root->batch_shape().ToString(), ", want [", lanes,
+                            "], as the environment of this collector has");
+}
+
 }  // namespace
 
 absl::Status SyncCollector::CheckRefused(const TensorDict& batch) const {
@@ -92,12 +103,9 @@ absl::Status SyncCollector::LoadTransformStates(const TensorDict& states) {
 absl::StatusOr<TensorDict> SyncCollector::RootOf(
     const TensorDict& state) const {
   const TensorDict* root = state.FindDict("root");
-  const Shape& lanes = loop_->driver.root().batch_shape();
-  if (root == nullptr || !(root->batch_shape() == lanes)) {
+  if (root == nullptr) {
     return FailedPrecondition(
-        "SyncCollector::LoadState: \"root\": got ",
-        root == nullptr ? "none" : root->batch_shape().ToString(),
-        ", want batch shape ", lanes.ToString(), " of this collector's lanes");
+        "SyncCollector::LoadState: \"root\": got none, want a dictionary");
   }
   const absl::Status layout =
       loop_->root_spec.CheckLayout("SyncCollector::LoadState", *root);
@@ -128,6 +136,7 @@ absl::Status SyncCollector::LoadState(const TensorDict& dict) {
   RILL_RETURN_IF_ERROR(AwaitStream());
   RILL_ASSIGN_OR_RETURN(const StateReader state,
                         StateReader::Open(kType, kStateVersion, dict));
+  RILL_RETURN_IF_ERROR(CheckLanes(dict, loop_->lanes));
   RILL_ASSIGN_OR_RETURN(const auto frames, state.Get<int64_t>("frames"));
   RILL_ASSIGN_OR_RETURN(const auto next_traj_id,
                         state.Get<int64_t>("next_traj_id"));

@@ -271,7 +271,7 @@ TEST_F(SyncCollectorRefusalTest, StateOfOtherLanes) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto other, Make({.lanes = 4, .with_transforms = true}, nullptr));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, other->SaveState());
-  ExpectRefused(state, "\"traj_ids\": got int64[4]");
+  ExpectRefused(state, "lanes: got a state of [4], want [");
 }
 
 TEST_F(SyncCollectorRefusalTest, StateWithoutTransforms) {

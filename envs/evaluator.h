@@ -19,7 +19,8 @@ struct EvaluateResult {
 
 // Runs `episodes` whole episodes, all begun fresh after Seed(seed): lane l runs
 // episodes l, l + lanes, ..., so that long episodes are not drawn less often
-// than short ones. A return is undiscounted, over all rewards of a lane.
+// than short ones. A return is undiscounted, over all rewards of a lane, those
+// of several agents together.
 // INVALID_ARGUMENT names the option that is out of range.
 //
 // Nothing learns meanwhile (Env::SetLearning): equal calls give equal results.

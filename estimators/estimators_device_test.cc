@@ -63,6 +63,18 @@ TensorDict Steps(DType dtype, const std::vector<std::string>& pieces,
   return batch;
 }
 
+// The same with numbers of two agents, and the flags of the lane.
+TensorDict StepsOfAgents() {
+  TensorDict batch = Steps(DType::kFloat32, {"sequence_id"});
+  TensorDictSpec spec;
+  for (const char* key : {"next/reward", "state_value", "next/state_value"}) {
+    RILL_EXPECT_OK(
+        spec.Set(key, LeafSpec::Bounded(DType::kFloat32, {2, 1}, -1, 1)));
+  }
+  RILL_EXPECT_OK(batch.Update(*spec.Random({3, 70}, Rng(4), 0)));
+  return batch;
+}
+
 TEST(EstimatorsDeviceTest, AreAsDocumented) {
   std::vector<DeviceCase> cases;
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
@@ -92,6 +104,9 @@ TEST(EstimatorsDeviceTest, AreAsDocumented) {
       add(*Reward2Go::Create({.gamma = 0.95}), TransformCall::kInverse);
       add(*DensifyReward::Create({.reward_key_out = "to_go", .discount = 0.9}));
     }
+  }
+  for (const bool average : {true, false}) {
+    cases.push_back({*GAE::Create({.average_gae = average}), StepsOfAgents()});
   }
   // Rows of no order stop each.
   cases.push_back({*TD0Estimator::Create({}), Steps(DType::kFloat32, {})});

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/estimators/next_state_value.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +11,7 @@
 #include "absl/types/span.h"
 #include "rill/base/catch_exceptions.h"
 #include "rill/base/status_macros.h"
+#include "rill/estimators/agent_lines.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensors/dtype.h"
@@ -41,7 +44,13 @@ class NextStateValueTransform final : public BatchTransform {
   }
 
   absl::StatusOr<TensorDictSpec> ForwardSpec(
-      const TensorDictSpec& spec) const override {
+      const TensorDictSpec& all) const override {
+    const LeafSpec* const values = all.Find(options_.value_key);
+    const int64_t agents =
+        values == nullptr ? 0 : estimators_internal::NumAgents(values->shape);
+    RILL_ASSIGN_OR_RETURN(
+        const TensorDictSpec spec,
+        estimators_internal::SpecOfAgent(all, LeavesOfAgents(all), agents));
     const std::string caller = absl::StrCat(kName, "::ForwardSpec");
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec value,
@@ -56,10 +65,10 @@ class NextStateValueTransform final : public BatchTransform {
       RILL_RETURN_IF_ERROR(
           transforms_internal::FindSpec(caller, Below(key), spec).status());
     }
-    TensorDictSpec after = spec;
+    TensorDictSpec after = all;
     RILL_RETURN_IF_ERROR(
         after.Set(options_.next_value_key,
-                  LeafSpec::Unbounded(value.dtype, value.shape)));
+                  LeafSpec::Unbounded(value.dtype, values->shape)));
     return after;
   }
 
@@ -81,17 +90,20 @@ class NextStateValueTransform final : public BatchTransform {
   template <typename T>
   absl::Status Fill(const Tensor& value, int64_t time,
                     TensorDict* batch) const {
-    const Shape one = batch->batch_shape().Concat({1});
+    const int64_t agents =
+        estimators_internal::NumAgents(options_.value_key, *batch);
+    // Behind the batch's shape; a row has `width` numbers.
+    const Shape trailing = agents == 0 ? Shape({1}) : Shape({agents, 1});
+    const int64_t width = trailing.num_elements();
+    const Shape one = batch->batch_shape().Concat(trailing);
     RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
         kName, options_.value_key, value, DTypeOf<T>, one));
     std::vector<int64_t> ends;
-    RILL_RETURN_IF_ERROR(FindEnds(time, *batch, &ends));
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor terminated,
-        transforms_internal::ReadLeaf(kName, options_.terminated_key,
-                                      DType::kBool, one, *batch));
+    RILL_RETURN_IF_ERROR(FindEnds(time, agents, *batch, &ends));
+    RILL_ASSIGN_OR_RETURN(const Tensor terminated,
+                          ReadTerminated(trailing, *batch));
     RILL_ASSIGN_OR_RETURN(const Tensor end_values,
-                          AskCritic(ends, value.dtype(), *batch));
+                          AskCritic(ends, trailing, value.dtype(), *batch));
     // The batch changes when nothing can fail any more.
     RILL_RETURN_IF_ERROR(transforms_internal::CheckMaySet(
         kName, options_.next_value_key, *batch));
@@ -99,36 +111,80 @@ class NextStateValueTransform final : public BatchTransform {
         const Tensor next,
         transforms_internal::WriteLeaf(options_.next_value_key, value.dtype(),
                                        one, {}, batch));
-    const int64_t rows = value.num_elements();
+    const int64_t numbers = value.num_elements();
     const T* const from = value.data<T>();
     T* const to = next.data<T>();
-    for (int64_t i = 0; i + 1 < rows; ++i) to[i] = from[i + 1];
+    for (int64_t i = 0; i + width < numbers; ++i) to[i] = from[i + width];
     for (size_t i = 0; i < ends.size(); ++i) {
-      to[ends[i]] = end_values.data<T>()[i];
+      std::copy_n(end_values.data<T>() + static_cast<int64_t>(i) * width, width,
+                  to + ends[i] * width);
     }
     const bool* const is_terminated = terminated.data<bool>();
-    for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t i = 0; i < numbers; ++i) {
       if (is_terminated[i]) to[i] = 0;
     }
     return absl::OkStatus();
   }
 
-  // Rows whose next state is not that of the row behind, terminated ones too.
-  absl::Status FindEnds(int64_t time, const TensorDict& batch,
-                        std::vector<int64_t>* ends) const {
+  std::vector<std::string> LeavesOfAgents(const TensorDictSpec& rows) const {
+    return estimators_internal::WithEnds(
+        {options_.value_key, options_.terminated_key}, options_.done_key, rows);
+  }
+
+  // Flags of the shape of the values; those of a lane are each agent's.
+  absl::StatusOr<Tensor> ReadTerminated(const Shape& trailing,
+                                        const TensorDict& batch) const {
+    const Shape& rows = batch.batch_shape();
+    if (trailing.rank() == 1 ||
+        estimators_internal::NumAgents(options_.terminated_key, batch) != 0) {
+      return transforms_internal::ReadLeaf(kName, options_.terminated_key,
+                                           DType::kBool, rows.Concat(trailing),
+                                           batch);
+    }
     RILL_ASSIGN_OR_RETURN(
-        const Tensor stops,
-        transforms_internal::ReadStops(kName, options_.done_key, batch));
-    const bool* const stop = stops.data<bool>();
-    for (int64_t i = 0; i < stops.num_elements(); ++i) {
-      if (stop[i] || (i + 1) % time == 0) ends->push_back(i);
+        const Tensor flags,
+        transforms_internal::ReadLeaf(kName, options_.terminated_key,
+                                      DType::kBool, rows.Concat({1}), batch));
+    RILL_ASSIGN_OR_RETURN(const Tensor a_group, flags.Unsqueeze(rows.rank()));
+    RILL_ASSIGN_OR_RETURN(const Tensor all,
+                          a_group.Expand(rows.Concat(trailing)));
+    return all.Contiguous();
+  }
+
+  // Rows whose next state is not that of the row behind, terminated ones too.
+  // With several agents it is enough that it is so for one of them.
+  absl::Status FindEnds(int64_t time, int64_t agents, const TensorDict& batch,
+                        std::vector<int64_t>* ends) const {
+    std::vector<bool> is_end(
+        static_cast<size_t>(batch.batch_shape().num_elements()));
+    const std::vector<std::string> keys =
+        agents == 0 ? std::vector<std::string>()
+                    : LeavesOfAgents(TensorDictSpec::Of(batch));
+    TensorDict lines;
+    for (int64_t agent = 0; agent < std::max<int64_t>(agents, 1); ++agent) {
+      if (agents > 0) {
+        RILL_ASSIGN_OR_RETURN(lines, estimators_internal::LinesOfAgent(
+                                         batch, keys, agents, agent));
+      }
+      RILL_ASSIGN_OR_RETURN(
+          const Tensor stops,
+          transforms_internal::ReadStops(kName, options_.done_key,
+                                         agents == 0 ? batch : lines));
+      const bool* const stop = stops.data<bool>();
+      for (size_t i = 0; i < is_end.size(); ++i) {
+        if (stop[i]) is_end[i] = true;
+      }
+    }
+    for (int64_t i = 0; i < std::ssize(is_end); ++i) {
+      if (is_end[i] || (i + 1) % time == 0) ends->push_back(i);
     }
     return absl::OkStatus();
   }
 
   // The values of the states behind these rows.
   absl::StatusOr<Tensor> AskCritic(const std::vector<int64_t>& rows,
-                                   DType dtype, const TensorDict& batch) const {
+                                   const Shape& trailing, DType dtype,
+                                   const TensorDict& batch) const {
     const int64_t count = static_cast<int64_t>(rows.size());
     const Shape& shape = batch.batch_shape();
     TensorDict all(Shape{shape.num_elements()});
@@ -140,14 +196,15 @@ class NextStateValueTransform final : public BatchTransform {
                                 leaf.shape().Suffix(shape.rank()))));
       RILL_RETURN_IF_ERROR(all.Set(key, std::move(flat)));
     }
-    RILL_ASSIGN_OR_RETURN(Tensor values, Tensor::Zeros(dtype, {count, 1}));
+    const Shape wanted = Shape({count}).Concat(trailing);
+    RILL_ASSIGN_OR_RETURN(Tensor values, Tensor::Zeros(dtype, wanted));
     if (count == 0) return values;
     RILL_ASSIGN_OR_RETURN(const TensorDict states, all.Gather(rows));
     RILL_RETURN_IF_ERROR(CatchExceptions(
         [&] { return options_.critic(states, &values); }, "the critic"))
         << kName << ": the critic";
     RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
-        kName, "values of the critic", values, dtype, {count, 1}));
+        kName, "values of the critic", values, dtype, wanted));
     return values.Contiguous();
   }
 

@@ -16,8 +16,8 @@
 namespace rill {
 
 // Gives values to N states. `states` [N] holds their leaves under the keys of a
-// root; `values` [N, 1] is to be filled, as it is. That of a policy:
-// MakePolicyCritic (envs/policies/policy_critic.h).
+// root; `values` [N, 1], or [N, agents, 1] of a group, is to be filled, as it
+// is. That of a policy: MakePolicyCritic (envs/policies/policy_critic.h).
 using Critic =
     std::function<absl::Status(const TensorDict& states, Tensor* values)>;
 
@@ -34,8 +34,12 @@ using Critic =
 // Values of the rows are those of the weights that acted. With the same weights
 // in the critic, results are exact; with newer ones the ends are newer.
 //
+// In a group of several agents the critic is asked behind each row where one of
+// them ends, for all of them.
+//
 // Shapes: batches [*B, T], time last; values [*B, T, 1] of float32 or float64,
-//   flags bool [*B, T, 1].
+//   flags bool [*B, T, 1]. Values of a group of several agents are [*B, T,
+//   agents, 1]; its flags are too, or the lane's.
 // Errors: NOT_FOUND or INVALID_ARGUMENT name the key; the critic's come back.
 // Thread-safety: that of the critic.
 // Cost: one copy of the values, and a call of the critic for about one row a

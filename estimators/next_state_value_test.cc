@@ -8,11 +8,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/batch_transform.h"
@@ -68,6 +70,66 @@ TEST(NextStateValueTest, Example) {
   // none behind a termination.
   EXPECT_THAT(batch.Flat<float>("next/state_value"),
               IsOkAndHolds(ElementsAre(1.5f, 20, 3.5f, 0, 50)));
+}
+
+// Two agents: the first one's episode is cut behind step 0, the second one's
+// ends behind step 1.
+TEST(NextStateValueTest, ARowWhereAnAgentEndsIsTheCriticsForAll) {
+  TensorDict batch({1, 3});
+  RILL_ASSERT_OK(
+      batch.Set("next/team/observation",
+                *Tensor::From<float>({1, 2, 3, 4, 5, 6}, {1, 3, 2, 1})));
+  RILL_ASSERT_OK(batch.Set(
+      "team/state_value",
+      *Tensor::From<float>({.1f, .2f, .3f, .4f, .5f, .6f}, {1, 3, 2, 1})));
+  const auto flag = [&](const char* key, const std::vector<bool>& values) {
+    RILL_EXPECT_OK(batch.Set(key, *Tensor::From<bool>(values, {1, 3, 2, 1})));
+  };
+  flag("next/team/done", {true, false, false, true, false, false});
+  flag("next/team/terminated", {false, false, false, true, false, false});
+  std::vector<Shape> asked;
+  const Critic critic = [&](const TensorDict& states, Tensor* values) {
+    asked.push_back(values->shape());
+    const float* const from = states.Find("team/observation")->data<float>();
+    for (int64_t i = 0; i < values->num_elements(); ++i) {
+      values->data<float>()[i] = 10 * from[i];
+    }
+    return absl::OkStatus();
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto fill,
+      NextStateValue::Create({.critic = critic,
+                              .state_keys = {"team/observation"},
+                              .value_key = "team/state_value",
+                              .next_value_key = "next/team/state_value",
+                              .done_key = "next/team/done",
+                              .terminated_key = "next/team/terminated"}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec after,
+                            fill->ForwardSpec(TensorDictSpec::Of(batch)));
+  EXPECT_EQ(after.Find("next/team/state_value")->shape, Shape({2, 1}));
+  RILL_ASSERT_OK(fill->Forward(&batch, nullptr));
+  EXPECT_THAT(batch.Flat<float>("next/team/state_value"),
+              IsOkAndHolds(ElementsAre(10, 20, 30, 0, 50, 60)));
+  EXPECT_THAT(asked, ElementsAre(Shape({3, 2, 1})));
+  // By the flags of the lane the second row's next values are its successor's.
+  for (const char* key : {"done", "terminated", "truncated"}) {
+    if (batch.Contains(absl::StrCat("next/team/", key))) {
+      RILL_ASSERT_OK(batch.Delete(absl::StrCat("next/team/", key)));
+    }
+  }
+  for (const char* key : {"next/done", "next/terminated"}) {
+    RILL_ASSERT_OK(
+        batch.Set(key, *Tensor::From({true, false, false}, {1, 3, 1})));
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto by_lane,
+      NextStateValue::Create({.critic = critic,
+                              .state_keys = {"team/observation"},
+                              .value_key = "team/state_value",
+                              .next_value_key = "next/team/state_value"}));
+  RILL_ASSERT_OK(by_lane->Forward(&batch, nullptr));
+  EXPECT_THAT(batch.Flat<float>("next/team/state_value"),
+              IsOkAndHolds(ElementsAre(0, 0, .5f, .6f, 50, 60)));
 }
 
 TEST(NextStateValueTest, NeighboursOfOtherTrajectoriesAreNotNextStates) {

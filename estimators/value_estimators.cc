@@ -19,6 +19,7 @@
 #include "rill/device/kernels/kernel.h"
 #include "rill/device/kernels/kernel_launch.h"
 #include "rill/device/stream.h"
+#include "rill/estimators/agent_lines.h"
 #include "rill/estimators/standardize_kernel.h"
 #include "rill/estimators/value_estimates.h"
 #include "rill/specs/leaf_spec.h"
@@ -26,7 +27,6 @@
 #include "rill/tensordict/finite_check.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
-#include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/memory/device_work.h"
@@ -39,6 +39,8 @@
 namespace rill {
 namespace {
 
+using estimators_internal::LinesOfAgent;
+using estimators_internal::NumAgents;
 using estimators_internal::StandardizeKernel;
 using transforms_internal::DeviceWork;
 
@@ -188,15 +190,66 @@ class ValueEstimator final : public BatchTransform {
 
   absl::StatusOr<TensorDictSpec> ForwardSpec(
       const TensorDictSpec& spec) const override {
+    const LeafSpec* const reward = spec.Find(parts_.keys.reward);
+    const int64_t agents = reward == nullptr ? 0 : NumAgents(reward->shape);
+    if (agents == 0) return SpecOfLines(spec);
+    for (const std::string& key : Numbers()) {
+      const LeafSpec* const leaf = spec.Find(key);
+      if (leaf == nullptr || leaf->shape == reward->shape) continue;
+      return transforms_internal::Misfit(
+          absl::StrCat(parts_.name, "::ForwardSpec"), key, *leaf,
+          absl::StrCat("a number for each of ", agents, " agents, as \"",
+                       parts_.keys.reward, "\" has"));
+    }
+    RILL_ASSIGN_OR_RETURN(
+        const TensorDictSpec lines,
+        estimators_internal::SpecOfAgent(spec, LeavesOfAgents(spec), agents));
+    RILL_RETURN_IF_ERROR(SpecOfLines(lines).status());
+    return SpecWithResults(spec, *reward);
+  }
+
+  absl::Status Forward(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
+    const int64_t agents = NumAgents(parts_.keys.reward, *batch);
+    return agents == 0 ? ForwardLines(batch, parts_.standardizes)
+                       : ForwardAgents(agents, batch);
+  }
+
+ private:
+  // The keys of leaves that are like the reward.
+  std::vector<std::string> Numbers() const {
+    std::vector<std::string> numbers = {parts_.keys.value,
+                                        parts_.keys.next_value};
+    numbers.insert(numbers.end(), parts_.more_keys.begin(),
+                   parts_.more_keys.end());
+    return numbers;
+  }
+  std::vector<std::string> LeavesOfAgents(const TensorDictSpec& rows) const {
+    std::vector<std::string> keys = Numbers();
+    keys.push_back(parts_.keys.reward);
+    keys.push_back(parts_.keys.terminated);
+    return estimators_internal::WithEnds(std::move(keys), parts_.keys.done,
+                                         rows);
+  }
+
+  absl::StatusOr<TensorDictSpec> SpecWithResults(const TensorDictSpec& spec,
+                                                 const LeafSpec& reward) const {
+    TensorDictSpec after = spec;
+    for (const std::string& key :
+         {parts_.keys.advantage, parts_.keys.value_target}) {
+      RILL_RETURN_IF_ERROR(
+          after.Set(key, LeafSpec::Unbounded(reward.dtype, reward.shape)));
+    }
+    return after;
+  }
+
+  absl::StatusOr<TensorDictSpec> SpecOfLines(const TensorDictSpec& spec) const {
     const std::string caller = absl::StrCat(parts_.name, "::ForwardSpec");
     const ValueKeys& keys = parts_.keys;
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec reward,
         transforms_internal::GetReward(caller, keys.reward, spec));
-    std::vector<std::string> numbers = {keys.value, keys.next_value};
-    numbers.insert(numbers.end(), parts_.more_keys.begin(),
-                   parts_.more_keys.end());
-    for (const std::string& key : numbers) {
+    for (const std::string& key : Numbers()) {
       RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
                             transforms_internal::GetSpec(caller, key, spec));
       if (leaf.dtype == reward.dtype && leaf.shape == reward.shape) continue;
@@ -217,16 +270,59 @@ class ValueEstimator final : public BatchTransform {
     }
     RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlagAnywhere(
         caller, keys.terminated, spec));
-    TensorDictSpec after = spec;
-    for (const std::string& key : {keys.advantage, keys.value_target}) {
-      RILL_RETURN_IF_ERROR(
-          after.Set(key, LeafSpec::Unbounded(reward.dtype, {1})));
-    }
-    return after;
+    return SpecWithResults(spec, reward);
   }
 
-  absl::Status Forward(TensorDict* batch,
-                       TensorDict* /*state*/) const override {
+  // A group of several agents: each agent's lines alone, then joined.
+  absl::Status ForwardAgents(int64_t agents, TensorDict* batch) const {
+    const std::string& caller = parts_.name;
+    const ValueKeys& keys = parts_.keys;
+    const Tensor& reward = *batch->Find(keys.reward);
+    for (const std::string& key : Numbers()) {
+      RILL_ASSIGN_OR_RETURN(const Tensor leaf,
+                            transforms_internal::GetLeaf(caller, key, *batch));
+      RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
+          caller, key, leaf, reward.dtype(), reward.shape()));
+    }
+    const std::vector<std::string> leaves =
+        LeavesOfAgents(TensorDictSpec::Of(*batch));
+    std::vector<Tensor> advantages, targets;
+    for (int64_t agent = 0; agent < agents; ++agent) {
+      RILL_ASSIGN_OR_RETURN(TensorDict lines,
+                            LinesOfAgent(*batch, leaves, agents, agent));
+      // Those of an earlier call are of all agents.
+      for (const std::string& key : {keys.advantage, keys.value_target}) {
+        RILL_RETURN_IF_ERROR(
+            transforms_internal::CheckMaySet(caller, key, *batch));
+        if (!lines.Contains(key)) continue;
+        RILL_RETURN_IF_ERROR(lines.Delete(key));
+      }
+      RILL_RETURN_IF_ERROR(ForwardLines(&lines, /*standardizes=*/false));
+      RILL_ASSIGN_OR_RETURN(advantages.emplace_back(),
+                            lines.Get(keys.advantage));
+      RILL_ASSIGN_OR_RETURN(targets.emplace_back(),
+                            lines.Get(keys.value_target));
+    }
+    const int dim = batch->batch_shape().rank();
+    RILL_ASSIGN_OR_RETURN(Tensor advantage, StackLeaves(advantages, dim));
+    RILL_ASSIGN_OR_RETURN(Tensor target, StackLeaves(targets, dim));
+    if (parts_.standardizes) {
+      DeviceWork::Call work(&device_work_);
+      const Stream* stream = nullptr;
+      if (!advantage.is_host()) {
+        RILL_RETURN_IF_ERROR(work.Begin(advantage.device())) << caller;
+        stream = &work.stream();
+      }
+      RILL_RETURN_IF_ERROR(Standardize(advantage, stream)) << caller;
+      if (stream != nullptr) {
+        RILL_RETURN_IF_ERROR(work.End());
+      }
+    }
+    RILL_RETURN_IF_ERROR(batch->Set(keys.advantage, std::move(advantage)));
+    return batch->Set(keys.value_target, std::move(target));
+  }
+
+  absl::Status ForwardLines(TensorDict* batch, bool standardizes) const {
     const std::string& caller = parts_.name;
     RILL_RETURN_IF_ERROR(
         transforms_internal::NumSteps(caller, batch->batch_shape()).status());
@@ -285,7 +381,7 @@ class ValueEstimator final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(made.advantage, write(keys.advantage));
     RILL_ASSIGN_OR_RETURN(made.value_target, write(keys.value_target));
     RILL_RETURN_IF_ERROR(parts_.estimate(steps, more, &made, stream));
-    if (parts_.standardizes) {
+    if (standardizes) {
       RILL_RETURN_IF_ERROR(Standardize(made.advantage, stream)) << caller;
     }
     if (call != nullptr) {
@@ -304,7 +400,6 @@ class ValueEstimator final : public BatchTransform {
         rank > 2 ? DimNames() : absl::MakeConstSpan(kDims).subspan(2 - rank));
   }
 
- private:
   const Parts parts_;
   mutable DeviceWork device_work_{8};
 };

@@ -20,6 +20,7 @@
 #include "rill/specs/spec.h"
 #include "rill/tensordict/finite_check.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/batch_transform.h"
@@ -128,6 +129,99 @@ TEST(ValueEstimatorsTest, ValuesThatAreNotFiniteAreFoundWhereThatIsAskedFor) {
       RILL_EXPECT_OK(status);
     }
   }
+}
+
+// Three agents of a group with ends of their own, or with the lane's: each has
+// the numbers that it has alone.
+TEST(ValueEstimatorsTest, EachOfSeveralAgentsHasTheNumbersThatItHasAlone) {
+  constexpr int64_t kLanes = 2, kSteps = 9, kAgents = 3;
+  const ValueKeys team = {.reward = "next/team/reward",
+                          .value = "team/state_value",
+                          .next_value = "next/team/state_value",
+                          .done = "next/team/done",
+                          .terminated = "next/team/terminated",
+                          .advantage = "team/advantage",
+                          .value_target = "team/value_target"};
+  const Rng rng(/*seed=*/41);
+  for (const bool has_own_flags : {true, false}) {
+    ValueKeys keys = team;
+    if (!has_own_flags) {
+      keys.done = "next/done";
+      keys.terminated = "next/terminated";
+    }
+    uint32_t draw = 0;
+    const auto numbers = [&](const Shape& shape) {
+      Tensor leaf = *Tensor::Zeros(DType::kFloat32, shape);
+      for (int64_t i = 0; i < leaf.num_elements(); ++i) {
+        leaf.data<float>()[i] = rng.UniformFloat(has_own_flags, draw++);
+      }
+      return leaf;
+    };
+    const auto flags = [&](const Shape& shape) {
+      Tensor leaf = *Tensor::Zeros(DType::kBool, shape);
+      for (int64_t i = 0; i < leaf.num_elements(); ++i) {
+        leaf.data<bool>()[i] = rng.UniformInt(has_own_flags, draw++, 4) == 0;
+      }
+      return leaf;
+    };
+    const Shape of_lane = {kLanes, kSteps, 1};
+    const Shape of_team = {kLanes, kSteps, kAgents, 1};
+    TensorDict batch({kLanes, kSteps});
+    for (const std::string& key : {keys.reward, keys.value, keys.next_value}) {
+      RILL_ASSERT_OK(batch.Set(key, numbers(of_team)));
+    }
+    for (const char* key : {"next/done", "next/terminated"}) {
+      RILL_ASSERT_OK(batch.Set(key, flags(of_lane)));
+    }
+    if (has_own_flags) {
+      RILL_ASSERT_OK(batch.Set(keys.done, flags(of_team)));
+      RILL_ASSERT_OK(batch.Set(keys.terminated, flags(of_team)));
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(const auto gae, GAE::Create({.keys = keys}));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec after,
+                              gae->ForwardSpec(TensorDictSpec::Of(batch)));
+    EXPECT_EQ(after.Find(keys.advantage)->shape, Shape({kAgents, 1}));
+    // The second call finds the results of the first.
+    for (int call = 0; call < 2; ++call) {
+      RILL_ASSERT_OK(gae->Forward(&batch, nullptr));
+    }
+    for (int64_t agent = 0; agent < kAgents; ++agent) {
+      TensorDict alone({kLanes, kSteps});
+      for (const std::string& key : batch.LeafKeys()) {
+        Tensor leaf = *batch.Get(key);
+        if (leaf.rank() == 4) leaf = *leaf.Select(2, agent)->Contiguous();
+        RILL_ASSERT_OK(alone.Set(key, leaf));
+      }
+      const TensorDict joint = *alone.Clone();
+      RILL_ASSERT_OK(gae->Forward(&alone, nullptr));
+      RILL_EXPECT_OK(joint.CheckEqual(alone)) << "agent " << agent;
+    }
+    RILL_ASSERT_OK(batch.Set(keys.value, numbers(of_lane)));
+    const auto refused = StatusIs(kInvalidArgument, HasSubstr(keys.value));
+    EXPECT_THAT(gae->Forward(&batch, nullptr), refused);
+    EXPECT_THAT(gae->ForwardSpec(TensorDictSpec::Of(batch)), refused);
+  }
+}
+
+TEST(ValueEstimatorsTest, AveragesOverAllAgents) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto gae, GAE::Create({.average_gae = true}));
+  TensorDict batch({1, 2});
+  for (const char* key : {"state_value", "next/state_value"}) {
+    RILL_ASSERT_OK(
+        batch.Set(key, *Tensor::Zeros(DType::kFloat32, {1, 2, 2, 1})));
+  }
+  RILL_ASSERT_OK(batch.Set("next/reward",
+                           *Tensor::From<float>({1, 10, 3, 30}, {1, 2, 2, 1})));
+  for (const char* key : {"next/done", "next/terminated"}) {
+    RILL_ASSERT_OK(batch.Set(key, *Tensor::From({true, true}, {1, 2, 1})));
+  }
+  RILL_ASSERT_OK(gae->Forward(&batch, nullptr));
+  // The rewards less 11, by their deviation.
+  const float by = std::sqrt((100.f + 1 + 64 + 361) / 3);
+  EXPECT_THAT(batch.Flat<float>("advantage"),
+              IsOkAndHolds(ElementsAre(
+                  FloatNear(-10 / by, 1e-6f), FloatNear(-1 / by, 1e-6f),
+                  FloatNear(-8 / by, 1e-6f), FloatNear(19 / by, 1e-6f))));
 }
 
 // A group of one agent with episodes of its own in a lane: those of a lane that

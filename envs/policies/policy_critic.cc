@@ -19,14 +19,17 @@ MakePolicyCritic(Policy* policy, TensorDictSpec action, std::string value_key) {
     return InvalidArgument("MakePolicyCritic: policy: got null, want one");
   }
   const LeafSpec* const value = policy->output_spec().Find(value_key);
-  if (value == nullptr || value->shape.num_elements() != 1 ||
+  const bool is_of_agents =
+      value != nullptr && value->shape.rank() == 2 && value->shape[1] == 1;
+  if (value == nullptr || (value->shape.num_elements() != 1 && !is_of_agents) ||
       (value->dtype != DType::kFloat32 && value->dtype != DType::kFloat64)) {
     return InvalidArgument(
         "MakePolicyCritic: value_key: got \"", value_key, "\", ",
         value == nullptr
             ? std::string("which is none of the policy's outputs")
             : absl::StrCat(DTypeName(value->dtype), value->shape.ToString()),
-        ", want an output of the policy of one float32 or float64 a lane");
+        ", want an output of the policy of one float32 or float64 a lane, or "
+        "[agents, 1] of a group");
   }
   return [policy, action = std::move(action), value_key = std::move(value_key)](
              const TensorDict& states, Tensor* values) -> absl::Status {

@@ -14,15 +14,16 @@
 
 namespace rill {
 
-// The values that a policy gives to states beside their actions, as a function:
-// `states` [N] holds the leaves that Act reads, recurrent state among them, and
-// `values` [N, 1] is filled. NextStateValue (estimators/next_state_value.h)
-// asks it.
+// The values that a policy gives to states beside their actions, as a function.
+// `states` [N] holds the leaves that Act reads, recurrent state among them.
+// `values` [N, 1] is filled, or [N, agents, 1] with the values of a group.
+// NextStateValue (estimators/next_state_value.h) asks it.
 //
 // The policy acts in memory of the call, and does not explore; what it answers
 // but for the value is dropped. It is not owned and outlives the function.
 // `action` is EnvSpec::action. INVALID_ARGUMENT where the policy has no output
-// `value_key` of one float32 or float64 a lane, or `values` has another dtype.
+// `value_key` of one float32 or float64 a lane, or [agents, 1] of them, or
+// `values` has another dtype.
 // Thread-safety: that of the policy.
 //
 // Example (PolicyCriticTest.Example runs it):

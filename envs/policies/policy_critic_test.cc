@@ -78,6 +78,40 @@ TEST(PolicyCriticTest, Example) {
   EXPECT_EQ(states.Find("next/memory"), nullptr);
 }
 
+// Values of a group of two agents: their states' numbers.
+class TeamPolicy final : public Policy {
+ public:
+  TeamPolicy() {
+    RILL_EXPECT_OK(
+        spec_.Set("team/value", LeafSpec::Unbounded(DType::kFloat32, {2, 1})));
+  }
+  const TensorDictSpec& output_spec() const override { return spec_; }
+  absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext&,
+                              TensorDict* step) override {
+    RILL_ASSIGN_OR_RETURN(const Tensor seen, root.Get("team/observation"));
+    RILL_RETURN_IF_ERROR(step->Find("team/value")->CopyFrom(seen));
+    return 0;
+  }
+
+ private:
+  TensorDictSpec spec_;
+};
+
+TEST(PolicyCriticTest, AGroupHasAValueForEachAgent) {
+  TeamPolicy policy;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto critic, MakePolicyCritic(&policy, ActionSpec(), "team/value"));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict states,
+      TensorDict::Create({2},
+                         {{"team/observation",
+                           *Tensor::From<float>({1, 2, 3, 4}, {2, 2, 1})}}));
+  RILL_ASSERT_OK_AND_ASSIGN(Tensor values,
+                            Tensor::Zeros(DType::kFloat32, {2, 2, 1}));
+  RILL_ASSERT_OK(critic(states, &values));
+  EXPECT_THAT(values.Flat<float>(), IsOkAndHolds(ElementsAre(1, 2, 3, 4)));
+}
+
 TEST(PolicyCriticTest, RefusesAnOutputThatIsNoValue) {
   AddingPolicy policy, flags(DType::kBool);
   EXPECT_THAT(MakePolicyCritic(nullptr, ActionSpec()),

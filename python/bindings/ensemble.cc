@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/vector.h"
@@ -17,6 +18,7 @@
 #include "rill/python/bindings/buffer_part.h"
 #include "rill/python/bindings/exception.h"
 #include "rill/python/bindings/fork.h"
+#include "rill/python/bindings/in_call.h"
 #include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/parts.h"
 #include "rill/python/bindings/status.h"
@@ -49,9 +51,11 @@ class Ensemble {
                                              .buffers_sampled = buffers_sampled,
                                              .seed = seed};
     for (size_t i = 0; i < shares.size(); ++i) {
+      const auto* member = nb::cast<BufferPart*>(buffers[i]);
+      has_threads_ = has_threads_ || member->has_threads();
+      members_.push_back(member);
       options.members.push_back(
-          {.buffer = nb::cast<BufferPart*>(buffers[i])->Share(),
-           .share = shares[i]});
+          {.buffer = member->Share(), .share = shares[i]});
     }
     for (const nb::handle transform : transforms) {
       options.transforms.push_back(
@@ -71,6 +75,7 @@ class Ensemble {
 
   // Waits for rate limiters of members; an interrupt, as of Ctrl-C, ends it.
   nb::object Sample(int64_t batch_size) {
+    CheckNotInCall("sample");
     const HeldForCall ensemble(this, Get(), &fork_guard_);
     const std::shared_ptr<OutputBatch> batch = output_.Take();
     const absl::Time deadline = Clock::Steady().Now() + timeout_;
@@ -92,6 +97,7 @@ class Ensemble {
   }
 
   void SetShares(const std::vector<double>& shares) {
+    CheckNotInCall("set_p");
     Check(Get()->SetShares(shares));
   }
   int64_t size() const { return Get()->size(); }
@@ -107,8 +113,9 @@ class Ensemble {
   }
 
  private:
-  static absl::Status SampleOnce(ReplayBufferEnsemble* ensemble,
-                                 int64_t batch_size, OutputBatch* batch) {
+  absl::Status SampleOnce(ReplayBufferEnsemble* ensemble, int64_t batch_size,
+                          OutputBatch* batch) const {
+    const InCall in_call(this, members_);
     const Unlocked unlocked;
     return TakeNoted(ensemble->SampleInto(batch_size, &batch->rows));
   }
@@ -122,8 +129,14 @@ class Ensemble {
     return ensemble_;
   }
 
+  void CheckNotInCall(absl::string_view call) const {
+    python::CheckNotInCall(this, has_threads_, "ReplayBufferEnsemble", call);
+  }
+
   mutable ForkGuard fork_guard_;
   const absl::Duration timeout_;
+  bool has_threads_ = false;          // Of members.
+  std::vector<const void*> members_;  // As InCall knows them.
   OutputMaker output_;
   std::shared_ptr<ReplayBufferEnsemble> ensemble_;  // Null: closed.
 };

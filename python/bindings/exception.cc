@@ -41,6 +41,8 @@ Carried* CarriedBy(const absl::Status& status) {
 
 // How many calls of CallPython this thread is in.
 thread_local int g_calls = 0;
+// Whether the outermost of them has no state of the interpreter's but its own.
+thread_local bool g_is_buffers = false;
 
 thread_local absl::Status g_noted;
 
@@ -81,6 +83,9 @@ absl::Status CallPython(absl::string_view who, absl::FunctionRef<void()> call) {
     return absl::CancelledError(
         absl::StrCat(who, ": the interpreter has ended"));
   }
+  if (g_calls == 0) {
+    g_is_buffers = PyGILState_GetThisThreadState() == nullptr;
+  }
   const Locked lock;
   ++g_calls;
   const absl::Cleanup end = [] { --g_calls; };
@@ -103,6 +108,8 @@ absl::Status TakeNoted(absl::Status status) {
 }
 
 bool IsInCallPython() { return g_calls != 0; }
+
+bool IsInThreadOfBuffer() { return g_calls != 0 && g_is_buffers; }
 
 bool CarriesInterrupt(const absl::Status& status) {
   const Carried* const carried = CarriedBy(status);

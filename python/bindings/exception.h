@@ -28,6 +28,9 @@ absl::Status TakeNoted(absl::Status status);
 // Whether this thread is in such a call. It may be a thread of a buffer's then,
 // which cannot end that buffer.
 bool IsInCallPython();
+// Whether that thread is no collector's worker and none of Python's: one that a
+// buffer makes batches ahead with.
+bool IsInThreadOfBuffer();
 
 // Sets the exception that a status carries; false where it carries none. The
 // lock is held.

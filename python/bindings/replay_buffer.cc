@@ -28,6 +28,7 @@
 #include "rill/python/bindings/envs/collector.h"
 #include "rill/python/bindings/exception.h"
 #include "rill/python/bindings/fork.h"
+#include "rill/python/bindings/in_call.h"
 #include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/lane_sink.h"
 #include "rill/python/bindings/parts.h"
@@ -124,12 +125,12 @@ class Buffer final : public BufferPart {
 
   // Appends rows that were bound, as they are now.
   void Append(const BoundRows& bound) {
-    const Held buffer = Get("extend");
+    const Held buffer = Begin("extend");
     Run([&] { return buffer->Extend(bound.rows).status(); });
   }
 
   nb::object Sample(int64_t batch_size) {
-    const Held buffer = Get("sample");
+    const Held buffer = Begin("sample");
     const std::shared_ptr<OutputBatch> batch = output_.Take();
     Run([&] { return buffer->SampleInto(batch_size, &batch->rows); });
     return output_.Make(batch);
@@ -138,7 +139,7 @@ class Buffer final : public BufferPart {
   // The next batch in the memory of `out`, which is arrays of this buffer's or
   // of the caller's own.
   void SampleInto(int64_t batch_size, const nb::object& out) {
-    const Held buffer = Get("sample");
+    const Held buffer = Begin("sample");
     TensorDict rows = InputReader(/*batch_rank=*/1).ReadPlaces(out.ptr());
     const TensorDict places = rows;
     if (has_prefetch_) {
@@ -159,7 +160,7 @@ class Buffer final : public BufferPart {
 
   void UpdatePriority(const nb::object& index, const nb::object& generation,
                       const nb::object& priority) {
-    const Held buffer = Get("update_priority");
+    const Held buffer = Begin("update_priority");
     const PriorityUpdate update =
         ReadPriorities(index, generation, priority, reduction_, output_);
     Run([&] {
@@ -179,7 +180,7 @@ class Buffer final : public BufferPart {
 
   // Writes all that the workers of a channel have sent; the number of batches.
   int64_t Drain(ChannelPart* channel) {
-    const Held buffer = Get("drain");
+    const Held buffer = Begin("drain");
     LaneSink lanes(buffer.get());
     Sink* const sink = buffer->storage().lanes().count > 1
                            ? static_cast<Sink*>(&lanes)
@@ -195,18 +196,23 @@ class Buffer final : public BufferPart {
         [&](int64_t producer, LaneRange range) {
           return sink->Cut(producer, range);
         });
-    Run([&] { return channel->channel->Drain(&counting).status(); });
+    CheckNotInCall(channel, /*has_threads=*/false, "Channel", "drain");
+    Run([&] {
+      const InCall in_call(channel);
+      return channel->channel->Drain(&counting).status();
+    });
     return batches;
   }
 
   // One batch of a collector's.
   void Collect(Collector* collector) {
-    const Held buffer = Get("collect");
+    const Held buffer = Begin("collect");
     const Collector::Call call(collector);
     bool is_late = false;
-    Run(
+    // Only its writes are this buffer's: the policy may sample it.
+    RunOutside(
         [&] {
-          WaitingSink sink(buffer.get());
+          WaitingSink sink(buffer.get(), AsPart());
           absl::Status status = call.CollectInto(sink);
           is_late = sink.is_late();
           return status;
@@ -215,19 +221,19 @@ class Buffer final : public BufferPart {
   }
 
   void InsertTransform(int64_t place, TransformPart* transform) {
-    const Held buffer = Get("insert_transform");
+    const Held buffer = Begin("insert_transform");
     Run([&] {
       return buffer->InsertTransform(place, std::move(transform->transform));
     });
   }
 
   void Clear() {
-    const Held buffer = Get("empty");
+    const Held buffer = Begin("empty");
     Run([&] { return buffer->Clear(); });
   }
 
   void Save(const std::string& directory) {
-    const Held buffer = Get("dumps");
+    const Held buffer = Begin("dumps");
     Run([&] { return buffer->Save(directory); });
   }
 
@@ -268,6 +274,12 @@ class Buffer final : public BufferPart {
     return Held(this, buffer_, &fork_guard_);
   }
 
+  // For calls that take locks of the buffer, which its functions must not.
+  Held Begin(const char* caller) const {
+    CheckNotInCall(AsPart(), has_prefetch_, "ReplayBuffer", caller);
+    return Get(caller);
+  }
+
   PrioritizedSelector* Exponents() const {
     Get("alpha");
     if (priorities_ == nullptr) {
@@ -278,11 +290,21 @@ class Buffer final : public BufferPart {
     return priorities_;
   }
 
+  // `call` of this buffer, as RunOutside.
+  void Run(absl::FunctionRef<absl::Status()> call) {
+    RunOutside([&] {
+      const InCall in_call(AsPart());
+      return call();
+    });
+  }
+  // By this InCall knows the buffer.
+  const BufferPart* AsPart() const { return this; }
+
   // `call` without the interpreter's lock. Where it waits for the rate limiter
   // an interrupt, as of Ctrl-C, ends it. `is_late` tells, after each call, if a
   // deadline was the limiter's; null: all are.
-  void Run(absl::FunctionRef<absl::Status()> call,
-           const bool* is_late = nullptr) {
+  void RunOutside(absl::FunctionRef<absl::Status()> call,
+                  const bool* is_late = nullptr) {
     const auto must_wait = [&](const absl::Status& status) {
       return absl::IsDeadlineExceeded(status) &&
              (is_late == nullptr || *is_late);
@@ -309,7 +331,7 @@ class Buffer final : public BufferPart {
 
   // The rows that were written.
   std::vector<Draw> Write(const nb::object& rows, bool is_step) {
-    const Held buffer = Get(is_step ? "add" : "extend");
+    const Held buffer = Begin(is_step ? "add" : "extend");
     if (!input_.has_schema()) input_.Expect(buffer->storage().spec());
     std::unique_ptr<InputBatch> batch = input_.Read(rows.ptr(), is_step);
     const int64_t lanes = buffer->storage().lanes().count;

@@ -9,7 +9,7 @@ import numpy as np
 
 from rill import _rill
 from rill.endings import ended_at_exit
-from rill.errors import InvalidArgumentError
+from rill.errors import FailedPreconditionError, InvalidArgumentError
 from rill.policies import converter
 from rill.replay_buffers import ReplayBuffer, _info
 from rill.transforms import as_transforms
@@ -156,13 +156,14 @@ class OfflineToOnlineReplayBuffer(ReplayBufferEnsemble):
         self._fraction = offline_fraction if callable(offline_fraction) else lambda batches: offline_fraction
         self._min_online_rows = min_online_rows
         self._batches = 0
-        self._lock = threading.Lock()  # A share is set and used in one go.
+        self._lock = threading.RLock()  # A share is set and used in one go.
+        self._is_asking = False  # The fraction's function.
 
     def sample(self, batch_size=None, return_info=False):
         with self._lock:
             fraction = 1.0
             if len(self.online) >= self._min_online_rows:
-                fraction = float(self._fraction(self._batches))
+                fraction = self._ask()
             if not 0 <= fraction <= 1:
                 raise InvalidArgumentError("OfflineToOnlineReplayBuffer: offline_fraction: got %r, want [0, 1]" %
                                            fraction)
@@ -170,6 +171,16 @@ class OfflineToOnlineReplayBuffer(ReplayBufferEnsemble):
             batch = super().sample(batch_size, return_info)
             self._batches += 1
             return batch
+
+    def _ask(self):
+        if self._is_asking:
+            raise FailedPreconditionError("OfflineToOnlineReplayBuffer::sample: got a call from its offline_fraction, "
+                                          "want one from elsewhere: it would wait for itself")
+        self._is_asking = True
+        try:
+            return float(self._fraction(self._batches))
+        finally:
+            self._is_asking = False
 
     def extend(self, data):
         """Appends rows to the online buffer."""

@@ -435,7 +435,7 @@ class EndingTest(unittest.TestCase):
 
     def test_a_policy_cannot_collect_but_may_shut_down(self):
         collector = collector_of(lambda root: collector.next())
-        with self.assertRaisesRegex(rill.FailedPreconditionError, "one at a time"):
+        with self.assertRaisesRegex(rill.FailedPreconditionError, "its own policy"):
             collector.next()
         other = collector_of(lambda root: other.shutdown() or push_left(root))
         with self.assertRaises(rill.CancelledError):

@@ -21,6 +21,7 @@
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/envs/worker_source.h"
 #include "rill/python/bindings/exception.h"
+#include "rill/python/bindings/in_call.h"
 #include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/options.h"
 #include "rill/python/bindings/status.h"
@@ -210,6 +211,14 @@ Collector::Call::Call(Collector* collector)
               "collector: got a closed collector, want an open one")};
         }
         collector->fork_guard_.Check();
+        if (collector->IsOwnThread() ||
+            InCall::Has(collector->running_.get())) {
+          throw StatusError{FailedPrecondition(
+              collector->running_->name,
+              ": got a call from its own policy or environment, want one from "
+              "elsewhere: it would wait for itself; use another collector "
+              "there")};
+        }
         if (collector->fork_guard_.calls() != 0) {
           throw StatusError{FailedPrecondition(
               collector->running_->name,
@@ -242,7 +251,11 @@ absl::Status Collector::Call::Collect(
     absl::FunctionRef<absl::Status(Source&)> collect) const {
   running_->interrupt = absl::OkStatus();
   const int64_t frames = running_->collector->frames();
-  absl::Status status = collect(*running_->collector);
+  absl::Status status;
+  {
+    const InCall in_call(running_);
+    status = collect(*running_->collector);
+  }
   // A batch counts when it is made. Until a call ends well it is offered again.
   // Those of workers count when they are handed out.
   running_->has_refused =

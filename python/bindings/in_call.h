@@ -7,9 +7,9 @@
 
 namespace rill::python {
 
-// What this thread is in a call of while it lives: buffers, ensembles,
-// channels, collectors, by their addresses. A Python function that such a call
-// has called waits for itself where it calls the same one.
+// While it lives this thread is in a call of a buffer, ensemble, channel or
+// collector, by its address. A Python function that such a call has called
+// waits for itself where it calls the same one.
 class InCall {
  public:
   // Scopes of a thread end in reverse order. `others` outlive it.

@@ -104,8 +104,44 @@ class Pendulum(_Classic):
     """Gymnasium's Pendulum-v1, bit for bit. A torque outside of its bounds is refused."""
 
 
+class _Mujoco(Env):
+    """A task of MuJoCo's in C++, in a wheel of `tools/wheel --mujoco`; else UnimplementedError.
+
+    threads: that step the lanes. seed: as of the others. options: Gymnasium's, by its names.
+    """
+
+    def __init__(self, lanes=1, *, threads=1, max_episode_steps=None, seed=None, **options):
+        super().__init__(_rill.mujoco_env(type(self).__name__, {
+            "lanes": lanes, "threads": threads, "max_episode_steps": max_episode_steps, "seed": _seed(seed), **options}))
+
+
+class Ant(_Mujoco):
+    """Gymnasium's Ant-v5: steps equal to 1e-8, initial states of its distribution."""
+
+
+class HalfCheetah(_Mujoco):
+    """Gymnasium's HalfCheetah-v5, as Ant."""
+
+
+class Hopper(_Mujoco):
+    """Gymnasium's Hopper-v5, as Ant."""
+
+
+class Humanoid(_Mujoco):
+    """Gymnasium's Humanoid-v5, as Ant."""
+
+
+class InvertedPendulum(_Mujoco):
+    """Gymnasium's InvertedPendulum-v5, as Ant."""
+
+
+class Walker2d(_Mujoco):
+    """Gymnasium's Walker2d-v5, as Ant."""
+
+
 _BUILT_IN = {"CartPole-v1": CartPole, "MountainCar-v0": MountainCar,
              "MountainCarContinuous-v0": MountainCarContinuous, "Acrobot-v1": Acrobot, "Pendulum-v1": Pendulum}
+_BUILT_IN.update({name + "-v5": globals()[name] for name in _rill.mujoco_tasks()})
 
 
 class GymEnv(Env):

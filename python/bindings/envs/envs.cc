@@ -15,6 +15,7 @@
 #include "nanobind/nanobind.h"
 #include "nanobind/stl/string.h"
 #include "nanobind/stl/unique_ptr.h"
+#include "nanobind/stl/vector.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/classic_control/acrobot.h"
@@ -32,6 +33,7 @@
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/envs/env_part.h"
 #include "rill/python/bindings/envs/interrupt.h"
+#include "rill/python/bindings/envs/mujoco_envs.h"
 #include "rill/python/bindings/envs/python_policy.h"
 #include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/options.h"
@@ -206,6 +208,8 @@ void BindEnvs(nb::module_& module) {
   classic("MountainCarContinuous", &MakeMountainCarContinuous);
   classic("Acrobot", &MakeAcrobot);
   classic("Pendulum", &MakePendulum);
+  module.def("mujoco_tasks", &MujocoTasks);
+  module.def("mujoco_env", &MakeMujoco, "name"_a, "options"_a);
   module.def("gymnasium_env", &MakeGymnasium, "options"_a);
   module.def("vector_env", &MakeVector, "parts"_a, "seed"_a);
 }

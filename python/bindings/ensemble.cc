@@ -3,16 +3,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "nanobind/nanobind.h"
+#include "nanobind/stl/string.h"
 #include "nanobind/stl/vector.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
+#include "rill/formats/consolidated.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/buffer_part.h"
@@ -23,6 +27,7 @@
 #include "rill/python/bindings/parts.h"
 #include "rill/python/bindings/status.h"
 #include "rill/replay/ensemble/replay_buffer_ensemble.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill::python {
 namespace {
@@ -102,6 +107,30 @@ class Ensemble {
   }
   int64_t size() const { return Get()->size(); }
 
+  // All but the members, to one file, and back.
+  void Save(const std::string& path) {
+    CheckNotInCall("dumps");
+    const HeldForCall ensemble(this, Get(), &fork_guard_);
+    absl::Status status;
+    {
+      const Unlocked unlocked;
+      const absl::StatusOr<TensorDict> state = ensemble->SaveState();
+      status = state.ok() ? SaveConsolidated(*state, path) : state.status();
+    }
+    Check(std::move(status));
+  }
+  void Load(const std::string& path) {
+    CheckNotInCall("loads");
+    const HeldForCall ensemble(this, Get(), &fork_guard_);
+    absl::Status status;
+    {
+      const Unlocked unlocked;
+      const absl::StatusOr<TensorDict> state = LoadConsolidated(path);
+      status = state.ok() ? ensemble->LoadState(*state) : state.status();
+    }
+    Check(std::move(status));
+  }
+
   void Close() {
     if (ensemble_ == nullptr || fork_guard_.is_stranded()) return;
     DropUnlocked(std::move(ensemble_));
@@ -151,6 +180,8 @@ void BindEnsemble(nb::module_& module) {
            "buffers_sampled"_a, "transforms"_a, "seed"_a, "timeout"_a)
       .def("sample", &Ensemble::Sample, "batch_size"_a)
       .def("set_shares", &Ensemble::SetShares, "shares"_a)
+      .def("save", &Ensemble::Save, "path"_a)
+      .def("load", &Ensemble::Load, "path"_a)
       .def("close", &Ensemble::Close)
       .def("__len__", &Ensemble::size)
       .def_prop_ro("is_closed", &Ensemble::is_closed)

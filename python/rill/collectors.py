@@ -3,6 +3,7 @@
 
 import math
 import os
+import tempfile
 import threading
 import weakref
 
@@ -121,6 +122,31 @@ class SyncDataCollector:
 
     def update_policy_weights_(self, *args, **kwargs):
         """Nothing to do: the policy is the caller's own object. For programs of TorchRL's."""
+
+    def dumps(self, path):
+        """Saves to a file, which is replaced at once, what the next batches depend on, but for the policy.
+
+        Environments that cannot save their state (Python objects, GymEnv) begin fresh episodes after loads().
+        """
+        self._collector.save(os.fspath(path))
+
+    def loads(self, path):
+        """Goes on from what dumps() of a collector like this one wrote."""
+        self._collector.load(os.fspath(path))
+
+    def state_dict(self):
+        """What dumps() writes, as bytes in a dict."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.dumps(folder + "/state")
+            with open(folder + "/state", "rb") as file:
+                return {"rill": file.read()}
+
+    def load_state_dict(self, state_dict):
+        """Goes on from a state_dict() of a collector like this one."""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(folder + "/state", "wb") as file:
+                file.write(state_dict["rill"])
+            self.loads(folder + "/state")
 
     def shutdown(self):
         """Ends a call in another thread. The environment is closed, behind the step of that call."""

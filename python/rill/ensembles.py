@@ -3,6 +3,7 @@
 
 import math
 import os
+import shutil
 import threading
 
 import numpy as np
@@ -78,12 +79,16 @@ class ReplayBufferEnsemble:
         self._rank = 2 if sample_from_all or num_buffer_sampled else 1
         self.batch_size = batch_size
         self._transforms = as_transforms(transform)
-        self._ensemble = _rill.Ensemble(
-            [buffer._buffer for buffer in buffers], [float(share) for share in p or [1] * len(buffers)],
-            batch_size or 0, self._rank == 2, 0 if sample_from_all else num_buffer_sampled or 0,
-            [each.make() for each in self._transforms],
-            int.from_bytes(os.urandom(8), "little") if seed is None else seed, rate_limit_timeout)
+        self._options = ([float(share) for share in p or [1] * len(buffers)], batch_size or 0, self._rank == 2,
+                         0 if sample_from_all else num_buffer_sampled or 0)
+        self._seed = int.from_bytes(os.urandom(8), "little") if seed is None else seed
+        self._timeout = rate_limit_timeout
+        self._ensemble = self._make()
         _open.add(self)
+
+    def _make(self):
+        return _rill.Ensemble([buffer._buffer for buffer in self._buffers], *self._options,
+                              [each.make() for each in self._transforms], self._seed, self._timeout)
 
     def sample(self, batch_size=None, return_info=False):
         """A batch; with return_info (batch, what tells its rows)."""
@@ -111,6 +116,49 @@ class ReplayBufferEnsemble:
     def set_p(self, p):
         """Other shares from the next batch on."""
         self._ensemble.set_shares([float(share) for share in p])
+
+    def dumps(self, path):
+        """Saves the members, each as by its own dumps(), and what the next batches depend on beside them.
+
+        path: a folder. What another call saved there stays until all is written. Nobody writes or samples meanwhile.
+        """
+        path = os.path.abspath(os.fspath(path))
+        written, before = path + ".new", path + ".old"
+        for each in (written, before):
+            shutil.rmtree(each, ignore_errors=True)
+        os.makedirs(written)
+        for i, buffer in enumerate(self._buffers):
+            buffer.dumps(os.path.join(written, str(i)))
+        self._save(written)
+        if os.path.isdir(path):
+            os.rename(path, before)
+        os.rename(written, path)
+        shutil.rmtree(before, ignore_errors=True)
+
+    def loads(self, path):
+        """Goes on from what dumps() of an ensemble like this one wrote. The members are empty.
+
+        After an error some members may have been loaded.
+        """
+        path = os.path.abspath(os.fspath(path))
+        if not os.path.isdir(path) and os.path.isdir(path + ".old"):
+            path += ".old"  # dumps() has ended between its last two steps.
+        self._ensemble.close()
+        try:
+            for i, buffer in enumerate(self._buffers):
+                buffer.loads(os.path.join(path, str(i)))
+        finally:
+            self._ensemble = self._make()
+        self._load(path)
+
+    def _save(self, folder):
+        self._ensemble.save(os.path.join(folder, "ensemble"))
+
+    def _load(self, folder):
+        self._ensemble.load(os.path.join(folder, "ensemble"))
+
+    save = dump = dumps
+    load = loads
 
     def close(self):
         """Ends calls that wait. The members are closed too."""
@@ -171,6 +219,16 @@ class OfflineToOnlineReplayBuffer(ReplayBufferEnsemble):
             batch = super().sample(batch_size, return_info)
             self._batches += 1
             return batch
+
+    def _save(self, folder):
+        super()._save(folder)
+        with open(os.path.join(folder, "batches"), "w", encoding="ascii") as file:
+            file.write("%d\n" % self._batches)
+
+    def _load(self, folder):
+        super()._load(folder)
+        with open(os.path.join(folder, "batches"), encoding="ascii") as file:
+            self._batches = int(file.read())
 
     def _ask(self):
         if self._is_asking:

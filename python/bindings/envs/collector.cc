@@ -14,11 +14,14 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "nanobind/nanobind.h"
+#include "nanobind/stl/string.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/flow/sink.h"
+#include "rill/formats/consolidated.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
+#include "rill/python/bindings/envs/lent_rows.h"
 #include "rill/python/bindings/envs/worker_source.h"
 #include "rill/python/bindings/exception.h"
 #include "rill/python/bindings/in_call.h"
@@ -27,8 +30,6 @@
 #include "rill/python/bindings/status.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/tensors/shape.h"
-#include "rill/tensors/tensor.h"
 #include "rill/transforms/split_trajectories.h"
 
 namespace rill::python {
@@ -36,44 +37,6 @@ namespace {
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
-
-// Has a batch recorded in the memory of `rows`, or in new memory where that is
-// of another shape.
-class LentRows final : public Sink {
- public:
-  LentRows(const TensorDictSpec& spec, TensorDict* rows)
-      : spec_(spec), rows_(rows) {}
-
-  bool is_written() const { return is_written_; }
-
-  absl::StatusOr<TensorDict> Reserve(const Shape& shape) override {
-    if (rows_->empty() || rows_->batch_shape() != shape) {
-      RILL_ASSIGN_OR_RETURN(*rows_, spec_.Empty(shape, Tensor::Options()));
-    }
-    is_lent_ = true;
-    return *rows_;
-  }
-  absl::Status Write(const TensorDict& batch,
-                     const WriteInfo& /*info*/) override {
-    // A batch that an interrupt ended, or that another sink has refused, lies
-    // elsewhere.
-    if (!is_lent_ || batch.batch_shape() != rows_->batch_shape()) {
-      RILL_ASSIGN_OR_RETURN(*rows_, batch.Clone());
-    }
-    is_written_ = true;
-    return absl::OkStatus();
-  }
-  absl::Status Cut(int64_t /*producer*/, LaneRange /*lanes*/) override {
-    return absl::OkStatus();
-  }
-  absl::Status Flush() override { return absl::OkStatus(); }
-
- private:
-  const TensorDictSpec& spec_;
-  TensorDict* const rows_;
-  bool is_lent_ = false;
-  bool is_written_ = false;
-};
 
 // The Running of the collector whose worker this thread is; null: of none.
 thread_local const void* g_collector_of_thread = nullptr;
@@ -276,6 +239,44 @@ absl::Status Collector::Call::NextInto(Sink& sink) const {
   });
 }
 
+absl::Status Collector::Call::WithState(
+    absl::FunctionRef<absl::Status(Source&)> call) const {
+  running_->interrupt = absl::OkStatus();
+  absl::Status status;
+  {
+    const Unlocked unlocked;
+    status = call(*running_->collector);
+  }
+  return running_->End(std::move(status));
+}
+
+void Collector::Save(const std::string& path) {
+  const Call call(this);
+  if (kept_ != nullptr) {
+    throw StatusError{FailedPrecondition(
+        running_->name,
+        "::dumps: got a batch that an interrupt has kept for the next call, "
+        "want none: call next() first")};
+  }
+  Check(call.WithState([&](Source& source) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(const TensorDict state, source.SaveState());
+    return SaveConsolidated(state, path);
+  }));
+}
+
+void Collector::Load(const std::string& path) {
+  const Call call(this);
+  Check(call.WithState([&](Source& source) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(const TensorDict state, LoadConsolidated(path));
+    RILL_RETURN_IF_ERROR(source.LoadState(state));
+    // Rounds know theirs.
+    running_->has_refused =
+        !running_->has_workers && state.FindDict("refused_batch") != nullptr;
+    return absl::OkStatus();
+  }));
+  kept_ = nullptr;
+}
+
 nb::object Collector::Next(bool splits) {
   const Call call(this);
   std::shared_ptr<OutputBatch> batch = std::move(kept_);
@@ -316,6 +317,8 @@ void BindCollector(nb::module_& module) {
                     const nb::dict&, bool>(),
            "envs"_a, "acts"_a, "outputs"_a, "options"_a, "is_sync"_a)
       .def("next", &Collector::Next, "splits"_a)
+      .def("save", &Collector::Save, "path"_a)
+      .def("load", &Collector::Load, "path"_a)
       .def("close", &Collector::Close, "waits"_a = true)
       .def_prop_ro("is_closed", &Collector::is_closed)
       .def_prop_ro("is_ending", &Collector::is_ending)

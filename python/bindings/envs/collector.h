@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -51,6 +52,12 @@ class Collector {
 
   // [lanes, time]; with `splits` [trajectories, longest].
   nanobind::object Next(bool splits);
+  // The state that the next batch depends on, but for the policy, to one file
+  // (formats/consolidated.h), and back. Both wait for workers. A batch that an
+  // interrupt has kept for the next call is FAILED_PRECONDITION in Save, and
+  // gone behind Load.
+  void Save(const std::string& path);
+  void Load(const std::string& path);
   // A call in flight ends soon, CANCELLED. Else waits until all has ended:
   // workers with a policy behind a step, others behind their batch. An
   // interrupt ends the wait; another Close waits again. They cannot wait for
@@ -116,6 +123,8 @@ class Collector {
     absl::Status CollectInto(Sink& sink) const;
     // The same of a batch for the caller, in one piece.
     absl::Status NextInto(Sink& sink) const;
+    // `call` without the interpreter's lock, which this takes care of.
+    absl::Status WithState(absl::FunctionRef<absl::Status(Source&)> call) const;
 
    private:
     absl::Status Collect(

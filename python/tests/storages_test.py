@@ -169,6 +169,22 @@ class CompressedListStorageTest(unittest.TestCase):
 
 class OptionsTest(unittest.TestCase):
 
+    def test_a_device_is_refused_with_the_ways_out(self):
+        class Named:
+            """As torch.device."""
+
+            def __str__(self):
+                return "cuda:0"
+
+        for make in (rill.LazyTensorStorage, rill.ListStorage, rill.LazyMemmapStorage, rill.CompressedListStorage,
+                     lambda size, device: rill.TieredStorage(size, 4, device=device)):
+            for device in ("cuda", Named()):
+                with self.assertRaisesRegex(rill.UnimplementedError,
+                                            r'Storage: device: .*want "cpu": the wheel is built without devices; .*'
+                                            r'tensor.to\(device\).*--config=cuda'):
+                    make(8, device=device)
+            make(8, device="cpu")
+
     def test_what_is_wrong_is_named(self):
         for make, pattern in ((lambda: rill.LazyTensorStorage(0), "capacity: got 0"),
                               (lambda: rill.LazyTensorStorage("7"), "LazyTensorStorage: max_size, lanes: got '7'"),

@@ -53,7 +53,9 @@ class MpiTest(unittest.TestCase):
         self.fail(f"the job ended before it said \"{words}\": {job.stderr.read()}")
 
     def test_killed_ranks_end_the_job_and_resume_goes_on(self):
-        reached, flags = 0, ["--solve_return=1000"]
+        # No start is to end by itself, however many there are.
+        endless = ["--solve_return=1000", "--max_updates=10000000"]
+        reached, flags = 0, endless
         for kill in range(KILLS):
             job = self.start(*flags)
             if kill > 0:
@@ -66,7 +68,7 @@ class MpiTest(unittest.TestCase):
             os.kill(pids[(kill + RANKS - 1) % RANKS], signal.SIGKILL)
             job.communicate()
             self.assertNotEqual(job.returncode, 0)
-            flags = ["--solve_return=1000", "--resume"]
+            flags = [*endless, "--resume"]
 
         out, _ = self.start().communicate()  # Without --resume.
         self.assertNotIn("serving", out)

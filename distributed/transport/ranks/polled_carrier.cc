@@ -63,7 +63,8 @@ class PolledCarrier final : public RankCarrier {
   absl::Status Serve();
   // Until all ranks are here.
   absl::Status AwaitAll();
-  void Pause(absl::Time last_move);
+  // `last_move`: when something has happened; others may have asked meanwhile.
+  void Pause(absl::Time* last_move);
   // Until the thread is wanted, but no longer than `most`.
   void Wait(absl::Duration most);
   bool MayFinish();
@@ -199,15 +200,19 @@ void PolledCarrier::Wait(absl::Duration most) {
   is_wanted_ = false;
 }
 
-void PolledCarrier::Pause(absl::Time last_move) {
+void PolledCarrier::Pause(absl::Time* last_move) {
   // One that asks beside those who help only keeps them waiting.
   bool was_helped = false;
   while (is_helped_.exchange(false)) {
     was_helped = true;
     Wait(kHelpedWait);
   }
-  if (was_helped) return;
-  const absl::Duration idle = Clock::Steady().Now() - last_move;
+  const absl::Time now = Clock::Steady().Now();
+  if (was_helped) {
+    *last_move = now;
+    return;
+  }
+  const absl::Duration idle = now - *last_move;
   if (idle < (has_transfers_ ? kBusyForTransfers : kBusyFor)) {
     std::this_thread::yield();  // Ranks may share a processor.
     return;
@@ -225,10 +230,12 @@ absl::Status PolledCarrier::Serve() {
   for (;;) {
     bool moves = false;
     RILL_RETURN_IF_ERROR(Step(&moves));
-    if (moves || is_helped_) last = Clock::Steady().Now();
-    if (moves) continue;
+    if (moves) {
+      last = Clock::Steady().Now();
+      continue;
+    }
     if (MayFinish()) return absl::OkStatus();
-    Pause(last);
+    Pause(&last);
   }
 }
 
@@ -250,7 +257,7 @@ absl::Status PolledCarrier::AwaitAll() {
       bool moves = false;
       RILL_RETURN_IF_ERROR(Step(&moves));
       if (moves) last = Clock::Steady().Now();
-      if (!is_done) Pause(last);
+      if (!is_done) Pause(&last);
     }
   }
   return Serve();  // What arrives is here, but may not be done yet.

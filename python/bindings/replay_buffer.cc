@@ -32,6 +32,7 @@
 #include "rill/python/bindings/interpreter_lock.h"
 #include "rill/python/bindings/lane_sink.h"
 #include "rill/python/bindings/parts.h"
+#include "rill/python/bindings/query.h"
 #include "rill/python/bindings/status.h"
 #include "rill/python/bindings/waiting_sink.h"
 #include "rill/replay/rate_limiter.h"
@@ -176,6 +177,11 @@ class Buffer final : public BufferPart {
     Run([&] { return buffer->storage().Read(rows, &batch->rows); });
     OutputMaker maker;
     return maker.Make(batch);
+  }
+
+  // The trajectories that are stored.
+  nb::list QueryTrajectories(const nb::object& where, const nb::dict& options) {
+    return Query(Begin("query").get(), where, options);
   }
 
   // Writes all that the workers of a channel have sent; the number of batches.
@@ -381,6 +387,7 @@ void BindReplayBuffer(nb::module_& module) {
       .def("update_priority", &Buffer::UpdatePriority, "index"_a,
            "generation"_a.none(), "priority"_a.none())
       .def("read", &Buffer::Read, "index"_a)
+      .def("query", &Buffer::QueryTrajectories, "where"_a.none(), "options"_a)
       .def("drain", &Buffer::Drain, "channel"_a)
       .def("collect", &Buffer::Collect, "collector"_a)
       .def("insert_transform", &Buffer::InsertTransform, "place"_a,

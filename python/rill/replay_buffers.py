@@ -9,11 +9,33 @@ from rill import _rill
 from rill.data import as_arrays, as_tensordict, as_torch
 from rill.endings import ended_at_exit
 from rill.errors import InvalidArgumentError
-from rill.keys import key_text
+from rill.keys import key_text, key_texts
 from rill.samplers import ConsumingSampler, PrioritizedSampler, RandomSampler
 from rill.storages import LazyTensorStorage
 from rill.transforms import as_transform, as_transforms
 from rill.writers import RemovingWriter, RoundRobinWriter
+
+
+class StoredTrajectory:
+    """Stored steps of one episode, oldest first: what ReplayBuffer.query() finds.
+
+    rows: a batch [steps]. slots: of the rows. id: of the rows' trajectory ids, or None. is_closed: its last step ends
+    it. is_cut: its first steps are gone, or may be.
+    """
+
+    def __init__(self, rows, slots, lane, id, is_closed, is_cut):
+        self.rows, self.slots, self.lane, self.id = rows, slots, lane, id
+        self.is_closed, self.is_cut = is_closed, is_cut
+
+    def __len__(self):
+        return len(self.slots)
+
+    def __getitem__(self, key):
+        """The leaf of this key."""
+        value = self.rows
+        for part in key_text(key).split("/"):
+            value = value[part]
+        return value
 
 
 class ReplayBuffer:
@@ -109,6 +131,26 @@ class ReplayBuffer:
         if storage.lanes > 1 and len(storage) < storage.capacity:
             index = storage.live_slots()[index]
         return self[index]
+
+    def query(self, predicate=None, *, keys=None, min_rows=1, max_rows=None, only_whole=False, limit=None):
+        """The stored trajectories of which predicate(trajectory) is true, as a list; all without one.
+
+        keys: leaves to read, all without them. only_whole: from reset to end. limit: so many at most. Rows are as they
+        are stored, not through the transforms. predicate may call the buffer, and keep what it gets.
+        """
+        convert = self._convert or (lambda rows: rows)
+
+        def made(rows, *fields):
+            return StoredTrajectory(convert(rows), *fields)
+
+        where = None if predicate is None else lambda *fields: predicate(made(*fields))
+        return [made(*fields) for fields in self._buffer.query(where, {
+            "keys": key_texts(keys), "min_rows": min_rows, "max_rows": max_rows, "only_whole": bool(only_whole),
+            "limit": limit})]
+
+    def iter_trajectories(self, **options):
+        """The stored trajectories one after the other; options as query()'s."""
+        return iter(self.query(**options))
 
     def update_priority(self, index, priority):
         """New priorities of rows: of a batch that was sampled, or of its "index"."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -14,6 +14,19 @@ from rill.storages import Storage
 from rill.transforms import _TransformLike
 from rill.units import SampleUnit
 from rill.writers import Writer
+
+class StoredTrajectory:
+    rows: Any
+    slots: NDArray[np.int64]
+    lane: int
+    id: int | None
+    is_closed: bool
+    is_cut: bool
+    def __init__(
+        self, rows: Any, slots: NDArray[np.int64], lane: int, id: int | None, is_closed: bool, is_cut: bool
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: _Key) -> Any: ...
 
 class ReplayBuffer:
     batch_size: int | None
@@ -41,6 +54,17 @@ class ReplayBuffer:
     def sample(self, batch_size: int | None = None, return_info: bool = False, out: _BatchLike | None = None) -> Any: ...
     def __getitem__(self, index: slice | range | ArrayLike) -> dict[str, Any]: ...
     def __getitems__(self, index: ArrayLike) -> dict[str, Any]: ...
+    def query(
+        self,
+        predicate: Callable[[StoredTrajectory], Any] | None = None,
+        *,
+        keys: Sequence[_Key] | None = None,
+        min_rows: int = 1,
+        max_rows: int | None = None,
+        only_whole: bool = False,
+        limit: int | None = None,
+    ) -> list[StoredTrajectory]: ...
+    def iter_trajectories(self, **options: Any) -> Iterator[StoredTrajectory]: ...
     def update_priority(self, index: _BatchLike | ArrayLike, priority: ArrayLike) -> None: ...
     def append_transform(self, transform: _TransformLike) -> None: ...
     def insert_transform(self, index: int, transform: _TransformLike) -> None: ...

@@ -16,6 +16,7 @@ NUMPY = "import numpy as np\nimport rill\n"
 CONTEXTS = {
     "sample_unit=rill.Transition(": (NUMPY, ""),
     "alpha=0.6, beta=0.4, storage=rill.LazyTensorStorage(1000)": (NUMPY, ""),
+    "good = buffer.query(": (NUMPY, "assert [len(trajectory) for trajectory in good] == [3, 3] and good[0].slots.tolist() == [0, 1, 2]\n"),
     "rill.ReplayBufferEnsemble(filled(100)": (NUMPY, 'assert batch["buffer_ids"].tolist() == [0] * 24 + [1] * 8\n'),
     "def scale(batch)": (NUMPY, """
 buffer.extend({"observation": np.full((4, 2), 255.0, np.float32), "next": {"reward": np.full((4, 1), 9, np.float32)}})

@@ -16,7 +16,7 @@ namespace rill {
 
 // For those who write an Env: the flags of its step, and checks.
 
-// The flags of a state, one a lane.
+// The flags of a state, one a lane or an agent.
 struct LaneFlags {
   absl::Span<bool> done;
   absl::Span<bool> terminated;
@@ -28,8 +28,9 @@ struct LaneFlags {
     truncated[lane] = is_truncated;
   }
 };
-// Those of the root, or below `prefix` "next/". NOT_FOUND or INVALID_ARGUMENT
-// where `step` is none of MakeStep.
+// Those of the root, or below `prefix` "next/". With "agents/" or
+// "next/agents/" they are a group's, one an agent of each lane, lane by lane.
+// NOT_FOUND or INVALID_ARGUMENT where `step` is none of MakeStep.
 absl::StatusOr<LaneFlags> FindLaneFlags(const TensorDict& step,
                                         absl::string_view prefix = "");
 

@@ -34,6 +34,20 @@ TEST(LaneFlagsTest, SetKeepsDoneConsistent) {
   EXPECT_THAT(flags.truncated, ElementsAre(0, 0, 1, 1));
 }
 
+TEST(LaneFlagsTest, OfAGroupAreTheAgentsOfOneLaneBehindThoseOfAnother) {
+  EnvSpec spec = {.name = "T", .lanes = 2};
+  RILL_ASSERT_OK(spec.action.Set("agents/action", LeafSpec::Binary({3})));
+  RILL_ASSERT_OK(AddFlags("agents", {3, 1}, &spec));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict step, MakeStep(spec));
+  RILL_ASSERT_OK_AND_ASSIGN(const LaneFlags flags,
+                            FindLaneFlags(step, "next/agents/"));
+  ASSERT_EQ(flags.done.size(), 6u);
+  flags.Set(/*lane=*/1 * 3 + 2, /*is_terminated=*/true, false);
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor done, step.Get("next/agents/done"));
+  EXPECT_EQ(done.shape(), Shape({2, 3, 1}));
+  EXPECT_THAT(done.Flat<bool>(), IsOkAndHolds(ElementsAre(0, 0, 0, 0, 0, 1)));
+}
+
 TEST(LaneMaskTest, HasOneEntryALaneAndGroup) {
   const EnvSpec spec = {
       .name = "T", .lanes = 2, .own_episodes = {"a", "b", "c"}};

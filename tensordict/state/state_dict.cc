@@ -26,6 +26,14 @@ std::string Described(absl::string_view dtype,
                       shape.has_value() ? shape->ToString() : " of rank 1");
 }
 
+// The state's own entries are taken.
+absl::Status CheckIsFree(absl::string_view caller, absl::string_view key) {
+  if (key != kType && key != kVersion) return absl::OkStatus();
+  return InvalidArgument(caller, ": \"", key,
+                         "\": got an entry of a part, want another name: "
+                         "every state has this one of its own");
+}
+
 }  // namespace
 
 NonTensor JsonString(absl::string_view text) {
@@ -37,6 +45,10 @@ StateWriter::StateWriter(absl::string_view type, int64_t version,
                          const Shape& batch_shape)
     : dict_(batch_shape), status_(dict_.Set(kType, JsonString(type))) {
   status_.Update(dict_.Set(kVersion, NonTensor{absl::StrCat(version)}));
+}
+
+absl::Status StateWriter::CheckKey(absl::string_view key) {
+  return CheckIsFree("StateWriter", key);
 }
 
 void StateWriter::Bytes(absl::string_view key, DType dtype, const void* values,
@@ -160,6 +172,7 @@ absl::StatusOr<TensorDict> ToDict(const SavedState& state) {
     }
   };
   for (const SavedState::Field& field : state.fields()) {
+    RILL_RETURN_IF_ERROR(CheckIsFree(state.type(), field.name));
     RILL_RETURN_IF_ERROR(
         std::visit([&](const auto& value) { return set(field.name, value); },
                    field.value));

@@ -35,6 +35,8 @@ using StateList =
 NonTensor JsonString(absl::string_view text);
 
 // Makes such a dictionary. The first error is kept, and comes back at the end.
+// INVALID_ARGUMENT for an entry of the part's own that is called "type" or
+// "version": no reader would open the state.
 // Thread-safety: thread-compatible.
 //
 // Example (StateDictTest.Example runs it):
@@ -61,6 +63,7 @@ class StateWriter {
   // A tensor or a dictionary; also the error of what should have made it.
   template <typename T>
   void Entry(absl::string_view key, absl::StatusOr<T> value) {
+    status_.Update(CheckKey(key));
     if (!status_.ok()) return;
     status_ = value.ok() ? dict_.Set(key, *std::move(value)) : value.status();
   }
@@ -68,6 +71,7 @@ class StateWriter {
   absl::StatusOr<TensorDict> Finish() &&;
 
  private:
+  static absl::Status CheckKey(absl::string_view key);
   void Bytes(absl::string_view key, DType dtype, const void* values,
              size_t count, const Shape& shape);
 

@@ -142,6 +142,19 @@ TEST(StateDictTest, AStateWithoutATypeIsOfVersion0) {
   EXPECT_EQ(state.version(), 0);
 }
 
+TEST(StateDictTest, AnEntryDoesNotTakeThePlaceOfTypeOrVersion) {
+  for (const char* key : {"type", "version"}) {
+    StateWriter state("Learner", /*version=*/1);
+    state.Set(key, int64_t{7});
+    EXPECT_THAT(std::move(state).Finish(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(key)));
+    SavedState without_tensors("Learner", /*version=*/1);
+    without_tensors.Set(key, int64_t{7});
+    EXPECT_THAT(ToDict(without_tensors),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(key)));
+  }
+}
+
 TEST(StateDictTest, TheFirstErrorOfAWriterComesBack) {
   StateWriter state("Part", 1);
   state.Entry<TensorDict>("inner", absl::UnimplementedError("cannot"));

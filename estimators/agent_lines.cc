@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensors/tensor.h"
@@ -17,6 +19,10 @@ int64_t NumAgents(const Shape& trailing) {
 int64_t NumAgents(absl::string_view key, const TensorDict& batch) {
   const Tensor* const leaf = batch.Find(key);
   if (leaf == nullptr) return 0;
+  // More likely time, which the batch's shape leaves out.
+  const bool is_of_group =
+      absl::StrContains(absl::StripPrefix(key, "next/"), '/');
+  if (batch.batch_shape().rank() == 1 && !is_of_group) return 0;
   return NumAgents(leaf->shape().Suffix(batch.batch_shape().rank()));
 }
 

@@ -23,18 +23,16 @@ namespace rill {
 //   trajectory, a slice or a sequence (transforms/timeline/timeline.h). Where
 //   `done` is missing, `terminated` and `truncated` beside it count.
 // Errors: INVALID_ARGUMENT or NOT_FOUND name the key. INVALID_ARGUMENT where
-// the
-//   dimensions' names say that the last one is not time. TD0Estimator and a
-//   lmbda of 0 look at one step only, and take rows of any order.
+//   the dimensions' names say that the last one is not time. TD0Estimator and a
+//   lmbda of 0 look at one step only, and take rows of any order. In batches [T]
+//   only leaves of a group, such as "next/agents/reward", are several agents'.
 // Device/Stream: where the reward lies on a device all leaves do, and results
-// are
-//   made there on its current stream, without a wait. They are the host's bit
-//   for bit, but that exp in VTrace may differ in the last place on CUDA.
+//   are made there on its current stream, without a wait. They are the host's
+//   bit for bit, but that exp in VTrace may differ in the last place on CUDA.
 // Thread-safety: immutable, without a state.
 // Cost: O(steps); results are made anew where the batch has none to reuse.
-// Those
-//   of several agents are always made anew, of copies of each agent's leaves,
-//   on a device with waits.
+//   Those of several agents are always made anew, of copies of each agent's
+//   leaves, on a device with waits.
 //
 // Example (ValueEstimatorsTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto gae, GAE::Create({.gamma = 0.99,

@@ -203,6 +203,19 @@ TEST(ValueEstimatorsTest, EachOfSeveralAgentsHasTheNumbersThatItHasAlone) {
   }
 }
 
+TEST(ValueEstimatorsTest, TimeThatABatchsShapeLeavesOutIsNotTakenForAgents) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto gae, GAE::Create({}));
+  TensorDict batch({4});
+  for (const char* key : {"next/reward", "state_value", "next/state_value"}) {
+    RILL_ASSERT_OK(batch.Set(key, *Tensor::Zeros(DType::kFloat32, {4, 6, 1})));
+  }
+  for (const char* key : {"next/done", "next/terminated"}) {
+    RILL_ASSERT_OK(batch.Set(key, *Tensor::Zeros(DType::kBool, {4, 1})));
+  }
+  EXPECT_THAT(gae->Forward(&batch, nullptr),
+              StatusIs(kInvalidArgument, HasSubstr("next/reward")));
+}
+
 TEST(ValueEstimatorsTest, AveragesOverAllAgents) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto gae, GAE::Create({.average_gae = true}));
   TensorDict batch({1, 2});

@@ -7,8 +7,8 @@
 namespace rill::replay_internal {
 namespace {
 
-// The halves of the product, one upon the other: each bit of either number
-// changes half of the others'.
+// The halves of the product, one upon the other: a bit of either number changes
+// many of the others.
 uint64_t Folded(uint64_t a, uint64_t b) {
   const auto product = static_cast<unsigned __int128>(a) * b;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -11,7 +12,6 @@
 namespace rill::replay_internal {
 namespace {
 
-// More than are packed at a time.
 std::vector<Draw> SomeDraws() {
   std::vector<Draw> draws;
   for (int64_t i = 0; i < 130; ++i) {
@@ -34,9 +34,14 @@ TEST(SampleBatchesTest, EachNumberOfEachDrawIsInTheDigest) {
     other[i].weight = 0.25f;
     digests.insert(DrawDigest(other));
   }
+  std::vector<Draw> swapped = draws;
+  std::swap(swapped[3], swapped[77]);
+  digests.insert(DrawDigest(swapped));
   digests.insert(DrawDigest(draws, {7}));
   digests.insert(DrawDigest(draws, {7, 8}));
-  EXPECT_EQ(digests.size(), 1 + 3 * 4 + 2);
+  digests.insert(DrawDigest(draws, {8, 7}));
+  digests.insert(DrawDigest(draws, {7, 9}));
+  EXPECT_EQ(digests.size(), 1 + 3 * 4 + 5);
   EXPECT_EQ(DrawDigest(draws), DrawDigest(SomeDraws()));
 }
 

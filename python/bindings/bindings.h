@@ -25,6 +25,7 @@ void BindSamplers(nanobind::module_& module);
 void BindSpecs(nanobind::module_& module);
 void BindStatus(nanobind::module_& module);
 void BindStorages(nanobind::module_& module);
+void BindTransformedEnv(nanobind::module_& module);
 void BindTransforms(nanobind::module_& module);
 void BindUnits(nanobind::module_& module);
 void BindWriters(nanobind::module_& module);

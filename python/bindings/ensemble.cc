@@ -63,8 +63,7 @@ class Ensemble {
           {.buffer = member->Share(), .share = shares[i]});
     }
     for (const nb::handle transform : transforms) {
-      options.transforms.push_back(
-          std::move(nb::cast<TransformPart*>(transform)->transform));
+      options.transforms.push_back(nb::cast<TransformPart*>(transform)->Take());
     }
     ensemble_ = Value(ReplayBufferEnsemble::Create(std::move(options)));
   }

@@ -24,6 +24,7 @@ NB_MODULE(_rill, module) {
   rill::python::BindSpecs(module);
   rill::python::BindEnvs(module);
   rill::python::BindPythonEnv(module);
+  rill::python::BindTransformedEnv(module);
   rill::python::BindCollector(module);
   rill::python::BindReplayBuffer(module);
   rill::python::BindEnsemble(module);

@@ -14,6 +14,7 @@
 #include "rill/samplers/sample_unit.h"
 #include "rill/samplers/sampler.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/step_transform.h"
 
 namespace rill::python {
 
@@ -66,9 +67,33 @@ struct WriterPart {
   std::unique_ptr<Writer> writer;
 };
 
-// A transform until a buffer takes it, for good.
+// A transform until a buffer or an environment takes it, for good.
 struct TransformPart {
-  std::unique_ptr<BatchTransform> transform;
+  std::unique_ptr<BatchTransform> transform = nullptr;
+  // One that no batch goes through.
+  std::unique_ptr<StepTransform> step = nullptr;
+
+  std::unique_ptr<BatchTransform> Take() {
+    if (transform != nullptr) return std::move(transform);
+    throw StatusError{InvalidArgument(
+        "ReplayBuffer: transform: got ",
+        step == nullptr ? "none" : step->name(),
+        ", which works beside an environment alone, want one of batches; give "
+        "it to rill.envs.TransformedEnv")};
+  }
+  // For an environment.
+  std::unique_ptr<StepTransform> TakeStep() {
+    if (step != nullptr) return std::move(step);
+    auto* const both = dynamic_cast<StepTransform*>(transform.get());
+    if (both == nullptr) {
+      throw StatusError{
+          InvalidArgument("TransformedEnv: transform: got ",
+                          transform == nullptr ? "none" : transform->name(),
+                          ", want one with an E in docs/transforms.md")};
+    }
+    transform.release();
+    return std::unique_ptr<StepTransform>(both);
+  }
 };
 
 }  // namespace rill::python

@@ -86,8 +86,7 @@ class Buffer final : public BufferPart {
                              .rate_limit_timeout = kWaitAtOnce};
     if (writer != nullptr) options.writer = std::move(writer->writer);
     for (const nb::handle transform : transforms) {
-      options.transforms.push_back(
-          std::move(nb::cast<TransformPart*>(transform)->transform));
+      options.transforms.push_back(nb::cast<TransformPart*>(transform)->Take());
     }
     const Unlocked unlocked;
     buffer_ = Value(directory.has_value()
@@ -228,9 +227,8 @@ class Buffer final : public BufferPart {
 
   void InsertTransform(int64_t place, TransformPart* transform) {
     const Held buffer = Begin("insert_transform");
-    Run([&] {
-      return buffer->InsertTransform(place, std::move(transform->transform));
-    });
+    std::unique_ptr<BatchTransform> taken = transform->Take();
+    Run([&] { return buffer->InsertTransform(place, std::move(taken)); });
   }
 
   void Clear() {

@@ -18,6 +18,7 @@ from rill.endings import ended_at_exit
 from rill.errors import InvalidArgumentError
 from rill.policies import converter, make_act
 from rill.specs import Bounded, Composite, TensorSpec, Unbounded, _composite, _of, from_space
+from rill.transforms import as_transforms
 
 
 class Env:
@@ -218,6 +219,23 @@ class VectorEnv(Env):
     def close(self):
         super().close()
         _close_each(self._parts)
+
+
+class TransformedEnv(Env):
+    """An environment with transforms beside it, the first next to it. It takes the environment.
+
+    env: as a collector takes one. transform: one of rill.transforms or a list of them; docs/transforms.md says which
+    work beside an environment (E). Statistics, as VecNorm's, are this object's own, and part of a collector's state.
+    """
+
+    def __init__(self, env, transform):
+        self._inner = as_env(env)
+        parts = [each.make() for each in as_transforms(transform)]
+        super().__init__(_rill.transformed_env(self._inner._handle, parts))
+
+    def close(self):
+        super().close()
+        self._inner.close()
 
 
 def make(name, lanes=1, **options):

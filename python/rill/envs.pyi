@@ -5,6 +5,7 @@ from typing import Any
 from rill._rill import Env as _Handle
 from rill.policies import _Output, _Policy
 from rill.specs import Composite, TensorSpec
+from rill.transforms import _TransformLike
 
 # One, an object with reset and step, a name, what makes one, or a list of them.
 _EnvLike = Env | str | Callable[[], Any] | Sequence[Any] | Any
@@ -82,6 +83,10 @@ class PythonEnv(Env):
 
 class VectorEnv(Env):
     def __init__(self, envs: Sequence[Env]) -> None: ...
+    def close(self) -> None: ...
+
+class TransformedEnv(Env):
+    def __init__(self, env: _EnvLike, transform: _TransformLike | Sequence[_TransformLike]) -> None: ...
     def close(self) -> None: ...
 
 def make(name: str, lanes: int = 1, **options: Any) -> Env: ...

@@ -338,6 +338,64 @@ class FiniteTensorDictCheck(Transform):
         super().__init__()
 
 
+# --- beside an environment alone: rill.envs.TransformedEnv -------------------
+
+
+class _StepTransform(Transform):
+    def make(self):
+        return _rill.step_transform(type(self).__name__, self._options)
+
+
+class StepCounter(_StepTransform):
+    """Counts the steps of episodes. max_steps: an episode that has so many is truncated."""
+
+    def __init__(self, max_steps=None, truncated_key=None, step_count_key=None, update_done=True):
+        super().__init__(
+            max_steps=max_steps,
+            truncated_key=truncated_key,
+            step_count_key=step_count_key,
+            update_done=update_done,
+        )
+
+
+class RewardSum(_StepTransform):
+    """The sum of an episode's rewards so far. Each of the lists has one key, the first below next."""
+
+    def __init__(self, in_keys=("reward",), out_keys=("episode_reward",)):
+        (reward_key,), (sum_key,) = key_texts(in_keys), key_texts(out_keys)
+        super().__init__(reward_key=reward_key, sum_key=sum_key)
+
+
+class InitTracker(_StepTransform):
+    """Says which steps begin an episode."""
+
+    def __init__(self, init_key="is_init"):
+        super().__init__(init_key=init_key)
+
+
+class TrajCounter(_StepTransform):
+    """Numbers the episodes."""
+
+    def __init__(self, out_key="traj_count"):
+        super().__init__(out_key=out_key)
+
+
+class VecNorm(_StepTransform):
+    """Leaves less their running mean, by their running deviation.
+
+    shapes: of each of in_keys, without the lanes. decay: of the rows before; with 1 all weigh the same.
+    """
+
+    def __init__(self, in_keys, shapes, out_keys=None, decay=0.9999, eps=1e-4):
+        super().__init__(
+            in_keys=in_keys,
+            shapes=[list(shape) for shape in shapes],
+            out_keys=out_keys,
+            decay=float(decay),
+            eps=float(eps),
+        )
+
+
 # --- episodes and estimators -------------------------------------------------
 
 

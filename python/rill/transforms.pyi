@@ -192,6 +192,37 @@ class RewardScaling(Transform):
 class FiniteTensorDictCheck(Transform):
     def __init__(self) -> None: ...
 
+class _StepTransform(Transform):
+    def make(self) -> _rill.Transform: ...
+
+class StepCounter(_StepTransform):
+    def __init__(
+        self,
+        max_steps: int | None = None,
+        truncated_key: _Key | None = None,
+        step_count_key: _Key | None = None,
+        update_done: bool = True,
+    ) -> None: ...
+
+class RewardSum(_StepTransform):
+    def __init__(self, in_keys: _Keys = ..., out_keys: _Keys = ...) -> None: ...
+
+class InitTracker(_StepTransform):
+    def __init__(self, init_key: _Key = "is_init") -> None: ...
+
+class TrajCounter(_StepTransform):
+    def __init__(self, out_key: _Key = "traj_count") -> None: ...
+
+class VecNorm(_StepTransform):
+    def __init__(
+        self,
+        in_keys: _Keys,
+        shapes: Sequence[Sequence[int]],
+        out_keys: _Keys | None = None,
+        decay: float = 0.9999,
+        eps: float = 1e-4,
+    ) -> None: ...
+
 class BurnInTransform(Transform):
     def __init__(self, burn_in: int, *, mask_key: _Key | None = None) -> None: ...
 

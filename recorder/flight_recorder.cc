@@ -138,7 +138,6 @@ class Recording final : public Recorder {
         Take(Decision::Kind::kChoice, part, {value}, 0, nullptr));
     return value;
   }
-  bool is_at_end() const override { return false; }
   bool has_end() const override { return false; }
   absl::Status status() const override {
     absl::MutexLock lock(&mutex_);
@@ -232,10 +231,6 @@ class Repetition final : public Recorder {
     return numbers[0];
   }
 
-  bool is_at_end() const override {
-    absl::MutexLock lock(&mutex_);
-    return !has_next_ && difference_.ok();
-  }
   bool has_end() const override {
     absl::MutexLock lock(&mutex_);
     return has_end_;

@@ -61,9 +61,7 @@ TEST(FlightRecorderTest, Example) {
   RILL_EXPECT_OK(weights->Publish(second));
   // The run's choice, and not the one of now.
   EXPECT_THAT(again->Choose("goes on", 1), IsOkAndHolds(0));
-  EXPECT_FALSE(again->is_at_end());
   RILL_EXPECT_OK(again->End());
-  EXPECT_TRUE(again->is_at_end());
   EXPECT_TRUE(again->has_end());
   RILL_EXPECT_OK(again->status());
   EXPECT_EQ(again->events(), 6);
@@ -103,7 +101,6 @@ TEST(FlightRecorderTest, ARunThatIsNotTheSameIsNamed) {
     EXPECT_THAT(
         TwoEvents(recorder.get(), other.part, other.number, other.value),
         StatusIs(absl::StatusCode::kDataLoss, HasSubstr(other.got)));
-    EXPECT_FALSE(recorder->is_at_end());
     // It stays so.
     EXPECT_THAT(recorder->End(), StatusIs(absl::StatusCode::kDataLoss));
     EXPECT_THAT(recorder->status(),
@@ -117,7 +114,6 @@ TEST(FlightRecorderTest, ARepeatEndsWhereTheLogDoes) {
   RILL_EXPECT_OK(WriteFileAtomically(path, bytes + "\x09torn"));
   RILL_ASSERT_OK_AND_ASSIGN(auto recorder, FlightRecorder::Repeat(path));
   RILL_EXPECT_OK(TwoEvents(recorder.get(), "buffer", 32, 1));
-  EXPECT_TRUE(recorder->is_at_end());
   for (const absl::Status& status :
        {recorder->Note(Kind::kDraw, 0, {32}), recorder->Next(0).status(),
         recorder->Choose("c", 0).status()}) {
@@ -125,7 +121,6 @@ TEST(FlightRecorderTest, ARepeatEndsWhereTheLogDoes) {
                                  HasSubstr("3 events were repeated, and all "
                                            "were equal; 5 bytes behind")));
   }
-  EXPECT_TRUE(recorder->is_at_end());
   EXPECT_FALSE(recorder->has_end());
   // The log may be a damaged one.
   EXPECT_THAT(recorder->status(),
@@ -142,7 +137,6 @@ TEST(FlightRecorderTest, ALogThatGrowsIsRepeatedAsItWasRead) {
   // The file gets shorter: nobody may read its end any more.
   recorded.reset();
   RILL_EXPECT_OK(TwoEvents(recorder.get(), "buffer", 32, 1));
-  EXPECT_TRUE(recorder->is_at_end());
   RILL_EXPECT_OK(recorder->status());
   EXPECT_THAT(recorder->Note(Kind::kDraw, 0, {32}),
               StatusIs(absl::StatusCode::kAborted));
@@ -166,7 +160,6 @@ TEST(FlightRecorderTest, ADifferenceStaysWhateverTheProgramDoesWithIt) {
     EXPECT_THAT(recorder->Note(Kind::kDraw, 0, {32}),
                 StatusIs(absl::StatusCode::kDataLoss));
     EXPECT_FALSE(recorder->IsNext(Kind::kDraw, 0));
-    EXPECT_FALSE(recorder->is_at_end());
     EXPECT_THAT(recorder->status(),
                 StatusIs(absl::StatusCode::kDataLoss, HasSubstr(got)));
   }

@@ -110,7 +110,7 @@ TEST(FlightTest, AnEqualRunIsRepeatedAndAnotherIsNamed) {
   const std::string path = RecordRun("repeated");
   RILL_ASSERT_OK_AND_ASSIGN(auto recorder, FlightRecorder::Repeat(path));
   RILL_EXPECT_OK(RunOf(recorder.get(), {}));
-  EXPECT_TRUE(recorder->is_at_end());
+  RILL_EXPECT_OK(recorder->status());
   const std::vector<std::pair<Values, std::string>> others = {
       {{.first_step = 1}, "event 1: got write"},
       {{.batch_size = 5}, "event 3: got draw"},

@@ -19,6 +19,7 @@
 #include "rill/base/file.h"
 #include "rill/base/file_writer.h"
 #include "rill/base/status_macros.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace {
@@ -60,11 +61,7 @@ class ReplaceDirectoryTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     has_rename_flags = GetParam();
-    root_ = JoinPath(
-        ::testing::TempDir(),
-        ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    RILL_ASSERT_OK(RemoveAll(root_));
-    RILL_ASSERT_OK(CreateDirectories(root_));
+    root_ = FreshDirectory();
     path_ = JoinPath(root_, "d");
   }
   void TearDown() override {

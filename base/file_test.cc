@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -27,13 +28,7 @@ using ::testing::IsEmpty;
 class FileTest : public ::testing::Test {
  protected:
   // A directory of its own for each test.
-  void SetUp() override {
-    root_ = JoinPath(
-        ::testing::TempDir(),
-        ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    RILL_ASSERT_OK(RemoveAll(root_));
-    RILL_ASSERT_OK(CreateDirectories(root_));
-  }
+  void SetUp() override { root_ = FreshDirectory(); }
   void TearDown() override { RILL_EXPECT_OK(RemoveAll(root_)); }
 
   std::string In(absl::string_view name) const { return JoinPath(root_, name); }

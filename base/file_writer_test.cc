@@ -10,18 +10,13 @@
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string FreshPath(absl::string_view name) {
-  const std::string path = JoinPath(::testing::TempDir(), name);
-  RILL_EXPECT_OK(RemoveAll(path));
-  return path;
-}
 
 TEST(FileWriterTest, AppendsAndOverwrites) {
   const std::string path = FreshPath("written");

@@ -7,16 +7,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
-
-std::string FreshPath() {
-  const std::string path = JoinPath(::testing::TempDir(), "held");
-  RILL_EXPECT_OK(RemoveAll(path));
-  return path;
-}
 
 void Replace(const std::string& path, const std::string& content) {
   RILL_ASSERT_OK(ReplaceDirectory(path, [&](const std::string& fresh) {

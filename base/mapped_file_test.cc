@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -28,12 +29,7 @@ using Mode = MappedFile::Mode;
 
 class MappedFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    path_ = JoinPath(
-        ::testing::TempDir(),
-        ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    RILL_ASSERT_OK(RemoveAll(path_));
-  }
+  void SetUp() override { path_ = FreshPath(); }
   void TearDown() override { RILL_EXPECT_OK(RemoveAll(path_)); }
 
   std::string path_;

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -24,13 +25,7 @@ constexpr absl::string_view kWhat = "Options::directory";
 
 class NewDirectoryTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    root_ = JoinPath(
-        ::testing::TempDir(),
-        ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    RILL_ASSERT_OK(RemoveAll(root_));
-    RILL_ASSERT_OK(CreateDirectories(root_));
-  }
+  void SetUp() override { root_ = FreshDirectory(); }
   std::string In(const std::string& name) const {
     return JoinPath(root_, name);
   }

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/small_disk.h"
 #include "rill/testing/status_matchers.h"
 
@@ -32,12 +33,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 
 class SparseFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    path_ = JoinPath(
-        ::testing::TempDir(),
-        ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    RILL_ASSERT_OK(RemoveAll(path_));
-  }
+  void SetUp() override { path_ = FreshPath(); }
   void TearDown() override { RILL_EXPECT_OK(RemoveAll(path_)); }
 
   std::string path_;

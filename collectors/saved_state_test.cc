@@ -20,6 +20,7 @@
 #include "rill/formats/consolidated.h"
 #include "rill/formats/file_tree.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
 #include "rill/transforms/reward_sum.h"
@@ -29,7 +30,6 @@ namespace rill {
 namespace {
 
 using formats_internal::CopyTree;
-using formats_internal::FreshPath;
 
 absl::StatusOr<std::unique_ptr<SyncCollector>> MakeCollector(uint64_t seed) {
   SyncCollector::Options options;

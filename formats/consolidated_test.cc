@@ -22,13 +22,13 @@
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
 using formats_internal::AppendLittle;
-using formats_internal::FreshPath;
 using formats_internal::Sample;
 using formats_internal::Values;
 using formats_internal::WriteInPlace;

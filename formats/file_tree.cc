@@ -49,10 +49,4 @@ void WriteInPlace(const std::string& path, absl::string_view content) {
   EXPECT_TRUE(file.good()) << path;
 }
 
-std::string FreshPath(absl::string_view name) {
-  const std::string path = JoinPath(::testing::TempDir(), name);
-  EXPECT_TRUE(RemoveAll(path).ok()) << path;
-  return path;
-}
-
 }  // namespace rill::formats_internal

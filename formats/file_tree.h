@@ -23,9 +23,6 @@ absl::Status CopyTree(const std::string& from, const std::string& to);
 // Writes a file in place, without the care (and the syncs) of the library.
 void WriteInPlace(const std::string& path, absl::string_view content);
 
-// A path below the test's temporary directory where nothing is.
-std::string FreshPath(absl::string_view name);
-
 }  // namespace rill::formats_internal
 
 #endif  // RILL_FORMATS_FILE_TREE_H_

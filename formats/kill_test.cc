@@ -20,17 +20,15 @@
 #include "rill/base/file.h"
 #include "rill/base/rng.h"
 #include "rill/formats/consolidated.h"
-#include "rill/formats/file_tree.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/tdz_archive.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
-
-using formats_internal::FreshPath;
 
 struct Format {
   std::string name;

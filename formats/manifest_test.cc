@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
 #include "rill/formats/file_tree.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -25,7 +26,7 @@ using ::testing::HasSubstr;
 class ManifestTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    directory_ = formats_internal::FreshPath("manifest");
+    directory_ = FreshPath("manifest");
     RILL_ASSERT_OK(CreateDirectories(JoinPath(directory_, "inner")));
     WriteInPlace(Path("a.bin"), "123456789");
     WriteInPlace(Path("inner/b.bin"), "");

@@ -23,6 +23,7 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -30,7 +31,6 @@ namespace {
 
 using formats_internal::Fixture;
 using formats_internal::Floats;
-using formats_internal::FreshPath;
 using formats_internal::Sample;
 using formats_internal::WriteInPlace;
 using ::testing::ElementsAre;

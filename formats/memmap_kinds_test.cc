@@ -21,6 +21,7 @@
 #include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -29,7 +30,6 @@ namespace {
 using formats_internal::CopyTree;
 using formats_internal::Fixture;
 using formats_internal::Floats;
-using formats_internal::FreshPath;
 using formats_internal::ListFiles;
 using formats_internal::WriteInPlace;
 using ::testing::ElementsAre;

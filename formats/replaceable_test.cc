@@ -8,12 +8,12 @@
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
 #include "rill/formats/file_tree.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
-using formats_internal::FreshPath;
 using formats_internal::WriteInPlace;
 using ::testing::HasSubstr;
 

@@ -24,6 +24,7 @@
 #include "rill/formats/zip/zip_layout.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -32,7 +33,6 @@ namespace {
 using formats_internal::CopyTree;
 using formats_internal::ExtendCrc32;
 using formats_internal::Floats;
-using formats_internal::FreshPath;
 using formats_internal::Sample;
 using formats_internal::WriteInPlace;
 using formats_internal::ZipLayout;
@@ -167,13 +167,12 @@ TEST(TdzArchiveTest, StridedAndBigLeavesAreWrittenRowMajor) {
 }
 
 TEST(TdzArchiveTest, EqualDictionariesGiveEqualBytes) {
-  RILL_ASSERT_OK(SaveTdz(Sample(), FreshPath("one.tdz")));
-  RILL_ASSERT_OK(SaveTdz(Sample(), FreshPath("two.tdz")));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const std::string one,
-      ReadFile(JoinPath(::testing::TempDir(), "one.tdz")));
-  EXPECT_THAT(ReadFile(JoinPath(::testing::TempDir(), "two.tdz")),
-              IsOkAndHolds(one));
+  const std::string path = FreshPath("one.tdz");
+  const std::string other = FreshPath("two.tdz");
+  RILL_ASSERT_OK(SaveTdz(Sample(), path));
+  RILL_ASSERT_OK(SaveTdz(Sample(), other));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(path));
+  EXPECT_THAT(ReadFile(other), IsOkAndHolds(bytes));
 }
 
 TEST(TdzArchiveTest, ArchivesOfOtherToolsAreCopiedWhereTheyDoNotAlign) {

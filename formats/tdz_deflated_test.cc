@@ -17,13 +17,13 @@
 #include "rill/formats/zip/raw_zip.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
 using formats_internal::DeflatedEntry;
-using formats_internal::FreshPath;
 using formats_internal::RawEntry;
 using formats_internal::RawZip;
 using formats_internal::StoredEntry;

@@ -6,6 +6,7 @@
 #include "rill/base/file.h"
 #include "rill/formats/file_tree.h"
 #include "rill/tensordict/non_tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::formats_internal {

@@ -19,13 +19,13 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
 using formats_internal::Fixture;
-using formats_internal::FreshPath;
 using formats_internal::ListFiles;
 using formats_internal::Values;
 using formats_internal::WriteInPlace;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
@@ -17,6 +16,7 @@
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/prioritized_sampler.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/testing/fake_row_counter.h"
@@ -31,13 +31,6 @@ using ::testing::HasSubstr;
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr auto kNotFound = absl::StatusCode::kNotFound;
-
-std::string Directory(absl::string_view name) {
-  const std::string path =
-      JoinPath(::testing::TempDir(), absl::StrCat("ahead_", name));
-  RILL_EXPECT_OK(RemoveAll(path));
-  return path;
-}
 
 ReplayBuffer::Options OptionsOf(int64_t prefetch) {
   ReplayBuffer::Options options;
@@ -78,7 +71,7 @@ std::unique_ptr<ReplayBuffer> WorkedBuffer(ReplayBuffer::Options options) {
 }
 
 TEST(ReplayBufferAheadFilesTest, F4_OpenedHasTheBatchesThatWereMadeAhead) {
-  const std::string directory = Directory("round_trip");
+  const std::string directory = FreshPath("round_trip");
   auto saved = WorkedBuffer(OptionsOf(4));
   RILL_ASSERT_OK(saved->Save(directory));
   RILL_ASSERT_OK_AND_ASSIGN(auto same,
@@ -111,7 +104,7 @@ TEST(ReplayBufferAheadFilesTest, BatchesLieWhereTheOptionsSay) {
       if (!is_pinned) made.device = Device::Fake(0);
       return made;
     };
-    const std::string directory = Directory("device");
+    const std::string directory = FreshPath("device");
     auto saved = WorkedBuffer(options(3));
     RILL_ASSERT_OK(saved->Save(directory));
     RILL_ASSERT_OK_AND_ASSIGN(auto opened,
@@ -129,7 +122,7 @@ TEST(ReplayBufferAheadFilesTest, BatchesLieWhereTheOptionsSay) {
 }
 
 TEST(ReplayBufferAheadFilesTest, AnotherBatchSizeIsRefused) {
-  const std::string directory = Directory("batch_size");
+  const std::string directory = FreshPath("batch_size");
   RILL_ASSERT_OK(WorkedBuffer(OptionsOf(2))->Save(directory));
   ReplayBuffer::Options options = OptionsOf(2);
   options.batch_size = 9;
@@ -142,7 +135,7 @@ TEST(ReplayBufferAheadFilesTest, AnotherBatchSizeIsRefused) {
 }
 
 TEST(ReplayBufferAheadFilesTest, DamagedBatchIsDataLossThatNamesIt) {
-  const std::string directory = Directory("damage");
+  const std::string directory = FreshPath("damage");
   auto buffer = WorkedBuffer(OptionsOf(2));
   for (const bool is_removed : {false, true}) {
     RILL_ASSERT_OK(buffer->Save(directory));
@@ -176,7 +169,7 @@ TEST(ReplayBufferAheadFilesTest, DamagedBatchIsDataLossThatNamesIt) {
 
 // A manifest whose fields are not those that Save writes, with good checksums.
 TEST(ReplayBufferAheadFilesTest, FieldsThatContradictAreErrors) {
-  const std::string directory = Directory("fields");
+  const std::string directory = FreshPath("fields");
   RILL_ASSERT_OK(WorkedBuffer(OptionsOf(2))->Save(directory));
   RILL_ASSERT_OK_AND_ASSIGN(const Manifest good,
                             ReadManifest(directory, "replay_buffer", 1));
@@ -200,7 +193,7 @@ TEST(ReplayBufferAheadFilesTest, FieldsThatContradictAreErrors) {
 
 // As saves were before there was prefetch.
 TEST(ReplayBufferAheadFilesTest, ManifestWithoutTheFieldsOpens) {
-  const std::string directory = Directory("old");
+  const std::string directory = FreshPath("old");
   auto saved = WorkedBuffer(OptionsOf(0));
   RILL_ASSERT_OK(saved->Save(directory));
   RILL_ASSERT_OK_AND_ASSIGN(const Manifest manifest,
@@ -218,7 +211,7 @@ TEST(ReplayBufferAheadFilesTest, ManifestWithoutTheFieldsOpens) {
 }
 
 TEST(ReplayBufferAheadFilesTest, CountsOfTheRateLimiterGoOn) {
-  const std::string directory = Directory("counts");
+  const std::string directory = FreshPath("counts");
   const auto options = [](std::shared_ptr<RateLimiter> limiter) {
     ReplayBuffer::Options made = OptionsOf(2);
     made.rate_limiter = std::move(limiter);
@@ -236,7 +229,7 @@ TEST(ReplayBufferAheadFilesTest, CountsOfTheRateLimiterGoOn) {
 }
 
 TEST(ReplayBufferAheadFilesTest, BatchThatFailedStopsASaveAndNoSampleAfter) {
-  const std::string directory = Directory("failed");
+  const std::string directory = FreshPath("failed");
   ReplayBuffer::Options options = OptionsOf(2);
   int call = 0;
   options.transforms.push_back(*FunctionTransform::Create(

@@ -9,10 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rill/base/file.h"
 #include "rill/formats/manifest.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
@@ -21,6 +19,7 @@
 #include "rill/samplers/slice_sampler.h"
 #include "rill/samplers/testing/fake_prioritized_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -31,13 +30,6 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kSteps = 23;  // Of each of two lanes.
 constexpr int64_t kLaneCapacity = 10;
-
-std::string Directory(absl::string_view name) {
-  const std::string path =
-      JoinPath(::testing::TempDir(), absl::StrCat("capacity_", name));
-  RILL_EXPECT_OK(RemoveAll(path));
-  return path;
-}
 
 ReplayBuffer::Options OptionsOf(int64_t lane_capacity,
                                 std::unique_ptr<Sampler> sampler,
@@ -80,7 +72,7 @@ std::set<int64_t> NewestOfBothLanes(int64_t steps) {
 }
 
 TEST(ReplayBufferCapacityTest, C12_NewestRowsOfEachLaneAreKeptAndDrawn) {
-  const std::string directory = Directory("newest");
+  const std::string directory = FreshPath("newest");
   RILL_ASSERT_OK(
       Filled(OptionsOf(kLaneCapacity, MakeUniformSampler()))->Save(directory));
   for (const int64_t capacity : {4, 9, 11, 40}) {
@@ -98,7 +90,7 @@ TEST(ReplayBufferCapacityTest, C12_NewestRowsOfEachLaneAreKeptAndDrawn) {
 }
 
 TEST(ReplayBufferCapacityTest, WithoutTheOptionItIsRefusedAndNamed) {
-  const std::string directory = Directory("refused");
+  const std::string directory = FreshPath("refused");
   RILL_ASSERT_OK(
       Filled(OptionsOf(kLaneCapacity, MakeUniformSampler()))->Save(directory));
   ReplayBuffer::Options options = OptionsOf(40, MakeUniformSampler());
@@ -112,7 +104,7 @@ TEST(ReplayBufferCapacityTest, WithoutTheOptionItIsRefusedAndNamed) {
 }
 
 TEST(ReplayBufferCapacityTest, C12_PrioritiesFollowTheirRows) {
-  const std::string directory = Directory("priorities");
+  const std::string directory = FreshPath("priorities");
   PrioritizedOptions exponents;
   exponents.epsilon = 0;
   const auto make = [&] { return *MakePrioritizedSampler(exponents); };
@@ -136,7 +128,7 @@ TEST(ReplayBufferCapacityTest, C12_PrioritiesFollowTheirRows) {
                              {.accept_other_capacity = true}));
       EXPECT_EQ(ActionsDrawn(*opened), std::set<int64_t>{chosen}) << capacity;
       // Saved again and opened as it is, it goes on the same.
-      const std::string again = Directory("again");
+      const std::string again = FreshPath("again");
       RILL_ASSERT_OK(opened->Save(again));
       RILL_ASSERT_OK_AND_ASSIGN(
           auto twin, ReplayBuffer::Open(again, OptionsOf(capacity, make())));
@@ -153,7 +145,7 @@ TEST(ReplayBufferCapacityTest, C12_PrioritiesFollowTheirRows) {
 }
 
 TEST(ReplayBufferCapacityTest, BatchesMadeAheadAreLeftOut) {
-  const std::string directory = Directory("ahead");
+  const std::string directory = FreshPath("ahead");
   const auto make = [](int64_t capacity) {
     return OptionsOf(capacity, *MakePrioritizedSampler(), /*prefetch=*/3);
   };
@@ -174,7 +166,7 @@ TEST(ReplayBufferCapacityTest, BatchesMadeAheadAreLeftOut) {
 }
 
 TEST(ReplayBufferCapacityTest, SlicesAreOfRowsThatAreThere) {
-  const std::string directory = Directory("slices");
+  const std::string directory = FreshPath("slices");
   const auto make = [] { return *MakeSliceSampler({.length = 4}); };
   RILL_ASSERT_OK(Filled(OptionsOf(kLaneCapacity, make()))->Save(directory));
   for (const int64_t capacity : {6, 30}) {
@@ -193,7 +185,7 @@ TEST(ReplayBufferCapacityTest, SlicesAreOfRowsThatAreThere) {
 }
 
 TEST(ReplayBufferCapacityTest, SamplerThatCannotFollowIsNamedAndNothingStays) {
-  const std::string directory = Directory("fake");
+  const std::string directory = FreshPath("fake");
   RILL_ASSERT_OK(Filled(OptionsOf(kLaneCapacity, MakeFakePrioritizedSampler()))
                      ->Save(directory));
   ReplayBuffer::Options options = OptionsOf(40, MakeFakePrioritizedSampler());
@@ -215,7 +207,7 @@ TEST(ReplayBufferCapacityTest, RowsInNoOrderOfTimeAreRefused) {
         .writer = is_removing ? MakeRemovingWriter() : nullptr};
   };
   for (const bool was_removing : {true, false}) {
-    const std::string directory = Directory("writer");
+    const std::string directory = FreshPath("writer");
     RILL_ASSERT_OK_AND_ASSIGN(const auto saved,
                               ReplayBuffer::Create(options(8, was_removing)));
     RILL_ASSERT_OK(saved->Extend(NumberedSteps(1, 20)));
@@ -237,7 +229,7 @@ TEST(ReplayBufferCapacityTest, RowsInNoOrderOfTimeAreRefused) {
 }
 
 TEST(ReplayBufferCapacityTest, CapacityThatIsNoneIsDamage) {
-  const std::string directory = Directory("none");
+  const std::string directory = FreshPath("none");
   RILL_ASSERT_OK(
       Filled(OptionsOf(kLaneCapacity, MakeUniformSampler()))->Save(directory));
   RILL_ASSERT_OK_AND_ASSIGN(Manifest manifest,

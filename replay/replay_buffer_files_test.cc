@@ -22,6 +22,7 @@
 #include "rill/samplers/testing/fake_prioritized_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/testing/fake_row_counter.h"
@@ -70,14 +71,6 @@ std::unique_ptr<ReplayBuffer> WorkedBuffer() {
   return *std::move(buffer);
 }
 
-// A name that no other test uses.
-std::string Directory(absl::string_view name) {
-  const std::string path =
-      JoinPath(::testing::TempDir(), absl::StrCat("replay_buffer_", name));
-  RILL_EXPECT_OK(RemoveAll(path));
-  return path;
-}
-
 // Without a sync, unlike WriteFileAtomically: there are many of these.
 void Overwrite(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
@@ -107,7 +100,7 @@ void ExpectGoesOnAs(ReplayBuffer& saved, ReplayBuffer& opened) {
 // --- Round trips -------------------------------------------------------------
 
 TEST(ReplayBufferFilesTest, U2_OpenedGoesOnBitForBitAsTheSaved) {
-  const std::string directory = Directory("round_trip");
+  const std::string directory = FreshPath("round_trip");
   auto saved = WorkedBuffer();
   RILL_ASSERT_OK(saved->Save(directory));
   ReplayBuffer::Options options = OptionsOf();
@@ -118,7 +111,7 @@ TEST(ReplayBufferFilesTest, U2_OpenedGoesOnBitForBitAsTheSaved) {
 }
 
 TEST(ReplayBufferFilesTest, OpenedInAnotherLayoutGoesOnTheSame) {
-  const std::string directory = Directory("layout");
+  const std::string directory = FreshPath("layout");
   auto saved = WorkedBuffer();
   RILL_ASSERT_OK(saved->Save(directory));
   ReplayBuffer::Options options = OptionsOf();
@@ -134,7 +127,7 @@ TEST(ReplayBufferFilesTest, OpenedInAnotherLayoutGoesOnTheSame) {
 }
 
 TEST(ReplayBufferFilesTest, EmptyBufferIsAStateToo) {
-  const std::string directory = Directory("empty");
+  const std::string directory = FreshPath("empty");
   RILL_ASSERT_OK_AND_ASSIGN(auto saved, ReplayBuffer::Create(OptionsOf()));
   RILL_ASSERT_OK(saved->Save(directory));
   RILL_ASSERT_OK_AND_ASSIGN(auto opened,
@@ -144,7 +137,7 @@ TEST(ReplayBufferFilesTest, EmptyBufferIsAStateToo) {
 }
 
 TEST(ReplayBufferFilesTest, DirectoryHoldsWhatTheFormatPageSays) {
-  const std::string directory = Directory("files");
+  const std::string directory = FreshPath("files");
   RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
   EXPECT_THAT(ListDirectory(directory),
               IsOkAndHolds(ElementsAre("rill.json", "sampler.state", "storage",
@@ -159,8 +152,8 @@ TEST(ReplayBufferFilesTest, DirectoryHoldsWhatTheFormatPageSays) {
 }
 
 TEST(ReplayBufferFilesTest, C13_SavesOfEqualBuffersHaveEqualBytes) {
-  const std::string a = Directory("bytes_a");
-  const std::string b = Directory("bytes_b");
+  const std::string a = FreshPath("bytes_a");
+  const std::string b = FreshPath("bytes_b");
   RILL_ASSERT_OK(WorkedBuffer()->Save(a));
   RILL_ASSERT_OK(WorkedBuffer()->Save(b));
   std::vector<std::string> files;
@@ -175,9 +168,9 @@ TEST(ReplayBufferFilesTest, C13_SavesOfEqualBuffersHaveEqualBytes) {
 
 TEST(ReplayBufferFilesTest, C13_SavesGrowWithTheRowsNotWithTheCapacity) {
   const auto bytes_saved = [](int64_t capacity, int64_t rows) {
-    const std::string directory = Directory("bytes_by_rows");
-    auto buffer = ReplayBuffer::Create({.storage = MakeStorage(capacity),
-                                        .sampler = MakeUniformSampler()});
+    const std::string directory = FreshPath("bytes_by_rows");
+    auto buffer = ReplayBuffer::Create(
+        {.storage = MakeStorage(capacity), .sampler = MakeUniformSampler()});
     RILL_EXPECT_OK(buffer);
     RILL_EXPECT_OK((*buffer)->Extend(NumberedSteps(1, rows)));
     RILL_EXPECT_OK((*buffer)->Save(directory));
@@ -198,7 +191,7 @@ TEST(ReplayBufferFilesTest, C13_SavesGrowWithTheRowsNotWithTheCapacity) {
 // --- Damage ------------------------------------------------------------------
 
 TEST(ReplayBufferFilesTest, DamageToAnyFileIsDataLossThatNamesIt) {
-  const std::string directory = Directory("damage");
+  const std::string directory = FreshPath("damage");
   RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
   std::vector<std::string> files;
   ListFiles(directory, &files);
@@ -226,7 +219,7 @@ TEST(ReplayBufferFilesTest, DamageToAnyFileIsDataLossThatNamesIt) {
 }
 
 TEST(ReplayBufferFilesTest, MissingFileIsNamed) {
-  const std::string directory = Directory("missing");
+  const std::string directory = FreshPath("missing");
   EXPECT_THAT(ReplayBuffer::Open(directory, OptionsOf()),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(directory)));
   RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
@@ -245,7 +238,7 @@ TEST(ReplayBufferFilesTest, MissingFileIsNamed) {
 // --- Mismatch ----------------------------------------------------------------
 
 TEST(ReplayBufferFilesTest, OtherOptionsAreRefusedNamingBothSides) {
-  const std::string directory = Directory("mismatch");
+  const std::string directory = FreshPath("mismatch");
   RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
   ReplayBuffer::Options options = OptionsOf();
   options.sampler = MakeUniformSampler();
@@ -268,7 +261,7 @@ TEST(ReplayBufferFilesTest, OtherOptionsAreRefusedNamingBothSides) {
 }
 
 TEST(ReplayBufferFilesTest, OtherSpecIsRefusedNamingBothSides) {
-  const std::string directory = Directory("spec");
+  const std::string directory = FreshPath("spec");
   RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
   TensorDictSpec spec = TensorDictSpec::Of(NumberedSteps(1, 1));
   RILL_ASSERT_OK(
@@ -285,7 +278,7 @@ TEST(ReplayBufferFilesTest, OtherSpecIsRefusedNamingBothSides) {
 }
 
 TEST(ReplayBufferFilesTest, StorageThatHoldsRowsIsLeftAlone) {
-  const std::string directory = Directory("full");
+  const std::string directory = FreshPath("full");
   RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
   ReplayBuffer::Options options = OptionsOf();
   auto storage = options.storage;
@@ -297,7 +290,7 @@ TEST(ReplayBufferFilesTest, StorageThatHoldsRowsIsLeftAlone) {
 }
 
 TEST(ReplayBufferFilesTest, OtherKindOfDirectoryIsRefused) {
-  const std::string directory = Directory("kind");
+  const std::string directory = FreshPath("kind");
   RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
   EXPECT_THAT(
       ReplayBuffer::Open(JoinPath(directory, "storage"), OptionsOf()),
@@ -307,7 +300,7 @@ TEST(ReplayBufferFilesTest, OtherKindOfDirectoryIsRefused) {
 // --- What was there stays ----------------------------------------------------
 
 TEST(ReplayBufferFilesTest, FailedSaveLeavesTheSavedOneAndTheBuffer) {
-  const std::string directory = Directory("failed");
+  const std::string directory = FreshPath("failed");
   auto saved = WorkedBuffer();
   RILL_ASSERT_OK(saved->Save(directory));
   auto twin = WorkedBuffer();
@@ -342,7 +335,7 @@ TEST(ReplayBufferFilesTest, FailedSaveLeavesTheSavedOneAndTheBuffer) {
 }
 
 TEST(ReplayBufferFilesTest, SaveReplacesSavedBuffersOnly) {
-  const std::string directory = Directory("precious");
+  const std::string directory = FreshPath("precious");
   RILL_ASSERT_OK(CreateDirectories(directory));
   auto buffer = WorkedBuffer();
   RILL_ASSERT_OK(
@@ -360,7 +353,7 @@ TEST(ReplayBufferFilesTest, SaveReplacesSavedBuffersOnly) {
 // --- Another save in the middle ----------------------------------------------
 
 TEST(ReplayBufferFilesTest, OpenBringsOneOfTheSavesAndNoMix) {
-  const std::string directory = Directory("open_race");
+  const std::string directory = FreshPath("open_race");
   auto first = WorkedBuffer();
   auto second = WorkedBuffer();
   for (int64_t round = 4; round < 7; ++round) Work(round, *second);
@@ -397,7 +390,7 @@ TEST(ReplayBufferFilesTest, OpenBringsOneOfTheSavesAndNoMix) {
 }
 
 TEST(ReplayBufferFilesTest, OpenChecksRowsOnce) {
-  const std::string directory = Directory("checks_once");
+  const std::string directory = FreshPath("checks_once");
   RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
   RILL_ASSERT_OK_AND_ASSIGN(const auto files,
                             ListDirectory(JoinPath(directory, "storage/rows")));

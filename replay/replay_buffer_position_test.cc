@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,6 +32,7 @@
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/tiered/tiered_storage.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/testing/fake_row_counter.h"
 
@@ -53,12 +53,7 @@ using MakeSampler = std::function<std::unique_ptr<Sampler>()>;
 class ReplayBufferPositionTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name =
-        ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::replace(name.begin(), name.end(), '/', '_');
-    root_ = JoinPath(::testing::TempDir(), absl::StrCat("position_", name));
-    RILL_ASSERT_OK(RemoveAll(root_));
-    RILL_ASSERT_OK(CreateDirectories(root_));
+    root_ = FreshDirectory();
     saved_ = In("saved");
   }
 

@@ -20,7 +20,6 @@
 #include "rill/base/file.h"
 #include "rill/device/device.h"
 #include "rill/device/testing/fake_backend.h"
-#include "rill/formats/file_tree.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 #include "rill/specs/spec.h"
@@ -32,6 +31,7 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -422,7 +422,7 @@ TEST(DenseStorageTest, SavesMoveBetweenAllLayoutsOrdersAndDevices) {
       }
     }
   }
-  const std::string directory = formats_internal::FreshPath("moved");
+  const std::string directory = FreshPath("moved");
   const std::vector<int64_t> ids = SlotsFrom(50, 3 * 6);
   for (size_t i = 0; i < forms.size(); ++i) {
     RILL_ASSERT_OK_AND_ASSIGN(auto from, DenseStorage::Create(forms[i]));
@@ -743,7 +743,7 @@ TEST_F(FailingDeviceTest, AReadThatFailsLeavesOutAlone) {
 }
 
 TEST_F(FailingDeviceTest, ALoadThatFailsLeavesTheRows) {
-  const std::string directory = formats_internal::FreshPath("failing");
+  const std::string directory = FreshPath("failing");
   RILL_ASSERT_OK_AND_ASSIGN(auto other, DenseStorage::Create({.capacity = 4}));
   RILL_ASSERT_OK(other->Extend(ConformanceRows({4}, {6, 7, 8, 9})));
   RILL_ASSERT_OK(other->Save(directory));

@@ -38,6 +38,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/small_disk.h"
 #include "rill/testing/status_matchers.h"
 
@@ -45,7 +46,6 @@ namespace rill {
 namespace {
 
 using formats_internal::CopyTree;
-using formats_internal::FreshPath;
 using formats_internal::WriteInPlace;
 using ::testing::AllOf;
 using ::testing::HasSubstr;

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -19,15 +20,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-std::string FreshDirectory() {
-  const std::string directory =
-      JoinPath(::testing::TempDir(),
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-  EXPECT_THAT(RemoveAll(directory), IsOk());
-  EXPECT_THAT(CreateDirectories(directory), IsOk());
-  return directory;
-}
 
 TEST(CsvWriterTest, Example) {
   const std::string run_dir = FreshDirectory();

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -22,14 +23,6 @@ using ::testing::Not;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 const absl::Time now = absl::FromUnixSeconds(1);
 
-std::string NewDirectory() {
-  const std::string directory =
-      JoinPath(::testing::TempDir(),
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-  EXPECT_THAT(RemoveAll(directory), IsOk());
-  return directory;
-}
-
 std::string Events(const std::string& directory) {
   const auto text =
       ReadFile(JoinPath(directory, "events.out.tfevents.1." + HostName()));
@@ -38,7 +31,7 @@ std::string Events(const std::string& directory) {
 }
 
 TEST(RunFilesTest, Example) {
-  const std::string run_dir = NewDirectory();
+  const std::string run_dir = FreshPath();
   RILL_ASSERT_OK_AND_ASSIGN(
       auto files,
       RunFiles::Create(
@@ -66,7 +59,7 @@ TEST(RunFilesTest, AResumedRunLosesNoRowAndWritesNoneTwice) {
     }
   };
   // What one run writes that is never resumed.
-  const std::string whole = NewDirectory();
+  const std::string whole = FreshPath();
   {
     RILL_ASSERT_OK_AND_ASSIGN(auto files,
                               RunFiles::Create(whole, columns, now));
@@ -76,7 +69,7 @@ TEST(RunFilesTest, AResumedRunLosesNoRowAndWritesNoneTwice) {
                             ReadFile(JoinPath(whole, "curve.csv")));
   const std::string events = Events(whole);
   for (int saved = 0; saved < 20; ++saved) {
-    const std::string run_dir = NewDirectory();
+    const std::string run_dir = FreshPath();
     RILL_ASSERT_OK_AND_ASSIGN(auto files,
                               RunFiles::Create(run_dir, columns, now));
     write(*files, 0, saved);
@@ -92,7 +85,7 @@ TEST(RunFilesTest, AResumedRunLosesNoRowAndWritesNoneTwice) {
 }
 
 TEST(RunFilesTest, WhatCannotBeContinuedIsLeftAsItIs) {
-  const std::string run_dir = NewDirectory();
+  const std::string run_dir = FreshPath();
   const std::string csv = JoinPath(run_dir, "curve.csv");
   RILL_ASSERT_OK_AND_ASSIGN(
       auto files, RunFiles::Create(run_dir, {{"steps", "steps"}}, now));
@@ -122,7 +115,7 @@ TEST(RunFilesTest, WhatCannotBeContinuedIsLeftAsItIs) {
 }
 
 TEST(RunFilesTest, NanIsAnEmptyCellAndNoEvent) {
-  const std::string run_dir = NewDirectory();
+  const std::string run_dir = FreshPath();
   RILL_ASSERT_OK_AND_ASSIGN(
       auto files,
       RunFiles::Create(
@@ -138,7 +131,7 @@ TEST(RunFilesTest, NanIsAnEmptyCellAndNoEvent) {
 }
 
 TEST(RunFilesTest, RefusesAFolderThatExistsAndRowsOfAnotherLength) {
-  const std::string run_dir = NewDirectory();
+  const std::string run_dir = FreshPath();
   RILL_ASSERT_OK_AND_ASSIGN(
       auto files, RunFiles::Create(run_dir, {{"steps", "steps"}}, now));
   EXPECT_THAT(RunFiles::Create(run_dir, {{"steps", "steps"}}, now),
@@ -151,7 +144,7 @@ TEST(RunFilesTest, RefusesAFolderThatExistsAndRowsOfAnotherLength) {
 }
 
 TEST(RunFilesTest, CurveIsReplaced) {
-  const std::string run_dir = NewDirectory();
+  const std::string run_dir = FreshPath();
   RILL_ASSERT_OK_AND_ASSIGN(
       auto files, RunFiles::Create(run_dir, {{"steps", "steps"}}, now));
   RILL_ASSERT_OK(files->WriteCurve({.title = "first"}));

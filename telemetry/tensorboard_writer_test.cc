@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -31,15 +32,6 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 
 const absl::Time kNow = absl::FromUnixMillis(1'700'000'000'250);
-
-std::string FreshDirectory() {
-  const std::string directory =
-      JoinPath(::testing::TempDir(),
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-  EXPECT_THAT(RemoveAll(directory), IsOk());
-  EXPECT_THAT(CreateDirectories(directory), IsOk());
-  return directory;
-}
 
 template <typename T>
 T TakeRaw(absl::string_view& bytes) {

@@ -19,6 +19,7 @@
 #include "rill/formats/consolidated.h"
 #include "rill/formats/file_tree.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
 
@@ -26,7 +27,6 @@ namespace rill {
 namespace {
 
 using formats_internal::CopyTree;
-using formats_internal::FreshPath;
 
 // The recorded state of `saved` after three steps makes the same of `other`.
 void GoOn(absl::string_view name, Env& saved, Env& other) {

@@ -4,13 +4,13 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
 #include "rill/examples/dqn_cartpole/checkpoint.h"
 #include "rill/examples/dqn_cartpole/run_log.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::dqn_cartpole {
@@ -23,16 +23,6 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
-
-std::string FreshPath() {
-  const std::string path = JoinPath(
-      ::testing::TempDir(),
-      absl::StrCat(
-          "run_folder_",
-          ::testing::UnitTest::GetInstance()->current_test_info()->name()));
-  EXPECT_THAT(RemoveAll(path), IsOk());
-  return path;
-}
 
 RunRow Row(double steps) {
   RunRow row;

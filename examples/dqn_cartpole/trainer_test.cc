@@ -22,6 +22,7 @@
 #include "rill/examples/dqn_cartpole/run_log.h"
 #include "rill/examples/dqn_cartpole/run_state.h"
 #include "rill/telemetry/progress_line.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::dqn_cartpole {
@@ -64,17 +65,6 @@ Config TinyConfig() {
   config.evaluation_episodes = 3;
   config.max_steps = 256;
   return config;
-}
-
-std::string FreshPath(absl::string_view name = "run") {
-  const std::string path = JoinPath(
-      ::testing::TempDir(),
-      absl::StrCat(
-          "trainer_",
-          ::testing::UnitTest::GetInstance()->current_test_info()->name(), "_",
-          name));
-  EXPECT_THAT(RemoveAll(path), IsOk());
-  return path;
 }
 
 // Runs from the start or the checkpoint to the end or the clock's stop.

@@ -14,13 +14,13 @@
 #include "rill/formats/file_tree.h"
 #include "rill/formats/torchrl/torchrl_replay_buffer.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
 using ::rill::formats_internal::CopyTree;
-using ::rill::formats_internal::FreshPath;
 using ::rill::formats_internal::ListFiles;
 using ::rill::formats_internal::WriteInPlace;
 

@@ -16,7 +16,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
-#include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
@@ -32,6 +31,7 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/function_transform.h"
@@ -97,15 +97,9 @@ absl::StatusOr<std::vector<int64_t>> NumbersOf(const TensorDict& batch) {
   return numbers;
 }
 
-std::string FreshDirectory(absl::string_view name) {
-  std::string directory = JoinPath(::testing::TempDir(), name);
-  RILL_EXPECT_OK(RemoveAll(directory));
-  return directory;
-}
-
 std::unique_ptr<Storage> MakeFiles(absl::string_view name, int64_t capacity) {
   auto files = MemmapStorage::Create(
-      {.directory = FreshDirectory(name), .capacity = capacity});
+      {.directory = FreshPath(name), .capacity = capacity});
   RILL_EXPECT_OK(files);
   return *std::move(files);
 }
@@ -147,7 +141,7 @@ TEST(TorchRlFailuresTest, F1_GroupsThatATransformBuildsAnewArePinned) {
 // gives the same batches there.
 TEST(TorchRlFailuresTest, F2_TheThreeWaysOfFilesToADeviceGiveTheSameBatches) {
   constexpr int64_t kCapacity = 256;
-  EXPECT_THAT(MemmapStorage::Create({.directory = FreshDirectory("refused"),
+  EXPECT_THAT(MemmapStorage::Create({.directory = FreshPath("refused"),
                                      .capacity = kCapacity,
                                      .device = DeviceUnderTest()}),
               StatusIs(absl::StatusCode::kInvalidArgument,

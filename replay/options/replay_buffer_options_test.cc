@@ -37,6 +37,7 @@
 #include "rill/samplers/units/slice_unit.h"
 #include "rill/samplers/units/trajectory_unit.h"
 #include "rill/storage/memmap_storage.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/reward_scaling.h"
 
@@ -51,13 +52,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-
-std::string Directory(absl::string_view name) {
-  const std::string path =
-      JoinPath(::testing::TempDir(), absl::StrCat("buffer_options_", name));
-  RILL_EXPECT_OK(RemoveAll(path));
-  return path;
-}
 
 ReplayBuffer::Options OptionsOf(std::unique_ptr<Sampler> sampler) {
   ReplayBuffer::Options options;
@@ -113,7 +107,7 @@ std::unique_ptr<ReplayBuffer> SavedPrioritized(const std::string& directory,
 }
 
 TEST(ReplayBufferOptionsTest, OtherAlphaIsRefusedWithBothValues) {
-  const std::string directory = Directory("alpha");
+  const std::string directory = FreshPath("alpha");
   SavedPrioritized(directory, {.alpha = 0.7}, 0.4);
   auto options = OptionsOf(MakePrioritized({.alpha = 0.1}).sampler);
   const std::shared_ptr<Storage> storage = options.storage;
@@ -134,7 +128,7 @@ TEST(ReplayBufferOptionsTest, OtherAlphaIsRefusedWithBothValues) {
 
 // As if somebody had called SetAlpha on the one that was saved.
 TEST(ReplayBufferOptionsTest, AcceptedAlphaRaisesTheSavedPrioritiesAnew) {
-  const std::string directory = Directory("accepted_alpha");
+  const std::string directory = FreshPath("accepted_alpha");
   SavedPrioritized(directory, {.alpha = 0.7}, 0.4);
   Prioritized same = MakePrioritized({.alpha = 0.7});
   RILL_ASSERT_OK_AND_ASSIGN(
@@ -156,7 +150,7 @@ TEST(ReplayBufferOptionsTest, AcceptedAlphaRaisesTheSavedPrioritiesAnew) {
 }
 
 TEST(ReplayBufferOptionsTest, WhatWasSetWhileItRanIsStateAndComesBack) {
-  const std::string directory = Directory("set");
+  const std::string directory = FreshPath("set");
   SavedPrioritized(directory, {.alpha = 0.7, .beta = 0.4}, /*set_beta=*/0.9);
   Prioritized same = MakePrioritized({.alpha = 0.7, .beta = 0.4});
   RILL_ASSERT_OK_AND_ASSIGN(
@@ -174,7 +168,7 @@ TEST(ReplayBufferOptionsTest, WhatWasSetWhileItRanIsStateAndComesBack) {
 }
 
 TEST(ReplayBufferOptionsTest, AnotherSelectorIsRefusedAllTheSame) {
-  const std::string directory = Directory("selector");
+  const std::string directory = FreshPath("selector");
   const auto sampler = [](std::unique_ptr<Selector> inner) {
     ConsumingOptions options;
     options.inner = std::move(inner);
@@ -204,7 +198,7 @@ ReplayBuffer::Options NStepOptions(int64_t steps, double gamma, double scale,
 }
 
 TEST(ReplayBufferOptionsTest, GammaStepsAndScaleAreReportedTogether) {
-  const std::string directory = Directory("n_step");
+  const std::string directory = FreshPath("n_step");
   auto buffer = *ReplayBuffer::Create(NStepOptions(3, 0.9, 0.1, 0));
   Write(*buffer);
   RILL_ASSERT_OK(buffer->Save(directory));
@@ -232,7 +226,7 @@ std::vector<float> GammasOf(const TensorDict& batch) {
 }
 
 TEST(ReplayBufferOptionsTest, NoBatchMixesOldAndNewGamma) {
-  const std::string directory = Directory("ahead");
+  const std::string directory = FreshPath("ahead");
   auto saved = *ReplayBuffer::Create(NStepOptions(3, 0.9, 1, /*prefetch=*/4));
   Write(*saved);
   RILL_ASSERT_OK(saved->Sample().status());
@@ -254,7 +248,7 @@ TEST(ReplayBufferOptionsTest, NoBatchMixesOldAndNewGamma) {
 
 // Where nothing was written since they were drawn, the draws are the same.
 TEST(ReplayBufferOptionsTest, BatchesMadeAheadAreDrawnAnewByTheirNumbers) {
-  const std::string directory = Directory("anew");
+  const std::string directory = FreshPath("anew");
   auto saved = *ReplayBuffer::Create(NStepOptions(3, 0.9, 1, /*prefetch=*/4));
   Write(*saved);
   RILL_ASSERT_OK(saved->Sample().status());
@@ -273,7 +267,7 @@ TEST(ReplayBufferOptionsTest, BatchesMadeAheadAreDrawnAnewByTheirNumbers) {
 
 // A number that was handed out is never drawn a second time.
 TEST(ReplayBufferOptionsTest, NumbersThatWereHandedOutAreNotDrawnAgain) {
-  const std::string directory = Directory("numbers");
+  const std::string directory = FreshPath("numbers");
   auto saved = *ReplayBuffer::Create(NStepOptions(3, 0.9, 1, /*prefetch=*/3));
   Write(*saved);
   RILL_ASSERT_OK(saved->Sample().status());   // 0; ahead are 1, 2, 3.
@@ -290,7 +284,7 @@ TEST(ReplayBufferOptionsTest, NumbersThatWereHandedOutAreNotDrawnAgain) {
 }
 
 TEST(ReplayBufferOptionsTest, AnotherWriterLeavesBatchesThatWereMadeAhead) {
-  const std::string directory = Directory("writer");
+  const std::string directory = FreshPath("writer");
   const auto make = [](int64_t k, bool is_immutable = false) {
     ReplayBuffer::Options options = OptionsOf(MakeUniformSampler());
     options.storage = MakeStorage(64);
@@ -321,7 +315,7 @@ TEST(ReplayBufferOptionsTest, AnotherWriterLeavesBatchesThatWereMadeAhead) {
 }
 
 TEST(ReplayBufferOptionsTest, RemoverTakesItsOwnAlpha) {
-  const std::string directory = Directory("remover");
+  const std::string directory = FreshPath("remover");
   PrioritizedSelector* selector = nullptr;
   const auto make = [&](double alpha) {
     ReplayBuffer::Options options = OptionsOf(MakeUniformSampler());
@@ -428,7 +422,7 @@ std::vector<Kind> Kinds() {
 TEST(ReplayBufferOptionsTest, StatesThatDependOnOptionsAreMadeForTheNewOnes) {
   for (const Kind& kind : Kinds()) {
     SCOPED_TRACE(kind.name);
-    const std::string directory = Directory(kind.name);
+    const std::string directory = FreshPath(kind.name);
     auto saved = *ReplayBuffer::Create(OptionsOf(kind.saved()));
     Write(*saved);
     for (int i = 0; i < 3; ++i) RILL_ASSERT_OK(saved->Sample().status());
@@ -440,7 +434,7 @@ TEST(ReplayBufferOptionsTest, StatesThatDependOnOptionsAreMadeForTheNewOnes) {
         ReplayBuffer::Open(directory, OptionsOf(kind.opened()),
                            {.accept_options = true}));
     // Its own save is a state that opens as it is.
-    const std::string again = Directory(absl::StrCat(kind.name, "_again"));
+    const std::string again = FreshPath(absl::StrCat(kind.name, "_again"));
     RILL_ASSERT_OK(opened->Save(again));
     RILL_ASSERT_OK_AND_ASSIGN(
         const auto reopened,
@@ -465,7 +459,7 @@ TEST(ReplayBufferOptionsTest, StatesThatDependOnOptionsAreMadeForTheNewOnes) {
 }
 
 TEST(ReplayBufferOptionsTest, MoreTimesLetRowsBeDrawnThatWereUsedUp) {
-  const std::string directory = Directory("times");
+  const std::string directory = FreshPath("times");
   const auto make = [](int64_t times) {
     return OptionsOf(*MakeConsumingSampler({.max_times_sampled = times}));
   };
@@ -499,7 +493,7 @@ ReplayBuffer::Options OldOptions(double alpha, double scale,
 // testdata/buffer_before_options is what the release before this one saved of
 // this history.
 TEST(ReplayBufferOptionsTest, OldSavesOpenAsTheyDidAndNothingIsCompared) {
-  const std::string directory = Directory("old");
+  const std::string directory = FreshPath("old");
   RILL_ASSERT_OK(formats_internal::CopyTree(
       "replay/options/testdata/buffer_before_options", directory));
   auto same = *ReplayBuffer::Create(OldOptions(0.7, 2));
@@ -531,8 +525,8 @@ TEST(ReplayBufferOptionsTest, OldSavesOpenAsTheyDidAndNothingIsCompared) {
 // --- Positions ---------------------------------------------------------------
 
 TEST(ReplayBufferOptionsTest, PositionsCompareAndTakeOverToo) {
-  const std::string directory = Directory("position");
-  const std::string files = Directory("position_files");
+  const std::string directory = FreshPath("position");
+  const std::string files = FreshPath("position_files");
   const auto make = [&](double alpha, PrioritizedSelector** selector) {
     Prioritized made = MakePrioritized({.alpha = alpha});
     *selector = made.selector;

@@ -30,6 +30,7 @@
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
 #include "rill/transforms/reward_scaling.h"
@@ -39,7 +40,6 @@ namespace rill {
 namespace {
 
 using formats_internal::CopyTree;
-using formats_internal::FreshPath;
 
 // Where to record; else null.
 const char* Recording() { return std::getenv("RILL_RECORD"); }

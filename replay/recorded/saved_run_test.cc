@@ -28,6 +28,7 @@
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/list/list_storage.h"
 #include "rill/storage/storage.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/reward_scaling.h"
 
@@ -35,7 +36,6 @@ namespace rill {
 namespace {
 
 using formats_internal::CopyTree;
-using formats_internal::FreshPath;
 
 constexpr int64_t kLanes = 2;
 constexpr int64_t kSavedRounds = 6;  // More rows than the storages hold.

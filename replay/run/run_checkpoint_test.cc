@@ -30,6 +30,7 @@
 #include "rill/storage/storage.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/reward_scaling.h"
@@ -46,13 +47,6 @@ constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr int64_t kLanes = 2;
 constexpr int64_t kCapacity = 40;
-
-std::string Directory(absl::string_view name) {
-  const std::string path =
-      JoinPath(::testing::TempDir(), absl::StrCat("run_checkpoint_", name));
-  RILL_EXPECT_OK(RemoveAll(path));
-  return path;
-}
 
 ReplayBuffer::Options ActorOptions(std::shared_ptr<Storage> storage,
                                    double alpha = 0.7) {
@@ -168,14 +162,14 @@ absl::Status RunExample(const std::string& directory, const ReplayBuffer* actor,
 
 TEST(RunCheckpointTest, Example) {
   const Readers run = WorkedRun();
-  RILL_EXPECT_OK(RunExample(Directory("example"), run.actor.get(),
+  RILL_EXPECT_OK(RunExample(FreshPath("example"), run.actor.get(),
                             run.critic.get(), Learner(7), SharedOptions()));
 }
 
 // --- Round trips -------------------------------------------------------------
 
 TEST(RunCheckpointTest, TwoBuffersOnOneFullRingGoOnBitForBit) {
-  const std::string directory = Directory("round_trip");
+  const std::string directory = FreshPath("round_trip");
   Readers run = WorkedRun();
   RILL_ASSERT_OK(RunCheckpoint::Save(directory, run.Contents()));
   RILL_ASSERT_OK_AND_ASSIGN(
@@ -187,7 +181,7 @@ TEST(RunCheckpointTest, TwoBuffersOnOneFullRingGoOnBitForBit) {
 }
 
 TEST(RunCheckpointTest, WhatOpenedSavesAndOpensAgain) {
-  const std::string directory = Directory("again");
+  const std::string directory = FreshPath("again");
   Readers run = WorkedRun();
   RILL_ASSERT_OK(RunCheckpoint::Save(directory, run.Contents()));
   for (int64_t time = 0; time < 3; ++time) {
@@ -203,7 +197,7 @@ TEST(RunCheckpointTest, WhatOpenedSavesAndOpensAgain) {
 }
 
 TEST(RunCheckpointTest, BuffersOnTheirOwnStoragesHaveThemAgain) {
-  const std::string directory = Directory("apart");
+  const std::string directory = FreshPath("apart");
   const auto options = [] {
     std::map<std::string, ReplayBuffer::Options> made;
     made["a"] = ActorOptions(MakeStorage(kCapacity, kLanes));
@@ -228,7 +222,7 @@ TEST(RunCheckpointTest, BuffersOnTheirOwnStoragesHaveThemAgain) {
 }
 
 TEST(RunCheckpointTest, StatesAloneAreACheckpoint) {
-  const std::string directory = Directory("states");
+  const std::string directory = FreshPath("states");
   RILL_ASSERT_OK(RunCheckpoint::Save(
       directory, {.states = {{"a", Learner(1)}, {"b/..", Learner(2)}}}));
   RILL_ASSERT_OK_AND_ASSIGN(
@@ -260,7 +254,7 @@ TensorDict ManyLeaves(int64_t leaves) {
 }
 
 TEST(RunCheckpointTest, StatesAreOneFileWhateverTheyHold) {
-  const std::string directory = Directory("many_leaves");
+  const std::string directory = FreshPath("many_leaves");
   const std::map<std::string, TensorDict> states = {
       {"collector", ManyLeaves(300)},
       {"learner", Learner(4)},
@@ -290,7 +284,7 @@ TEST(RunCheckpointTest, StatesAreOneFileWhateverTheyHold) {
 
 // Names that mean something in that file's JSON.
 TEST(RunCheckpointTest, StatesThatOneFileDoesNotTakeAreSavedAllTheSame) {
-  const std::string directory = Directory("odd_names");
+  const std::string directory = FreshPath("odd_names");
   TensorDict odd;
   RILL_ASSERT_OK(odd.Set("leaves/cls", *Tensor::From<int64_t>({5}, {1})));
   RILL_ASSERT_OK(RunCheckpoint::Save(
@@ -306,7 +300,7 @@ TEST(RunCheckpointTest, StatesThatOneFileDoesNotTakeAreSavedAllTheSame) {
 // Version 1, up to 0.2, had a memmap directory a state. saved_run_test opens
 // one with buffers.
 TEST(RunCheckpointTest, StatesOfVersionOneOpen) {
-  const std::string directory = Directory("version_one");
+  const std::string directory = FreshPath("version_one");
   RILL_ASSERT_OK(CreateDirectories(JoinPath(directory, "states")));
   RILL_ASSERT_OK(CreateDirectories(JoinPath(directory, "storages")));
   Manifest manifest{.kind = "run_checkpoint", .version = 1};
@@ -333,7 +327,7 @@ TEST(RunCheckpointTest, StatesOfVersionOneOpen) {
 }
 
 TEST(RunCheckpointTest, RowsThatDidNotChangeAreLinkedAgain) {
-  const std::string directory = Directory("links");
+  const std::string directory = FreshPath("links");
   Readers run = WorkedRun();
   const auto inode_of = [&] {
     const std::string rows = JoinPath(directory, "storages/0/rows");
@@ -349,7 +343,7 @@ TEST(RunCheckpointTest, RowsThatDidNotChangeAreLinkedAgain) {
 }
 
 TEST(RunCheckpointTest, OptionsAreComparedAndTakenOverForEachBuffer) {
-  const std::string directory = Directory("options");
+  const std::string directory = FreshPath("options");
   Readers run = WorkedRun();
   RILL_ASSERT_OK(RunCheckpoint::Save(directory, run.Contents()));
   std::shared_ptr<Storage> storage;
@@ -378,7 +372,7 @@ TEST(RunCheckpointTest, OptionsAreComparedAndTakenOverForEachBuffer) {
 }
 
 TEST(RunCheckpointTest, OtherCapacitiesAreTakenWhereTheyAreAccepted) {
-  const std::string directory = Directory("capacity");
+  const std::string directory = FreshPath("capacity");
   Readers run = WorkedRun();
   RILL_ASSERT_OK(RunCheckpoint::Save(directory, run.Contents()));
   for (const bool accepts : {false, true}) {
@@ -404,7 +398,7 @@ TEST(RunCheckpointTest, OtherCapacitiesAreTakenWhereTheyAreAccepted) {
 // --- What is refused ---------------------------------------------------------
 
 TEST(RunCheckpointTest, NamesThatAreMissingOrTooMuchAreListed) {
-  const std::string directory = Directory("names");
+  const std::string directory = FreshPath("names");
   Readers run = WorkedRun();
   RILL_ASSERT_OK(RunCheckpoint::Save(directory, run.Contents()));
   std::shared_ptr<Storage> storage;
@@ -426,8 +420,8 @@ TEST(RunCheckpointTest, NamesThatAreMissingOrTooMuchAreListed) {
 }
 
 TEST(RunCheckpointTest, StoragesAreSharedAsTheyWere) {
-  const std::string shared = Directory("shared");
-  const std::string apart = Directory("not_shared");
+  const std::string shared = FreshPath("shared");
+  const std::string apart = FreshPath("not_shared");
   const auto apart_options = [] {
     std::map<std::string, ReplayBuffer::Options> options;
     options["actor"] = ActorOptions(MakeStorage(kCapacity, kLanes));
@@ -453,7 +447,7 @@ TEST(RunCheckpointTest, StoragesAreSharedAsTheyWere) {
 }
 
 TEST(RunCheckpointTest, BadContentsAreRefused) {
-  const std::string directory = Directory("bad");
+  const std::string directory = FreshPath("bad");
   const Readers run = MakeRun();
   EXPECT_THAT(RunCheckpoint::Save(directory, {}),
               StatusIs(kInvalidArgument, HasSubstr("got none")));
@@ -469,8 +463,8 @@ TEST(RunCheckpointTest, BadContentsAreRefused) {
 }
 
 TEST(RunCheckpointTest, APartByItselfAndABufferAsAWholeAreRefused) {
-  const std::string directory = Directory("parts");
-  const std::string buffer = Directory("buffer");
+  const std::string directory = FreshPath("parts");
+  const std::string buffer = FreshPath("buffer");
   Readers run = WorkedRun();
   RILL_ASSERT_OK(RunCheckpoint::Save(directory, run.Contents()));
   RILL_ASSERT_OK(run.actor->Save(buffer));
@@ -502,7 +496,7 @@ class WritingTransform final : public BatchTransform {
 };
 
 TEST(RunCheckpointTest, AWriterBesideIsAnErrorAndTheOldStays) {
-  const std::string directory = Directory("writer");
+  const std::string directory = FreshPath("writer");
   bool is_armed = false;
   const auto make = [&](std::shared_ptr<Storage>* storage) {
     auto options = SharedOptions(storage);
@@ -535,7 +529,7 @@ void Overwrite(const std::string& path, const std::string& content) {
 }
 
 TEST(RunCheckpointTest, DamageToAnyFileIsDataLossAndStoragesStayEmpty) {
-  const std::string directory = Directory("damage");
+  const std::string directory = FreshPath("damage");
   Readers run = WorkedRun();
   RILL_ASSERT_OK(RunCheckpoint::Save(directory, run.Contents()));
   std::vector<std::string> files;
@@ -562,7 +556,7 @@ TEST(RunCheckpointTest, DamageToAnyFileIsDataLossAndStoragesStayEmpty) {
 
 // The rows of a storage stay, or the error says how many were discarded.
 TEST(RunCheckpointTest, RowsThatDamageCostsAreCounted) {
-  const std::string directory = Directory("discards");
+  const std::string directory = FreshPath("discards");
   Readers run = WorkedRun();
   RILL_ASSERT_OK(RunCheckpoint::Save(directory, run.Contents()));
   std::vector<std::string> files;
@@ -601,7 +595,7 @@ TEST(RunCheckpointTest, RowsThatDamageCostsAreCounted) {
 }
 
 TEST(RunCheckpointTest, AFaultAtAnyStepLeavesTheOldOne) {
-  const std::string directory = Directory("faults");
+  const std::string directory = FreshPath("faults");
   Readers run = WorkedRun();
   RILL_ASSERT_OK(RunCheckpoint::Save(directory, run.Contents(1)));
   const RunCheckpoint::Contents contents = run.Contents(2);
@@ -635,7 +629,7 @@ TEST(RunCheckpointTest, AFaultAtAnyStepLeavesTheOldOne) {
 // All buffers wait for a save, and it for them, also while writes of one wait
 // for gathers of the other.
 TEST(RunCheckpointTest, SavesGoOnBesideBothBuffers) {
-  const std::string directory = Directory("threads");
+  const std::string directory = FreshPath("threads");
   Readers run = WorkedRun();
   std::vector<std::thread> threads;
   threads.emplace_back([&] {
@@ -652,7 +646,7 @@ TEST(RunCheckpointTest, SavesGoOnBesideBothBuffers) {
           run.critic->Extend(NumberedSteps(1, 5, 5000 + 5 * i)).status());
     }
   });
-  for (const std::string& each : {directory, Directory("threads_2")}) {
+  for (const std::string& each : {directory, FreshPath("threads_2")}) {
     threads.emplace_back([&run, each] {
       for (int64_t i = 0; i < 5; ++i) {
         RILL_EXPECT_OK(RunCheckpoint::Save(each, run.Contents(i)));

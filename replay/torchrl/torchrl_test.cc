@@ -22,13 +22,13 @@
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
 using ::rill::formats_internal::CopyTree;
-using ::rill::formats_internal::FreshPath;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

@@ -31,13 +31,13 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/peak_memory.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
-using formats_internal::FreshPath;
 using ::testing::HasSubstr;
 
 constexpr int64_t kLanes = 4;

@@ -24,12 +24,12 @@
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/list/list_storage.h"
 #include "rill/storage/memmap_storage.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
-using formats_internal::FreshPath;
 using formats_internal::ListFiles;
 using storage_internal::Chunk;
 using storage_internal::ChunkShape;

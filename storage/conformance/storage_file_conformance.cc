@@ -18,18 +18,13 @@
 #include "rill/formats/memmap_directory.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string FreshDirectory() {
-  const std::string path = JoinPath(::testing::TempDir(), "storage");
-  RILL_EXPECT_OK(RemoveAll(path));
-  return path;
-}
 
 // Loads what `other` saved, and expects the same of the storage.
 void LoadLike(StorageSubject& subject, StorageSubject& other,
@@ -56,7 +51,7 @@ Manifest SaveAsVersion1(StorageSubject& subject, const std::string& directory) {
 }
 
 TEST_P(StorageConformanceTest, SavesBeforeThereWereChunksLoad) {
-  const std::string directory = FreshDirectory();
+  const std::string directory = FreshPath();
   for (const int64_t steps : {1, 13}) {
     RILL_ASSERT_OK(RemoveAll(directory));
     RILL_ASSERT_OK(CreateDirectories(directory));
@@ -77,7 +72,7 @@ TEST_P(StorageConformanceTest, SavesBeforeThereWereChunksLoad) {
 
 // The saved form is the same for all storages: rows in logical order.
 TEST_P(StorageConformanceTest, SavedRowsAreInLogicalOrder) {
-  const std::string directory = FreshDirectory();
+  const std::string directory = FreshPath();
   auto subject = Make(10, 2);
   subject->Extend(0, 1, 8);
   subject->Extend(1, 1, 3);
@@ -93,7 +88,7 @@ TEST_P(StorageConformanceTest, SavedRowsAreInLogicalOrder) {
 }
 
 TEST_P(StorageConformanceTest, LoadBringsBackRowsSlotsAndCursors) {
-  const std::string directory = FreshDirectory();
+  const std::string directory = FreshPath();
   for (const int64_t steps : {1, 5, 13}) {
     auto saved = Make(10, 2);
     saved->ExtendAll(steps);
@@ -113,7 +108,7 @@ TEST_P(StorageConformanceTest, LoadBringsBackRowsSlotsAndCursors) {
 }
 
 TEST_P(StorageConformanceTest, StorageWithoutRowsIsSavedToo) {
-  const std::string directory = FreshDirectory();
+  const std::string directory = FreshPath();
   auto saved = Make(6);
   RILL_ASSERT_OK(saved->storage().Save(directory));
   auto fresh = Make(6);
@@ -124,7 +119,7 @@ TEST_P(StorageConformanceTest, StorageWithoutRowsIsSavedToo) {
 }
 
 TEST_P(StorageConformanceTest, LoadEndsLeases) {
-  const std::string directory = FreshDirectory();
+  const std::string directory = FreshPath();
   auto subject = Make(6);
   subject->ExtendAll(3);
   RILL_ASSERT_OK(subject->storage().Save(directory));
@@ -136,7 +131,7 @@ TEST_P(StorageConformanceTest, LoadEndsLeases) {
 }
 
 TEST_P(StorageConformanceTest, LoadRefusesOtherLanesAndSpecs) {
-  const std::string directory = FreshDirectory();
+  const std::string directory = FreshPath();
   auto saved = Make(8, 2);
   saved->ExtendAll(3);
   RILL_ASSERT_OK(saved->storage().Save(directory));
@@ -160,7 +155,7 @@ TEST_P(StorageConformanceTest, LoadRefusesOtherLanesAndSpecs) {
 }
 
 TEST_P(StorageConformanceTest, AnotherCapacityKeepsTheNewestRowsOfEachLane) {
-  const std::string directory = FreshDirectory();
+  const std::string directory = FreshPath();
   for (const int64_t steps : {0, 5, 23}) {
     auto saved = Make(14, 2);
     saved->ExtendAll(steps);
@@ -192,7 +187,7 @@ TEST_P(StorageConformanceTest, AnotherCapacityKeepsTheNewestRowsOfEachLane) {
 }
 
 TEST_P(StorageConformanceTest, AnotherCapacityIsNoOtherNumberOfLanes) {
-  const std::string directory = FreshDirectory();
+  const std::string directory = FreshPath();
   auto saved = Make(8, 2);
   saved->ExtendAll(3);
   RILL_ASSERT_OK(saved->storage().Save(directory));
@@ -205,7 +200,7 @@ TEST_P(StorageConformanceTest, AnotherCapacityIsNoOtherNumberOfLanes) {
 }
 
 TEST_P(StorageConformanceTest, CapacityOutOfRangeIsDamage) {
-  const std::string directory = FreshDirectory();
+  const std::string directory = FreshPath();
   auto subject = Make(6, 2);
   subject->ExtendAll(2);
   RILL_ASSERT_OK(subject->storage().Save(directory));
@@ -222,7 +217,7 @@ TEST_P(StorageConformanceTest, CapacityOutOfRangeIsDamage) {
 }
 
 TEST_P(StorageConformanceTest, DamagedDirectoriesChangeNothing) {
-  const std::string directory = FreshDirectory();
+  const std::string directory = FreshPath();
   auto saved = Make(8, 2);
   saved->ExtendAll(3);
   auto subject = Make(8, 2);
@@ -248,7 +243,7 @@ TEST_P(StorageConformanceTest, DamagedDirectoriesChangeNothing) {
 }
 
 TEST_P(StorageConformanceTest, CursorsThatLeaveNoRoomAreDamage) {
-  const std::string directory = FreshDirectory();
+  const std::string directory = FreshPath();
   auto subject = Make(6, 2);
   subject->ExtendAll(4);  // Full: the number of rows says nothing of cursors.
   RILL_ASSERT_OK(CreateDirectories(directory));
@@ -278,7 +273,7 @@ TEST_P(StorageConformanceTest, CursorsThatLeaveNoRoomAreDamage) {
 }
 
 TEST_P(StorageConformanceTest, FailedSavesLeaveTheOldDirectory) {
-  const std::string directory = FreshDirectory();
+  const std::string directory = FreshPath();
   auto subject = Make(6);
   subject->ExtendAll(3);
   const StorageOracle before = subject->oracle();

@@ -8,32 +8,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "rill/base/file.h"
 #include "rill/device/device.h"
 #include "rill/device/testing/device_under_test.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/ensemble/ensemble_storage.h"
 #include "rill/storage/memmap_storage.h"
+#include "rill/testing/fresh_path.h"
 
 namespace rill {
 namespace {
-
-// A directory that nothing was in; those of the test before are gone.
-std::string FreshDirectory() {
-  static int64_t count = 0;
-  static const ::testing::TestInfo* test = nullptr;
-  const std::string root = JoinPath(::testing::TempDir(), "ensembles");
-  const auto* const now =
-      ::testing::UnitTest::GetInstance()->current_test_info();
-  if (test != now) {
-    test = now;
-    EXPECT_TRUE(RemoveAll(root).ok());
-  }
-  return JoinPath(root, absl::StrCat(++count));
-}
 
 struct Kind {
   std::string name;
@@ -57,7 +42,7 @@ StorageCase Case(const Kind& kind) {
       const int64_t own = std::min(kind.member_lanes, lanes - lane);
       auto member =
           kind.is_memmap
-              ? MemmapStorage::Create({.directory = FreshDirectory(),
+              ? MemmapStorage::Create({.directory = NextFreshPath("ensembles"),
                                        .capacity = capacity / lanes * own,
                                        .lanes = own,
                                        .spec = spec})

@@ -25,6 +25,7 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -84,7 +85,7 @@ void ExpectSame(const ListStorage& got, const ListStorage& want) {
 }
 
 TEST(ListStorageFilesTest, LoadBringsBackRowsOfEveryShape) {
-  const std::string directory = formats_internal::FreshPath("list");
+  const std::string directory = FreshPath("list");
   const auto saved = MakeFilled();
   RILL_ASSERT_OK(saved->Save(directory));
   const auto fresh = Make();
@@ -100,7 +101,7 @@ TEST(ListStorageFilesTest, LoadBringsBackRowsOfEveryShape) {
 }
 
 TEST(ListStorageFilesTest, StoragesWithoutRowsAreSavedToo) {
-  const std::string directory = formats_internal::FreshPath("list_empty");
+  const std::string directory = FreshPath("list_empty");
   RILL_ASSERT_OK(Make()->Save(directory));
   const auto storage = MakeFilled();
   RILL_ASSERT_OK(storage->Load(directory));
@@ -119,7 +120,7 @@ TEST(ListStorageFilesTest, StoragesWithoutRowsAreSavedToo) {
 }
 
 TEST(ListStorageFilesTest, OtherStoragesRefuseRaggedLeaves) {
-  const std::string directory = formats_internal::FreshPath("list_ragged");
+  const std::string directory = FreshPath("list_ragged");
   RILL_ASSERT_OK(MakeFilled()->Save(directory));
   RILL_ASSERT_OK_AND_ASSIGN(auto dense,
                             DenseStorage::Create({.capacity = 10, .lanes = 2}));
@@ -138,7 +139,7 @@ TEST(ListStorageFilesTest, OtherStoragesRefuseRaggedLeaves) {
 }
 
 TEST(ListStorageFilesTest, EveryDamagedFileIsFoundAndChangesNothing) {
-  const std::string directory = formats_internal::FreshPath("list_damage");
+  const std::string directory = FreshPath("list_damage");
   RILL_ASSERT_OK(MakeFilled()->Save(directory));
   const auto storage = MakeFilled(50);
   const auto before = MakeFilled(50);
@@ -160,7 +161,7 @@ TEST(ListStorageFilesTest, EveryDamagedFileIsFoundAndChangesNothing) {
 
 // With checksums that fit, from a writer that is wrong.
 TEST(ListStorageFilesTest, ShapesThatDoNotFitTheValuesAreDamage) {
-  const std::string directory = formats_internal::FreshPath("list_shapes");
+  const std::string directory = FreshPath("list_shapes");
   RILL_ASSERT_OK(MakeFilled()->Save(directory));
   RILL_ASSERT_OK_AND_ASSIGN(const Manifest manifest,
                             ReadManifest(directory, "storage", 4));
@@ -182,8 +183,8 @@ TEST(ListStorageFilesTest, ShapesThatDoNotFitTheValuesAreDamage) {
 }
 
 TEST(ListStorageFilesTest, RaggedLeavesOfOtherRowsAreDamage) {
-  const std::string directory = formats_internal::FreshPath("list_rows");
-  const std::string other = formats_internal::FreshPath("list_other_rows");
+  const std::string directory = FreshPath("list_rows");
+  const std::string other = FreshPath("list_other_rows");
   RILL_ASSERT_OK(MakeFilled()->Save(directory));
   const auto longer = MakeFilled();
   RILL_ASSERT_OK(longer->ExtendRagged({Row(10, 1)}, {.first_lane = 1}));
@@ -201,7 +202,7 @@ TEST(ListStorageFilesTest, RaggedLeavesOfOtherRowsAreDamage) {
 }
 
 TEST(ListStorageFilesTest, FailedSavesLeaveTheOldDirectory) {
-  const std::string directory = formats_internal::FreshPath("list_fails");
+  const std::string directory = FreshPath("list_fails");
   const auto old = MakeFilled();
   RILL_ASSERT_OK(old->Save(directory));
   const auto storage = MakeFilled(50);
@@ -220,7 +221,7 @@ TEST(ListStorageFilesTest, FailedSavesLeaveTheOldDirectory) {
 }
 
 TEST(ListStorageFilesTest, ShapesThatNoStorageTakesAreDamage) {
-  const std::string directory = formats_internal::FreshPath("list_room");
+  const std::string directory = FreshPath("list_room");
   const auto make = [] {
     return *ListStorage::Create({.capacity = 4, .ragged_leaves = {"w"}});
   };

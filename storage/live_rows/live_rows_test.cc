@@ -12,19 +12,18 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
-#include "rill/formats/file_tree.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/shape.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
-using formats_internal::FreshPath;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 

@@ -39,6 +39,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/kill_count.h"
 #include "rill/testing/small_disk.h"
 #include "rill/testing/status_matchers.h"
@@ -46,7 +47,6 @@
 namespace rill {
 namespace {
 
-using formats_internal::FreshPath;
 using ::testing::HasSubstr;
 
 constexpr int64_t kLanes = 3;

@@ -27,7 +27,6 @@
 #include "rill/base/file.h"
 #include "rill/base/rng.h"
 #include "rill/flow/sink.h"
-#include "rill/formats/file_tree.h"
 #include "rill/slots/live_slots.h"
 #include "rill/slots/slot.h"
 #include "rill/specs/spec.h"
@@ -38,6 +37,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/kill_count.h"
 #include "rill/testing/status_matchers.h"
 
@@ -160,7 +160,7 @@ class MemmapKillTest : public ::testing::TestWithParam<KillCase> {
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(shared, MAP_FAILED);
     progress_ = new (shared) Progress();
-    options_ = {.directory = formats_internal::FreshPath("killed"),
+    options_ = {.directory = FreshPath("killed"),
                 .capacity = kLanes * kLaneCapacity,
                 .lanes = kLanes,
                 .layout = GetParam().layout,

@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "rill/formats/file_tree.h"
 #include "rill/specs/spec.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage_layout.h"
+#include "rill/testing/fresh_path.h"
 
 namespace rill {
 namespace {
@@ -24,7 +24,7 @@ StorageCase Case(StorageLayout layout, StorageOrder order) {
   const auto directory = std::make_shared<std::string>();  // The last one's.
   one.create = [=](int64_t capacity, int64_t lanes,
                    const TensorDictSpec& spec) {
-    *directory = formats_internal::FreshPath("memmap_reader");
+    *directory = FreshPath("memmap_reader");
     return MemmapStorage::Create({.directory = *directory,
                                   .capacity = capacity,
                                   .lanes = lanes,

@@ -23,7 +23,6 @@
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/sink.h"
-#include "rill/formats/file_tree.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 #include "rill/specs/spec.h"
@@ -34,6 +33,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -105,7 +105,7 @@ std::vector<int64_t> ValuesOf(const TensorDict& rows) {
 class MemmapReaderTest : public ::testing::TestWithParam<StorageLayout> {
  protected:
   void SetUp() override {
-    options_ = {.directory = formats_internal::FreshPath("read"),
+    options_ = {.directory = FreshPath("read"),
                 .capacity = kLanes * kLaneCapacity,
                 .lanes = kLanes,
                 .layout = GetParam(),

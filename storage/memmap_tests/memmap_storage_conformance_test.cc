@@ -5,27 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "rill/base/file.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage_layout.h"
+#include "rill/testing/fresh_path.h"
 
 namespace rill {
 namespace {
-
-// A directory that nothing was in; those of the test before are gone.
-std::string FreshDirectory() {
-  static int64_t count = 0;
-  static const ::testing::TestInfo* test = nullptr;
-  const std::string root = JoinPath(::testing::TempDir(), "memmap_storages");
-  const auto* const now =
-      ::testing::UnitTest::GetInstance()->current_test_info();
-  if (test != now) {
-    test = now;
-    EXPECT_TRUE(RemoveAll(root).ok());
-  }
-  return JoinPath(root, absl::StrCat(++count));
-}
 
 std::vector<StorageCase> MemmapCases() {
   std::vector<StorageCase> cases;
@@ -42,12 +28,13 @@ std::vector<StorageCase> MemmapCases() {
           one.is_lazy ? "Lazy" : "Given");
       one.create = [=](int64_t capacity, int64_t lanes,
                        const TensorDictSpec& spec) {
-        return MemmapStorage::Create({.directory = FreshDirectory(),
-                                      .capacity = capacity,
-                                      .lanes = lanes,
-                                      .layout = layout,
-                                      .order = order,
-                                      .spec = spec});
+        return MemmapStorage::Create(
+            {.directory = NextFreshPath("memmap_storages"),
+             .capacity = capacity,
+             .lanes = lanes,
+             .layout = layout,
+             .order = order,
+             .spec = spec});
       };
       cases.push_back(one);
     }

@@ -21,13 +21,13 @@
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
 using formats_internal::CopyTree;
-using formats_internal::FreshPath;
 
 // The bytes that are on the disk for certain. The sync of number `fail_at`
 // fails.

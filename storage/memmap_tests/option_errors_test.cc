@@ -11,17 +11,16 @@
 #include "rill/base/file.h"
 #include "rill/device/device.h"
 #include "rill/device/testing/fake_backend.h"
-#include "rill/formats/file_tree.h"
 #include "rill/specs/spec.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
-using formats_internal::FreshPath;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;

@@ -20,6 +20,7 @@
 #include "rill/storage/storage_layout.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -60,7 +61,7 @@ class ReadAheadTest : public ::testing::TestWithParam<Form> {
     // A row a page and more.
     RILL_ASSERT_OK(spec.Set("next/wide",
                             LeafSpec{.dtype = DType::kUInt8, .shape = {5000}}));
-    options_ = {.directory = formats_internal::FreshPath("ahead"),
+    options_ = {.directory = FreshPath("ahead"),
                 .capacity = kSlots,
                 .lanes = kLanes,
                 .layout = GetParam().layout,

@@ -8,32 +8,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "rill/base/file.h"
 #include "rill/device/device.h"
 #include "rill/device/testing/device_under_test.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/tiered/tiered_storage.h"
+#include "rill/testing/fresh_path.h"
 
 namespace rill {
 namespace {
-
-// A directory that nothing was in; those of the test before are gone.
-std::string FreshDirectory() {
-  static int64_t count = 0;
-  static const ::testing::TestInfo* test = nullptr;
-  const std::string root = JoinPath(::testing::TempDir(), "tiered_storages");
-  const auto* const now =
-      ::testing::UnitTest::GetInstance()->current_test_info();
-  if (test != now) {
-    test = now;
-    EXPECT_TRUE(RemoveAll(root).ok());
-  }
-  return JoinPath(root, absl::StrCat(++count));
-}
 
 // Each lane's newest rows are above, in `share` of the room below.
 StorageCase Case(std::string name, Device device, bool is_memmap, bool is_lazy,
@@ -45,10 +30,11 @@ StorageCase Case(std::string name, Device device, bool is_memmap, bool is_lazy,
   one.create = [=](int64_t capacity, int64_t lanes, const TensorDictSpec& spec)
       -> absl::StatusOr<std::unique_ptr<Storage>> {
     absl::StatusOr<std::unique_ptr<Storage>> below =
-        is_memmap ? MemmapStorage::Create({.directory = FreshDirectory(),
-                                           .capacity = capacity,
-                                           .lanes = lanes,
-                                           .spec = spec})
+        is_memmap ? MemmapStorage::Create(
+                        {.directory = NextFreshPath("tiered_storages"),
+                         .capacity = capacity,
+                         .lanes = lanes,
+                         .spec = spec})
                   : DenseStorage::Create(
                         {.capacity = capacity, .lanes = lanes, .spec = spec});
     if (!below.ok()) return below.status();

@@ -20,6 +20,7 @@
 #include "rill/storage/list/list_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage_layout.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -29,13 +30,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
-
-std::string FreshDirectory(absl::string_view name) {
-  const std::string path =
-      JoinPath(::testing::TempDir(), "tiered_" + std::string(name));
-  EXPECT_THAT(RemoveAll(path), IsOk());
-  return path;
-}
 
 std::unique_ptr<Storage> Below(int64_t capacity, int64_t lanes = 1) {
   auto storage = DenseStorage::Create({.capacity = capacity, .lanes = lanes});
@@ -92,7 +86,7 @@ absl::Status RunExample(const std::string& directory, Device device,
 
 TEST(TieredStorageTest, Example) {
   TensorDict rows;
-  RILL_ASSERT_OK(RunExample(FreshDirectory("example"), Device::Fake(0),
+  RILL_ASSERT_OK(RunExample(FreshPath("example"), Device::Fake(0),
                             RowsFrom(0, 30), {29, 3}, &rows));
   EXPECT_EQ(rows.Find("action")->device(), Device::Fake(0));
   RILL_EXPECT_OK(
@@ -254,7 +248,7 @@ TEST(TieredStorageTest, WhatTheStorageBelowRefusesTheFastTierNeverSees) {
 // --- Opening, loading --------------------------------------------------------
 
 TEST(TieredStorageTest, AnOpenedStorageStartsEmptyAboveOrFilled) {
-  const std::string directory = FreshDirectory("opened");
+  const std::string directory = FreshPath("opened");
   for (const int64_t steps : {5, 23}) {
     RILL_ASSERT_OK(RemoveAll(directory));
     {
@@ -287,7 +281,7 @@ TEST(TieredStorageTest, AFilledLaneMayBeLongerThanAPieceOfTheFilling) {
 }
 
 TEST(TieredStorageTest, ALoadedOneIsFilledAgain) {
-  const std::string directory = FreshDirectory("saved");
+  const std::string directory = FreshPath("saved");
   const auto saved = Make(Below(20), 6);
   RILL_ASSERT_OK(saved->Extend(RowsFrom(100, 7)));
   RILL_ASSERT_OK(saved->Save(directory));
@@ -329,7 +323,7 @@ TEST(TieredStorageTest, OptionsThatCannotBeAreRefused) {
 // TorchRL's memory-mapped storage met a GPU and failed obscurely.
 TEST(TieredStorageTest, AMemmapAskedForADeviceNamesTheWayOut) {
   EXPECT_THAT(
-      MemmapStorage::Create({.directory = FreshDirectory("gpu"),
+      MemmapStorage::Create({.directory = FreshPath("gpu"),
                              .capacity = 8,
                              .device = Device::Cuda(0)}),
       StatusIs(kInvalidArgument, AllOf(HasSubstr("got cuda:0, want cpu"),

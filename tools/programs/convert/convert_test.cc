@@ -10,6 +10,7 @@
 #include "rill/base/file.h"
 #include "rill/formats/file_tree.h"
 #include "rill/formats/manifest.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/tools/programs/inspect/saved.h"
 
@@ -17,7 +18,6 @@ namespace rill::convert {
 namespace {
 
 using formats_internal::CopyTree;
-using formats_internal::FreshPath;
 using formats_internal::ListFiles;
 using formats_internal::WriteInPlace;
 using inspect::Form;

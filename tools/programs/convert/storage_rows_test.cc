@@ -6,7 +6,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
-#include "rill/formats/file_tree.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/tdz_archive.h"
 #include "rill/storage/memmap_storage.h"
@@ -17,6 +16,7 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/tools/programs/convert/convert.h"
 #include "rill/tools/programs/inspect/saved.h"
@@ -24,7 +24,6 @@
 namespace rill::convert {
 namespace {
 
-using formats_internal::FreshPath;
 using inspect::Form;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -37,6 +37,7 @@
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/tools/programs/inspect/json_report.h"
 #include "rill/tools/programs/inspect/saved.h"
@@ -48,7 +49,6 @@ namespace rill::inspect {
 namespace {
 
 using formats_internal::CopyTree;
-using formats_internal::FreshPath;
 using formats_internal::WriteInPlace;
 using ::testing::AllOf;
 using ::testing::ElementsAre;

@@ -7,9 +7,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rill/formats/file_tree.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/tools/programs/inspect/find_facts.h"
 #include "rill/tools/programs/inspect/saved.h"
@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 
 // Episodes of 5 steps and nothing else, whatever is overwritten meanwhile.
 TEST(FindFactsThreadsTest, BesideAWriterEpisodesAreWholeOnesOrNone) {
-  const std::string path = formats_internal::FreshPath("beside");
+  const std::string path = FreshPath("beside");
   RILL_ASSERT_OK_AND_ASSIGN(
       const std::unique_ptr<Storage> storage,
       MemmapStorage::Create({.directory = path, .capacity = 512, .lanes = 2}));

@@ -19,6 +19,7 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/tools/programs/inspect/json_report.h"
 #include "rill/tools/programs/inspect/saved.h"
@@ -28,7 +29,6 @@ namespace rill::inspect {
 namespace {
 
 using formats_internal::CopyTree;
-using formats_internal::FreshPath;
 using formats_internal::WriteInPlace;
 using ::testing::AllOf;
 using ::testing::ElementsAre;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/reward_sum.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -23,7 +24,18 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr absl::string_view kPlanSteps = "RewardSum::PlanSteps";
 
-// sums[lane] = before[lane] + rewards[lane], in float32.
+// A number a lane, or [agents, 1] of a group of several agents.
+absl::StatusOr<LeafSpec> FindRewards(absl::string_view key,
+                                     const TensorDictSpec& step) {
+  const LeafSpec* const leaf = step.Find(key);
+  const bool is_of_agents =
+      leaf != nullptr && leaf->shape.rank() == 2 && leaf->shape[1] == 1;
+  return is_of_agents ? transforms_internal::FindFloat(kPlanSteps, key, step)
+                      : transforms_internal::FindReward(kPlanSteps, key, step);
+}
+
+// sums[i] = before[i] + rewards[i], in float32; i is a lane, or an agent of
+// one.
 template <typename Reward>
 void AddRewards(absl::Span<const float> before, const BoundLeaf& rewards,
                 absl::Span<float> sums) {
@@ -58,17 +70,16 @@ class RewardSumTransform final : public StepTransform, public DeviceSteps {
       const TensorDictSpec& step) const override {
     const std::string reward_key = absl::StrCat("next/", reward_key_);
     const std::string next_key = absl::StrCat("next/", key_);
-    RILL_ASSIGN_OR_RETURN(
-        const LeafSpec reward,
-        transforms_internal::FindReward(kPlanSteps, reward_key, step));
+    RILL_ASSIGN_OR_RETURN(const LeafSpec reward, FindRewards(reward_key, step));
     StepPlan plan = {.spec = step};
     // The root first: OnReset and OnStep find the leaves at these places.
     for (const std::string& key : {key_, next_key}) {
       RILL_RETURN_IF_ERROR(transforms_internal::AddNew(
-          kPlanSteps, key, LeafSpec::Unbounded(DType::kFloat32, {1}), &plan));
+          kPlanSteps, key, LeafSpec::Unbounded(DType::kFloat32, reward.shape),
+          &plan));
     }
     plan.leaves.push_back(
-        {.key = reward_key, .dtype = reward.dtype, .shape = {1}});
+        {.key = reward_key, .dtype = reward.dtype, .shape = reward.shape});
     return plan;
   }
 
@@ -77,7 +88,10 @@ class RewardSumTransform final : public StepTransform, public DeviceSteps {
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* /*state*/) const override {
     const absl::Span<float> sums = leaves[0].As<float>();
-    ForMaskedLanes(mask, [sums](size_t lane) { sums[lane] = 0; });
+    const size_t width = sums.size() / std::max<size_t>(mask.size(), 1);
+    ForMaskedLanes(mask, [sums, width](size_t lane) {
+      std::fill_n(&sums[lane * width], width, 0.0f);
+    });
     return absl::OkStatus();
   }
 

@@ -15,7 +15,8 @@ namespace rill {
 // RewardScaling it sums what that made of them. TorchRL's RewardSum.
 //
 // Shapes: `episode_reward` float32 [lanes, 1] at the root and below next; the
-//   reward float32 or float64 [lanes, 1].
+//   reward float32 or float64 [lanes, 1]. For a group of several agents, whose
+//   reward is [lanes, agents, 1], a sum for each, up to the end of the lane.
 // Errors: a plan is INVALID_ARGUMENT where the steps already have a new key.
 // Thread-safety: immutable; the sum is in the data.
 // Numerics: one float32 addition a step.

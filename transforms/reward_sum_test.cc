@@ -34,6 +34,19 @@ StepTransformUnderTest UnderTestOfDoubles() {
   return under_test;
 }
 
+StepTransformUnderTest UnderTestOfAgents() {
+  StepTransformUnderTest under_test = {
+      .make =
+          [] {
+            return *RewardSum::Create({.reward_key = "team/reward",
+                                       .sum_key = "team/episode_reward"});
+          },
+      .step_spec = TedSpec()};
+  RILL_EXPECT_OK(under_test.step_spec.Set(
+      "next/team/reward", LeafSpec::Unbounded(DType::kFloat32, {3, 1})));
+  return under_test;
+}
+
 TensorDict Rewards(const std::vector<float>& rewards,
                    absl::string_view key = "next/reward") {
   const auto lanes = static_cast<int64_t>(rewards.size());
@@ -104,6 +117,27 @@ TEST(RewardSumTest, KeysMayBeNamed) {
                        HasSubstr("RewardSum::Create: sum_key")));
 }
 
+TEST(RewardSumTest, SumsOfAgentsBeginWithTheirLane) {
+  const StepTransformUnderTest under_test = UnderTestOfAgents();
+  const auto sum = under_test.make();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(under_test.step_spec, 2, /*seed=*/1, sum.get()));
+  const TensorDict& step = environment.step();
+  TensorDict rewards({2});
+  RILL_ASSERT_OK(rewards.Set(
+      "next/team/reward", *Tensor::From<float>({1, 2, 3, 4, 5, 6}, {2, 3, 1})));
+  RILL_ASSERT_OK(environment.Reset({1, 1}));
+  RILL_ASSERT_OK(environment.Step(rewards));
+  EXPECT_THAT(step.Flat<float>("next/team/episode_reward"),
+              IsOkAndHolds(ElementsAre(1, 2, 3, 4, 5, 6)));
+  RILL_ASSERT_OK(environment.Reset({0, 1}));
+  EXPECT_THAT((*step.Flat<float>("team/episode_reward")).subspan(3),
+              ElementsAre(0, 0, 0));
+  EXPECT_THAT((*step.Flat<float>("team/episode_reward")).first(3),
+              ::testing::Not(ElementsAre(0, 0, 0)));
+}
+
 TEST(RewardSumTest, AKeyThatTheStepsHaveIsRefused) {
   // Below next alone.
   RILL_ASSERT_OK_AND_ASSIGN(auto sum, RewardSum::Create({.sum_key = "reward"}));
@@ -130,5 +164,6 @@ TEST(RewardSumTest, RewardOfAnotherShapeOrTypeIsRefusedNamingBoth) {
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(RewardSum, UnderTest());
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(RewardSumOfDoubles,
                                        UnderTestOfDoubles());
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(RewardSumOfAgents, UnderTestOfAgents());
 
 }  // namespace rill

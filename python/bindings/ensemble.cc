@@ -15,6 +15,7 @@
 #include "nanobind/stl/string.h"
 #include "nanobind/stl/vector.h"
 #include "rill/base/clock.h"
+#include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/consolidated.h"
 #include "rill/python/bindings/batch.h"
@@ -79,7 +80,7 @@ class Ensemble {
 
   // Waits for rate limiters of members; an interrupt, as of Ctrl-C, ends it.
   nb::object Sample(int64_t batch_size) {
-    CheckNotInCall("sample");
+    CheckMaySample();
     const HeldForCall ensemble(this, Get(), &fork_guard_);
     const std::shared_ptr<OutputBatch> batch = output_.Take();
     const absl::Time deadline = Clock::Steady().Now() + timeout_;
@@ -100,9 +101,24 @@ class Ensemble {
     return output_.Make(batch);
   }
 
+  // For who takes a lock of their own before Sample.
+  void CheckMaySample() const {
+    CheckNotInCall("sample");
+    for (const void* member : members_) {
+      python::CheckNotInCall(member, /*has_threads=*/false,
+                             "ReplayBufferEnsemble", "sample");
+    }
+  }
+
   void SetShares(const std::vector<double>& shares) {
     CheckNotInCall("set_p");
-    Check(Get()->SetShares(shares));
+    const HeldForCall ensemble(this, Get(), &fork_guard_);
+    absl::Status status;
+    {
+      const Unlocked unlocked;
+      status = ensemble->SetShares(shares);
+    }
+    Check(std::move(status));
   }
   int64_t size() const { return Get()->size(); }
 
@@ -118,8 +134,9 @@ class Ensemble {
     }
     Check(std::move(status));
   }
+  void CheckMayLoad() const { CheckNotInCall("loads"); }
   void Load(const std::string& path) {
-    CheckNotInCall("loads");
+    CheckMayLoad();
     const HeldForCall ensemble(this, Get(), &fork_guard_);
     absl::Status status;
     {
@@ -169,17 +186,32 @@ class Ensemble {
   std::shared_ptr<ReplayBufferEnsemble> ensemble_;  // Null: closed.
 };
 
+// `write(folder)` makes what is to take the place of the folder `path`.
+void ReplaceFolder(const std::string& path, const nb::callable& write) {
+  absl::Status status;
+  {
+    const Unlocked unlocked;
+    status = ReplaceDirectory(path, [&write](const std::string& folder) {
+      return CallPython("ReplayBufferEnsemble::dumps", [&] { write(folder); });
+    });
+  }
+  Check(std::move(status));
+}
+
 }  // namespace
 
 void BindEnsemble(nb::module_& module) {
+  module.def("replace_folder", &ReplaceFolder, "path"_a, "write"_a);
   nb::class_<Ensemble>(module, "Ensemble")
       .def(nb::init<const nb::list&, const std::vector<double>&, int64_t, bool,
                     int64_t, const nb::list&, uint64_t, double>(),
            "buffers"_a, "shares"_a, "batch_size"_a, "stacked"_a,
            "buffers_sampled"_a, "transforms"_a, "seed"_a, "timeout"_a)
+      .def("check_may_sample", &Ensemble::CheckMaySample)
       .def("sample", &Ensemble::Sample, "batch_size"_a)
       .def("set_shares", &Ensemble::SetShares, "shares"_a)
       .def("save", &Ensemble::Save, "path"_a)
+      .def("check_may_load", &Ensemble::CheckMayLoad)
       .def("load", &Ensemble::Load, "path"_a)
       .def("close", &Ensemble::Close)
       .def("__len__", &Ensemble::size)

@@ -3,14 +3,13 @@
 
 import math
 import os
-import shutil
 import threading
 
 import numpy as np
 
 from rill import _rill
 from rill.endings import ended_at_exit
-from rill.errors import FailedPreconditionError, InvalidArgumentError
+from rill.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from rill.policies import converter
 from rill.replay_buffers import ReplayBuffer, _info
 from rill.transforms import as_transforms
@@ -120,29 +119,27 @@ class ReplayBufferEnsemble:
     def dumps(self, path):
         """Saves the members, each as by its own dumps(), and what the next batches depend on beside them.
 
-        path: a folder. What another call saved there stays until all is written. Nobody writes or samples meanwhile.
+        path: a folder. What is there stays until all is written. Nobody writes or samples meanwhile.
         """
-        path = os.path.abspath(os.fspath(path))
-        written, before = path + ".new", path + ".old"
-        for each in (written, before):
-            shutil.rmtree(each, ignore_errors=True)
-        os.makedirs(written)
-        for i, buffer in enumerate(self._buffers):
-            buffer.dumps(os.path.join(written, str(i)))
-        self._save(written)
-        if os.path.isdir(path):
-            os.rename(path, before)
-        os.rename(written, path)
-        shutil.rmtree(before, ignore_errors=True)
+        def write(folder):
+            for i, buffer in enumerate(self._buffers):
+                buffer.dumps(os.path.join(folder, str(i)))
+            self._save(folder)
+
+        _rill.replace_folder(os.path.abspath(os.fspath(path)), write)
 
     def loads(self, path):
         """Goes on from what dumps() of an ensemble like this one wrote. The members are empty.
 
-        After an error some members may have been loaded.
+        Where nothing of the kind is there all is as before. After another error some members may have been loaded, and
+        batches begin anew.
         """
         path = os.path.abspath(os.fspath(path))
-        if not os.path.isdir(path) and os.path.isdir(path + ".old"):
-            path += ".old"  # dumps() has ended between its last two steps.
+        for part in ("ensemble", *map(str, range(len(self._buffers)))):
+            if not os.path.exists(os.path.join(path, part)):
+                raise NotFoundError("%s::loads: %s: got nothing there, want a folder that dumps() of %d buffers wrote" %
+                                    (type(self).__name__, os.path.join(path, part), len(self._buffers)))
+        self._ensemble.check_may_load()
         self._ensemble.close()
         try:
             for i, buffer in enumerate(self._buffers):
@@ -208,6 +205,7 @@ class OfflineToOnlineReplayBuffer(ReplayBufferEnsemble):
         self._is_asking = False  # The fraction's function.
 
     def sample(self, batch_size=None, return_info=False):
+        self._ensemble.check_may_sample()  # One that is refused waits for no lock.
         with self._lock:
             fraction = 1.0
             if len(self.online) >= self._min_online_rows:

@@ -77,11 +77,16 @@ class Env:
         raise TypeError("%s: does not cross to another process; make it there" % type(self).__name__)
 
 
+def _task(env, family):
+    """The name of the class of `family` that an environment is of, or of a class made from it."""
+    return next(kind for kind in type(env).__mro__ if family in kind.__bases__).__name__
+
+
 class _Classic(Env):
     """seed: the same one gives the same episodes; without it, others each time."""
 
     def __init__(self, lanes=1, *, max_episode_steps=None, seed=None):
-        make = getattr(_rill, type(self).__name__)
+        make = getattr(_rill, _task(self, _Classic))
         super().__init__(make({"lanes": lanes, "max_episode_steps": max_episode_steps, "seed": _seed(seed)}))
 
 
@@ -112,7 +117,7 @@ class _Mujoco(Env):
     """
 
     def __init__(self, lanes=1, *, threads=1, max_episode_steps=None, seed=None, **options):
-        super().__init__(_rill.mujoco_env(type(self).__name__, {
+        super().__init__(_rill.mujoco_env(_task(self, _Mujoco), {
             "lanes": lanes, "threads": threads, "max_episode_steps": max_episode_steps, "seed": _seed(seed), **options}))
 
 
@@ -239,8 +244,14 @@ class TransformedEnv(Env):
 
 
 def make(name, lanes=1, **options):
-    """The environment of Gymnasium's of this name: of C++ where there is one, else a GymEnv."""
-    return _BUILT_IN.get(name, lambda *args, **kwargs: GymEnv(name, *args, **kwargs))(lanes, **options)
+    """The environment of Gymnasium's of this name: of C++ where there is one, else a GymEnv.
+
+    With an option of GymEnv's own (children, imports, step_timeout) it is one in any case.
+    """
+    kind = _BUILT_IN.get(name)
+    if kind is None or not {"children", "imports", "step_timeout"}.isdisjoint(options):
+        return GymEnv(name, lanes, **options)
+    return kind(lanes, **options)
 
 
 def as_env(env):

@@ -136,7 +136,7 @@ def _options(kind, max_size, device, ndim, lanes, priority_key):
     name = kind.__name__
     if str(device) != "cpu":
         raise UnimplementedError("%s: device: got %r, want \"cpu\": the wheel is built without devices; move batches, as "
-                                 "by sample() of output=\"torch\" and tensor.to(device), or take the C++ core with "
+                                 "those of a buffer with output=\"torch\" by tensor.to(device), or take the C++ core with "
                                  "--config=cuda" % (name, device))
     if ndim != 1 and (ndim != 2 or lanes == 1):
         raise InvalidArgumentError("%s: ndim: got %r for %r lanes; a storage of several lanes takes batches of "

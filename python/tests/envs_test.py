@@ -118,6 +118,12 @@ class BuiltInTest(unittest.TestCase):
         # They are still there.
         self.assertEqual(envs.VectorEnv(parts[::2]).rollout(1)["action"].shape, (2, 1))
 
+    def test_a_class_made_from_one_is_one(self):
+        class Mine(envs.CartPole):
+            pass
+
+        self.assertEqual(Mine(3).lanes, 3)
+
     def test_without_a_seed_episodes_are_others_each_time(self):
         for make in (lambda: envs.CartPole(2), lambda: envs.VectorEnv([envs.CartPole(), envs.CartPole()]),
                      lambda: envs.as_env(["CartPole-v1", "CartPole-v1"])):

@@ -96,19 +96,24 @@ while not shown.is_set():
 """), OF_BUFFER)
 
     def test_of_an_ensemble(self):
-        for functions, lines in (("{}, {'transform': work}", ["refused", "refused"]),
-                                 ("{'transform': work}, {}", ["refused", "refused"]),
-                                 ("{'transform': work, 'prefetch': 1}, {}", ["refused", "refused"]),
-                                 ("{}, {'offline_fraction': work}", ["refused", "done"])):
-            with self.subTest(functions):
+        ahead = "{'transform': work, 'prefetch': 1}, {}"
+        for functions, calls, lines in (("{}, {'transform': work}", "ensemble", ["refused", "refused"]),
+                                        ("{'transform': work}, {}", "ensemble", ["refused", "refused"]),
+                                        ("{'transform': work}, {}", "members[0]", ["refused", "refused"]),
+                                        (ahead, "members[0]", ["refused", "refused"]),
+                                        ("{}, {'offline_fraction': work}", "ensemble", ["refused", "done"])):
+            with self.subTest(functions, calls=calls):
+                # Of a buffer that makes batches ahead its own thread is to call.
                 self.assertEqual(self.lines_of("""
 def work(batch):
-    if have_begun.is_set() and once.acquire(blocking=False):
+    is_wanted = threading.get_ident() != main if %r else True
+    if have_begun.is_set() and is_wanted and once.acquire(blocking=False):
         show(ensemble.sample)
         show(members[0].sample)
         shown.set()
     return 0.5 if isinstance(batch, int) else None
 
+main = threading.get_ident()
 have_begun, shown, once = threading.Event(), threading.Event(), threading.Lock()
 of_member, options = %s
 members = buffer_of(**of_member), buffer_of()
@@ -117,8 +122,9 @@ for member in members:
 ensemble = rill.OfflineToOnlineReplayBuffer(*members, batch_size=8, **options)
 have_begun.set()
 while not shown.is_set():
+    %s.sample()
     ensemble.sample()
-""" % functions), lines)
+""" % (functions == ahead, functions, calls)), lines)
 
     def test_of_a_collector(self):
         for make in ("SyncDataCollector(envs.CartPole(2)", "MultiSyncDataCollector([envs.CartPole(2)]",

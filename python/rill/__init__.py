@@ -35,4 +35,4 @@ from rill.units import FrameStack, Hindsight, NStep, Sequence, Slice, Trajectory
 from rill.writers import (  # noqa: F401
     ImmutableDatasetWriter, RemovingWriter, RoundRobinWriter, TensorDictMaxValueWriter, TensorDictRoundRobinWriter)
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

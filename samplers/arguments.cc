@@ -14,14 +14,6 @@ absl::Status CheckBatchSize(absl::string_view sampler, int64_t batch_size,
                          ", want one in [1, ", max_batch_size, "]");
 }
 
-absl::Status CheckLiveRows(absl::string_view sampler, int64_t live_rows,
-                           int64_t wanted_rows) {
-  if (live_rows >= wanted_rows) return absl::OkStatus();
-  return FailedPrecondition(sampler, "::Plan: live rows: got ", live_rows,
-                            ", want >= ", wanted_rows,
-                            "; write more rows first");
-}
-
 absl::Status CheckPriorities(absl::string_view sampler,
                              absl::Span<const Draw> draws,
                              absl::Span<const float> priorities) {

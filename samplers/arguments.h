@@ -19,10 +19,6 @@ namespace rill::samplers_internal {
 absl::Status CheckBatchSize(absl::string_view sampler, int64_t batch_size,
                             int64_t max_batch_size);
 
-// FAILED_PRECONDITION unless live_rows >= wanted_rows.
-absl::Status CheckLiveRows(absl::string_view sampler, int64_t live_rows,
-                           int64_t wanted_rows);
-
 // INVALID_ARGUMENT unless there is one priority a draw, each finite and >= 0.
 absl::Status CheckPriorities(absl::string_view sampler,
                              absl::Span<const Draw> draws,

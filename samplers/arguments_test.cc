@@ -30,13 +30,6 @@ TEST(ArgumentsTest, BatchSizeNamesValueAndRange) {
   }
 }
 
-TEST(ArgumentsTest, LiveRowsNamesBothNumbers) {
-  RILL_EXPECT_OK(CheckLiveRows("S", 4, 4));
-  EXPECT_THAT(CheckLiveRows("S", 3, 4),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("got 3"), HasSubstr("want >= 4"))));
-}
-
 TEST(ArgumentsTest, PrioritiesNeedOneValueADraw) {
   const std::vector<Draw> draws = {{.slot = 7}, {.slot = 9}};
   RILL_EXPECT_OK(CheckPriorities("S", draws, {0.0f, 1.5f}));

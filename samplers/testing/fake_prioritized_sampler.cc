@@ -73,7 +73,9 @@ absl::Status FakePrioritizedSampler::Plan(const Request& request,
       name(), request.batch_size, kMaxBatchSize));
   absl::MutexLock lock(&mutex_);
   const int64_t n = state_.rows.size();
-  RILL_RETURN_IF_ERROR(samplers_internal::CheckLiveRows(name(), n, 1));
+  if (n == 0) {
+    return FailedPrecondition(name(), "::Plan: live rows: got 0, want >= 1");
+  }
   std::vector<double> ends(n);  // Of each row's share of [0, total).
   double total = 0;
   double smallest = 0;  // Mass above 0.

@@ -241,12 +241,6 @@ void LaneRings::AdvanceLiveBelow() {
   }
 }
 
-void LaneRings::Clear() {
-  std::fill(cursors_.begin(), cursors_.end(), Cursor());
-  first_live_.clear();
-  Count();
-}
-
 void LaneRings::Restore(absl::Span<const Cursor> cursors,
                         absl::Span<const int64_t> first_live) {
   cursors_.assign(cursors.begin(), cursors.end());

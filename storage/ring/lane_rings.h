@@ -93,7 +93,6 @@ class LaneRings {
                   absl::Span<const LaneSteps> in_flight,
                   AppendPlan* plan) const;
   void Append(const LaneSteps& append);
-  void Clear();
   // One cursor a lane, of at most kMaxWritten. With `first_live`, which has one
   // a lane too and none above the cursor, steps before it are not live: a
   // writer died while it overwrote them.

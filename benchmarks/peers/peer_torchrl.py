@@ -70,9 +70,9 @@ class Participant:
             import gymnasium  # noqa: F401: TorchRL's environment is Gymnasium's.
         except ImportError as error:
             raise Missing("gymnasium is not installed") from error
-        from torchrl.collectors import SyncDataCollector
+        from torchrl.collectors import Collector
         from torchrl.envs import GymEnv, SerialEnv
-        collector = SyncDataCollector(SerialEnv(lanes, lambda: GymEnv("CartPole-v1")), None,
-                                      frames_per_batch=lanes * time, total_frames=-1)
+        collector = Collector(SerialEnv(lanes, lambda: GymEnv("CartPole-v1")), None, frames_per_batch=lanes * time,
+                              total_frames=-1)
         batches = iter(collector)
         return lambda: next(batches)

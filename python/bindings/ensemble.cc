@@ -18,6 +18,7 @@
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/consolidated.h"
+#include "rill/formats/replaceable.h"
 #include "rill/python/bindings/batch.h"
 #include "rill/python/bindings/bindings.h"
 #include "rill/python/bindings/buffer_part.h"
@@ -102,13 +103,7 @@ class Ensemble {
   }
 
   // For who takes a lock of their own before Sample.
-  void CheckMaySample() const {
-    CheckNotInCall("sample");
-    for (const void* member : members_) {
-      python::CheckNotInCall(member, /*has_threads=*/false,
-                             "ReplayBufferEnsemble", "sample");
-    }
-  }
+  void CheckMaySample() const { CheckNotInCall("sample"); }
 
   void SetShares(const std::vector<double>& shares) {
     CheckNotInCall("set_p");
@@ -175,7 +170,11 @@ class Ensemble {
   }
 
   void CheckNotInCall(absl::string_view call) const {
-    python::CheckNotInCall(this, has_threads_, "ReplayBufferEnsemble", call);
+    constexpr char kWho[] = "ReplayBufferEnsemble";
+    python::CheckNotInCall(this, has_threads_, kWho, call);
+    for (const void* member : members_) {
+      python::CheckNotInCall(member, /*has_threads=*/false, kWho, call);
+    }
   }
 
   mutable ForkGuard fork_guard_;
@@ -186,14 +185,19 @@ class Ensemble {
   std::shared_ptr<ReplayBufferEnsemble> ensemble_;  // Null: closed.
 };
 
-// `write(folder)` makes what is to take the place of the folder `path`.
+// `write(folder)` makes what is to take the place of the folder `path`, where
+// an ensemble's save is, or nothing.
 void ReplaceFolder(const std::string& path, const nb::callable& write) {
+  constexpr char kDumps[] = "ReplayBufferEnsemble::dumps";
   absl::Status status;
   {
     const Unlocked unlocked;
-    status = ReplaceDirectory(path, [&write](const std::string& folder) {
-      return CallPython("ReplayBufferEnsemble::dumps", [&] { write(folder); });
-    });
+    status = CheckReplaceable(kDumps, path, "ensemble");
+    if (status.ok()) {
+      status = ReplaceDirectory(path, [&](const std::string& folder) {
+        return CallPython(kDumps, [&] { write(folder); });
+      });
+    }
   }
   Check(std::move(status));
 }

@@ -119,7 +119,7 @@ class ReplayBufferEnsemble:
     def dumps(self, path):
         """Saves the members, each as by its own dumps(), and what the next batches depend on beside them.
 
-        path: a folder. What is there stays until all is written. Nobody writes or samples meanwhile.
+        path: a folder, where nothing is or an ensemble's save, which stays until all is written. Nobody writes or samples meanwhile.
         """
         def write(folder):
             for i, buffer in enumerate(self._buffers):
@@ -135,7 +135,7 @@ class ReplayBufferEnsemble:
         batches begin anew.
         """
         path = os.path.abspath(os.fspath(path))
-        for part in ("ensemble", *map(str, range(len(self._buffers)))):
+        for part in (*self._files, *map(str, range(len(self._buffers)))):
             if not os.path.exists(os.path.join(path, part)):
                 raise NotFoundError("%s::loads: %s: got nothing there, want a folder that dumps() of %d buffers wrote" %
                                     (type(self).__name__, os.path.join(path, part), len(self._buffers)))
@@ -147,6 +147,8 @@ class ReplayBufferEnsemble:
         finally:
             self._ensemble = self._make()
         self._load(path)
+
+    _files = ("ensemble",)  # Of a save, beside the members' folders.
 
     def _save(self, folder):
         self._ensemble.save(os.path.join(folder, "ensemble"))
@@ -217,6 +219,8 @@ class OfflineToOnlineReplayBuffer(ReplayBufferEnsemble):
             batch = super().sample(batch_size, return_info)
             self._batches += 1
             return batch
+
+    _files = ("ensemble", "batches")
 
     def _save(self, folder):
         super()._save(folder)

@@ -227,7 +227,7 @@ class VectorEnv(Env):
 
 
 class TransformedEnv(Env):
-    """An environment with transforms beside it, the first next to it. It takes the environment.
+    """An environment with transforms beside it, the first next to it. It takes the environment, and closes it on an error.
 
     env: as a collector takes one. transform: one of rill.transforms or a list of them; docs/transforms.md says which
     work beside an environment (E). Statistics, as VecNorm's, are this object's own, and part of a collector's state.
@@ -235,8 +235,12 @@ class TransformedEnv(Env):
 
     def __init__(self, env, transform):
         self._inner = as_env(env)
-        parts = [each.make() for each in as_transforms(transform)]
-        super().__init__(_rill.transformed_env(self._inner._handle, parts))
+        try:
+            parts = [each.make() for each in as_transforms(transform)]
+            super().__init__(_rill.transformed_env(self._inner._handle, parts))
+        except BaseException:
+            self._inner.close()
+            raise
 
     def close(self):
         super().close()
@@ -246,7 +250,8 @@ class TransformedEnv(Env):
 def make(name, lanes=1, **options):
     """The environment of Gymnasium's of this name: of C++ where there is one, else a GymEnv.
 
-    With an option of GymEnv's own (children, imports, step_timeout) it is one in any case.
+    options: those of that class. With one of GymEnv's own (children, imports, step_timeout) it is one in any case; threads
+    is one of MuJoCo's tasks in C++ alone.
     """
     kind = _BUILT_IN.get(name)
     if kind is None or not {"children", "imports", "step_timeout"}.isdisjoint(options):

@@ -343,7 +343,8 @@ class FiniteTensorDictCheck(Transform):
 
 class _StepTransform(Transform):
     def make(self):
-        return _rill.step_transform(type(self).__name__, self._options)
+        kind = next(kind for kind in type(self).__mro__ if _StepTransform in kind.__bases__)
+        return _rill.step_transform(kind.__name__, self._options)
 
 
 class StepCounter(_StepTransform):

@@ -96,6 +96,20 @@ while not shown.is_set():
 """), OF_BUFFER)
 
     def test_of_an_ensemble(self):
+        self.assertEqual(self.lines_of("""
+def work(batch):
+    if have_begun.is_set():
+        show(lambda: ensemble.set_p([0.5, 0.5]))
+        have_begun.clear()
+
+have_begun = threading.Event()
+members = buffer_of(transform=work), buffer_of()
+for member in members:
+    member.extend(rows())
+ensemble = rill.ReplayBufferEnsemble(*members, batch_size=8)
+have_begun.set()
+members[0].sample()
+"""), ["refused"])
         ahead = "{'transform': work, 'prefetch': 1}, {}"
         for functions, calls, lines in (("{}, {'transform': work}", "ensemble", ["refused", "refused"]),
                                         ("{'transform': work}, {}", "ensemble", ["refused", "refused"]),

@@ -18,7 +18,8 @@ class ProcessCollectorsTest(unittest.TestCase):
             first_row = rows_of(collector.next(), 0)
         channel = rill.Channel(first_row, producers=WORKERS)
         buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(8000, lanes=WORKERS), batch_size=32, prefetch=2)
-        processes = [context.Process(target=work, args=(channel.writer(i), i, weight, has_changed)) for i in range(WORKERS)]
+        processes = [context.Process(target=work, args=(channel.writer(i), i, weight, has_changed), daemon=True)
+                     for i in range(WORKERS)]
         for process in processes:
             process.start()
         with self.assertRaises(rill.UnavailableError):

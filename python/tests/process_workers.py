@@ -34,4 +34,4 @@ def work(writer, worker, weight, has_changed):
         for batch in collector:
             writer.extend(rows_of(batch))
             if collector.frames == 2000:
-                has_changed.wait()
+                assert has_changed.wait(60)

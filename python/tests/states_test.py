@@ -270,6 +270,22 @@ class EnsembleTest(unittest.TestCase):
             fresh.loads(folder + "/saved")
             self.assertEqual(len(fresh), 130)
 
+    def test_a_folder_with_other_files_is_kept(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(folder + "/thesis.txt", "w", encoding="ascii"):
+                pass
+            with self.assertRaises(rill.FailedPreconditionError):
+                next(self.ensembles(True, 1)).dumps(folder)
+            self.assertEqual(os.listdir(folder), ["thesis.txt"])
+
+    def test_a_save_of_another_class_leaves_the_members_empty(self):
+        with tempfile.TemporaryDirectory() as folder:
+            *_, mixed = self.ensembles(False, 2)
+            next(self.ensembles(True, 1)).dumps(folder + "/saved")
+            with self.assertRaisesRegex(rill.NotFoundError, "batches"):
+                mixed.loads(folder + "/saved")
+            self.assertEqual(len(mixed), 0)
+
 
 if __name__ == "__main__":
     unittest.main()

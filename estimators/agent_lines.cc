@@ -12,18 +12,17 @@
 
 namespace rill::estimators_internal {
 
-int64_t NumAgents(const Shape& trailing) {
-  return trailing.rank() == 2 && trailing[1] == 1 ? trailing[0] : 0;
+int64_t NumAgents(absl::string_view key, const Shape& trailing) {
+  const bool is_of_group =
+      absl::StrContains(absl::StripPrefix(key, "next/"), '/');
+  return is_of_group && trailing.rank() == 2 && trailing[1] == 1 ? trailing[0]
+                                                                 : 0;
 }
 
 int64_t NumAgents(absl::string_view key, const TensorDict& batch) {
   const Tensor* const leaf = batch.Find(key);
   if (leaf == nullptr) return 0;
-  // More likely time, which the batch's shape leaves out.
-  const bool is_of_group =
-      absl::StrContains(absl::StripPrefix(key, "next/"), '/');
-  if (batch.batch_shape().rank() == 1 && !is_of_group) return 0;
-  return NumAgents(leaf->shape().Suffix(batch.batch_shape().rank()));
+  return NumAgents(key, leaf->shape().Suffix(batch.batch_shape().rank()));
 }
 
 std::vector<std::string> WithEnds(std::vector<std::string> keys,
@@ -57,7 +56,7 @@ absl::StatusOr<TensorDictSpec> SpecOfAgent(const TensorDictSpec& spec,
   if (agents == 0) return lines;
   for (const std::string& key : keys) {
     const LeafSpec* const leaf = spec.Find(key);
-    if (leaf == nullptr || NumAgents(leaf->shape) != agents) continue;
+    if (leaf == nullptr || NumAgents(key, leaf->shape) != agents) continue;
     RILL_ASSIGN_OR_RETURN(LeafSpec line, leaf->Index(0));
     RILL_RETURN_IF_ERROR(lines.Set(key, std::move(line)));
   }

@@ -21,10 +21,10 @@ namespace rill::estimators_internal {
 // Thread-safety: pure functions.
 
 // The agents that a leaf has numbers of, from its shape behind the batch's; 0:
-// it is no leaf of several agents.
-int64_t NumAgents(const Shape& trailing);
-// The same of a batch's leaf; 0 where there is none. A leaf at the root of a
-// batch [T] is none: its second dimension may be time.
+// it is no leaf of several agents. Those lie in a group; at the root a
+// dimension more is likely time, which the batch's shape leaves out.
+int64_t NumAgents(absl::string_view key, const Shape& trailing);
+// The same of a batch's leaf; 0 where there is none.
 int64_t NumAgents(absl::string_view key, const TensorDict& batch);
 
 // `keys`, and what a batch may have in place of `done_key` (EndsOf).

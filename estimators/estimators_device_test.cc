@@ -63,11 +63,21 @@ TensorDict Steps(DType dtype, const std::vector<std::string>& pieces,
   return batch;
 }
 
+const ValueKeys& KeysOfTeam() {
+  static const auto* const keys =
+      new ValueKeys{.reward = "next/team/reward",
+                    .value = "team/state_value",
+                    .next_value = "next/team/state_value",
+                    .advantage = "team/advantage",
+                    .value_target = "team/value_target"};
+  return *keys;
+}
 // The same with numbers of two agents, and the flags of the lane.
 TensorDict StepsOfAgents() {
   TensorDict batch = Steps(DType::kFloat32, {"sequence_id"});
   TensorDictSpec spec;
-  for (const char* key : {"next/reward", "state_value", "next/state_value"}) {
+  for (const std::string& key :
+       {KeysOfTeam().reward, KeysOfTeam().value, KeysOfTeam().next_value}) {
     RILL_EXPECT_OK(
         spec.Set(key, LeafSpec::Bounded(DType::kFloat32, {2, 1}, -1, 1)));
   }
@@ -106,7 +116,9 @@ TEST(EstimatorsDeviceTest, AreAsDocumented) {
     }
   }
   for (const bool average : {true, false}) {
-    cases.push_back({*GAE::Create({.average_gae = average}), StepsOfAgents()});
+    cases.push_back(
+        {*GAE::Create({.average_gae = average, .keys = KeysOfTeam()}),
+         StepsOfAgents()});
   }
   // Rows of no order stop each.
   cases.push_back({*TD0Estimator::Create({}), Steps(DType::kFloat32, {})});

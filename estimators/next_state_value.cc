@@ -47,7 +47,9 @@ class NextStateValueTransform final : public BatchTransform {
       const TensorDictSpec& all) const override {
     const LeafSpec* const values = all.Find(options_.value_key);
     const int64_t agents =
-        values == nullptr ? 0 : estimators_internal::NumAgents(values->shape);
+        values == nullptr
+            ? 0
+            : estimators_internal::NumAgents(options_.value_key, values->shape);
     RILL_ASSIGN_OR_RETURN(
         const TensorDictSpec spec,
         estimators_internal::SpecOfAgent(all, LeavesOfAgents(all), agents));

@@ -191,7 +191,8 @@ class ValueEstimator final : public BatchTransform {
   absl::StatusOr<TensorDictSpec> ForwardSpec(
       const TensorDictSpec& spec) const override {
     const LeafSpec* const reward = spec.Find(parts_.keys.reward);
-    const int64_t agents = reward == nullptr ? 0 : NumAgents(reward->shape);
+    const int64_t agents =
+        reward == nullptr ? 0 : NumAgents(parts_.keys.reward, reward->shape);
     if (agents == 0) return SpecOfLines(spec);
     for (const std::string& key : Numbers()) {
       const LeafSpec* const leaf = spec.Find(key);

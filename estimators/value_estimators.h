@@ -24,8 +24,8 @@ namespace rill {
 //   `done` is missing, `terminated` and `truncated` beside it count.
 // Errors: INVALID_ARGUMENT or NOT_FOUND name the key. INVALID_ARGUMENT where
 //   the dimensions' names say that the last one is not time. TD0Estimator and a
-//   lmbda of 0 look at one step only, and take rows of any order. In batches [T]
-//   only leaves of a group, such as "next/agents/reward", are several agents'.
+//   lmbda of 0 look at one step only, and take rows of any order.
+//   Leaves of a group alone, such as "next/agents/reward", are several agents'.
 // Device/Stream: where the reward lies on a device all leaves do, and results
 //   are made there on its current stream, without a wait. They are the host's
 //   bit for bit, but that exp in VTrace may differ in the last place on CUDA.

@@ -205,25 +205,37 @@ TEST(ValueEstimatorsTest, EachOfSeveralAgentsHasTheNumbersThatItHasAlone) {
 
 TEST(ValueEstimatorsTest, TimeThatABatchsShapeLeavesOutIsNotTakenForAgents) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto gae, GAE::Create({}));
-  TensorDict batch({4});
-  for (const char* key : {"next/reward", "state_value", "next/state_value"}) {
-    RILL_ASSERT_OK(batch.Set(key, *Tensor::Zeros(DType::kFloat32, {4, 6, 1})));
+  for (const Shape& lanes : {Shape{4}, Shape{2, 4}}) {
+    TensorDict batch(lanes);
+    for (const char* key : {"next/reward", "state_value", "next/state_value"}) {
+      RILL_ASSERT_OK(batch.Set(
+          key, *Tensor::Zeros(DType::kFloat32, lanes.Concat({6, 1}))));
+    }
+    for (const char* key : {"next/done", "next/terminated"}) {
+      RILL_ASSERT_OK(
+          batch.Set(key, *Tensor::Zeros(DType::kBool, lanes.Concat({1}))));
+    }
+    const auto refused = StatusIs(kInvalidArgument, HasSubstr("next/reward"));
+    EXPECT_THAT(gae->Forward(&batch, nullptr), refused);
+    EXPECT_THAT(gae->ForwardSpec(TensorDictSpec::Of(batch)), refused);
   }
-  for (const char* key : {"next/done", "next/terminated"}) {
-    RILL_ASSERT_OK(batch.Set(key, *Tensor::Zeros(DType::kBool, {4, 1})));
-  }
-  EXPECT_THAT(gae->Forward(&batch, nullptr),
-              StatusIs(kInvalidArgument, HasSubstr("next/reward")));
 }
 
 TEST(ValueEstimatorsTest, AveragesOverAllAgents) {
-  RILL_ASSERT_OK_AND_ASSIGN(const auto gae, GAE::Create({.average_gae = true}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto gae,
+      GAE::Create({.average_gae = true,
+                   .keys = {.reward = "next/team/reward",
+                            .value = "team/state_value",
+                            .next_value = "next/team/state_value",
+                            .advantage = "team/advantage",
+                            .value_target = "team/value_target"}}));
   TensorDict batch({1, 2});
-  for (const char* key : {"state_value", "next/state_value"}) {
+  for (const char* key : {"team/state_value", "next/team/state_value"}) {
     RILL_ASSERT_OK(
         batch.Set(key, *Tensor::Zeros(DType::kFloat32, {1, 2, 2, 1})));
   }
-  RILL_ASSERT_OK(batch.Set("next/reward",
+  RILL_ASSERT_OK(batch.Set("next/team/reward",
                            *Tensor::From<float>({1, 10, 3, 30}, {1, 2, 2, 1})));
   for (const char* key : {"next/done", "next/terminated"}) {
     RILL_ASSERT_OK(batch.Set(key, *Tensor::From({true, true}, {1, 2, 1})));
@@ -231,7 +243,7 @@ TEST(ValueEstimatorsTest, AveragesOverAllAgents) {
   RILL_ASSERT_OK(gae->Forward(&batch, nullptr));
   // The rewards less 11, by their deviation.
   const float by = std::sqrt((100.f + 1 + 64 + 361) / 3);
-  EXPECT_THAT(batch.Flat<float>("advantage"),
+  EXPECT_THAT(batch.Flat<float>("team/advantage"),
               IsOkAndHolds(ElementsAre(
                   FloatNear(-10 / by, 1e-6f), FloatNear(-1 / by, 1e-6f),
                   FloatNear(-8 / by, 1e-6f), FloatNear(19 / by, 1e-6f))));

@@ -71,8 +71,8 @@ want() {
 }
 
 run 0
-want home/out "^58 passed, 0 failed, 9 skipped$"
-[ "$(tail -n 1 home/out)" = "58 passed, 0 failed, 9 skipped" ]
+want home/out "^65 passed, 0 failed, 9 skipped$"
+[ "$(tail -n 1 home/out)" = "65 passed, 0 failed, 9 skipped" ]
 for name in suite cuda mujoco gymnasium torch onnx flight mpi python asan_ubsan tsan exchange dropins asan_python; do
   want home/out "^$name +[0-9]+ s +[0-9]+ passed +0 failed"
 done
@@ -85,6 +85,7 @@ want "$CALLS" "^test --config=flight --test_env=RILL_PYARROW_PATH=[^ ]* //distri
 want "$CALLS" "^test --config=mpi //distributed/transport/mpi/... .*//tools/layering:distributed_transport_mpi_mpi_transport_law testing/consumer//:named_mpi_labels_test$"
 want "$CALLS" "^test --config=python //tools/layering:python_law$"
 want "$CALLS" "^wheel --test$"
+want "$CALLS" "^wheel --mujoco --test python/tests/mujoco_test.py$"
 ! grep -q "^wheel --test --sanitizer" "$CALLS"
 want "$CALLS" "^dropins --install$"
 want "$CALLS" "^reached --base= "
@@ -110,7 +111,7 @@ passed_commit=$(git rev-parse HEAD)
 # Counted from the commit that passed, also after one that did not.
 put sanitize ""
 run 1
-want home/out "^52 passed, 2 failed, 9 skipped$"
+want home/out "^59 passed, 2 failed, 9 skipped$"
 want "$CALLS" "^reached --base=$passed_commit "
 want "$CALLS" "^sanitize asan_ubsan //a:reached_test$"
 put sanitize "3 0 0"
@@ -126,12 +127,12 @@ mkdir python
 touch python/bindings.cc
 run 0
 want "$CALLS" "^wheel --test --sanitizer=asan_ubsan$"
-want home/out "^65 passed, 0 failed, 9 skipped$"
+want home/out "^72 passed, 0 failed, 9 skipped$"
 
 # A change that reaches no test.
 : >tools/reached_tests.py
 run 0
-want home/out "^52 passed, 0 failed, 9 skipped$"
+want home/out "^59 passed, 0 failed, 9 skipped$"
 want home/out "tsan: the change reaches no test"
 
 # Behind the suite nothing begins when the time is used up, and no commit passes.

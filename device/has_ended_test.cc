@@ -2,6 +2,8 @@
 #include "rill/device/has_ended.h"
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
@@ -15,39 +17,41 @@
 namespace rill::device_internal {
 namespace {
 
-TEST(HasEndedTest, AnEventThatCannotBeAskedIsWaitedFor) {
-  FakeBackend* const fake = FakeBackend::Install({});
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const auto memory,
-      Buffer::Allocate(1, Device::Fake(), MemoryKind::kDevice));
-  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
-                            Stream::Create(Device::Fake()));
-  const uint8_t source = 5;
-  RILL_ASSERT_OK(CopyAsync(memory->data(), &source, 1, stream));
-  RILL_ASSERT_OK_AND_ASSIGN(const Event event, Event::Record(stream));
-  EXPECT_THAT(HasEnded(event), IsOkAndHolds(false));
-  fake->FailCall(1, absl::UnavailableError("planted"));
-  EXPECT_THAT(HasEnded(event), IsOkAndHolds(true));
-  EXPECT_TRUE(fake->Recover());
-  EXPECT_EQ(fake->NumPending(0, stream.handle()), 0);
+// An event behind a copy, which the fake device has not carried out.
+class HasEndedTest : public ::testing::Test {
+ protected:
+  void RecordBehindACopy() {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        memory_, Buffer::Allocate(1, Device::Fake(), MemoryKind::kDevice));
+    RILL_ASSERT_OK_AND_ASSIGN(stream_, Stream::Create(Device::Fake()));
+    RILL_ASSERT_OK(CopyAsync(memory_->data(), &source_, 1, *stream_));
+    RILL_ASSERT_OK_AND_ASSIGN(event_, Event::Record(*stream_));
+  }
+
+  FakeBackend* const fake_ = FakeBackend::Install({});
+  const uint8_t source_ = 5;
+  std::shared_ptr<Buffer> memory_;
+  std::optional<Stream> stream_;
+  std::optional<Event> event_;
+};
+
+TEST_F(HasEndedTest, AnEventThatCannotBeAskedIsWaitedFor) {
+  ASSERT_NO_FATAL_FAILURE(RecordBehindACopy());
+  EXPECT_THAT(HasEnded(*event_), IsOkAndHolds(false));
+  fake_->FailCall(1, absl::UnavailableError("planted"));
+  EXPECT_THAT(HasEnded(*event_), IsOkAndHolds(true));
+  EXPECT_TRUE(fake_->Recover());
+  EXPECT_EQ(fake_->NumPending(0, stream_->handle()), 0);
 }
 
-TEST(HasEndedTest, AnErrorIsThatOfTheWork) {
-  FakeBackend* const fake = FakeBackend::Install({});
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const auto memory,
-      Buffer::Allocate(1, Device::Fake(), MemoryKind::kDevice));
-  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
-                            Stream::Create(Device::Fake()));
-  const uint8_t source = 5;
-  fake->FailNext(FakeBackend::Operation::kCopy, 1,
-                 absl::InternalError("planted"));
-  RILL_ASSERT_OK(CopyAsync(memory->data(), &source, 1, stream));
-  RILL_ASSERT_OK_AND_ASSIGN(const Event event, Event::Record(stream));
-  fake->RunAll();
-  EXPECT_THAT(HasEnded(event),
+TEST_F(HasEndedTest, AnErrorIsThatOfTheWork) {
+  fake_->FailNext(FakeBackend::Operation::kCopy, 1,
+                  absl::InternalError("planted"));
+  ASSERT_NO_FATAL_FAILURE(RecordBehindACopy());
+  fake_->RunAll();
+  EXPECT_THAT(HasEnded(*event_),
               StatusIs(absl::StatusCode::kInternal, "planted"));
-  EXPECT_THAT(stream.Synchronize(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(stream_->Synchronize(), StatusIs(absl::StatusCode::kInternal));
 }
 
 }  // namespace

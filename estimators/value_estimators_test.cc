@@ -131,24 +131,27 @@ TEST(ValueEstimatorsTest, ValuesThatAreNotFiniteAreFoundWhereThatIsAskedFor) {
   }
 }
 
+// Leaves of a group, with the flags of its lane or with its own.
+ValueKeys KeysOfTeam(bool has_own_flags) {
+  ValueKeys keys = {.reward = "next/team/reward",
+                    .value = "team/state_value",
+                    .next_value = "next/team/state_value",
+                    .advantage = "team/advantage",
+                    .value_target = "team/value_target"};
+  if (has_own_flags) {
+    keys.done = "next/team/done";
+    keys.terminated = "next/team/terminated";
+  }
+  return keys;
+}
+
 // Three agents of a group with ends of their own, or with the lane's: each has
 // the numbers that it has alone.
 TEST(ValueEstimatorsTest, EachOfSeveralAgentsHasTheNumbersThatItHasAlone) {
   constexpr int64_t kLanes = 2, kSteps = 9, kAgents = 3;
-  const ValueKeys team = {.reward = "next/team/reward",
-                          .value = "team/state_value",
-                          .next_value = "next/team/state_value",
-                          .done = "next/team/done",
-                          .terminated = "next/team/terminated",
-                          .advantage = "team/advantage",
-                          .value_target = "team/value_target"};
   const Rng rng(/*seed=*/41);
   for (const bool has_own_flags : {true, false}) {
-    ValueKeys keys = team;
-    if (!has_own_flags) {
-      keys.done = "next/done";
-      keys.terminated = "next/terminated";
-    }
+    const ValueKeys keys = KeysOfTeam(has_own_flags);
     uint32_t draw = 0;
     const auto numbers = [&](const Shape& shape) {
       Tensor leaf = *Tensor::Zeros(DType::kFloat32, shape);
@@ -224,12 +227,8 @@ TEST(ValueEstimatorsTest, TimeThatABatchsShapeLeavesOutIsNotTakenForAgents) {
 TEST(ValueEstimatorsTest, AveragesOverAllAgents) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto gae,
-      GAE::Create({.average_gae = true,
-                   .keys = {.reward = "next/team/reward",
-                            .value = "team/state_value",
-                            .next_value = "next/team/state_value",
-                            .advantage = "team/advantage",
-                            .value_target = "team/value_target"}}));
+      GAE::Create(
+          {.average_gae = true, .keys = KeysOfTeam(/*has_own_flags=*/false)}));
   TensorDict batch({1, 2});
   for (const char* key : {"team/state_value", "next/team/state_value"}) {
     RILL_ASSERT_OK(

@@ -95,8 +95,8 @@ class FlightRecorder : public DecisionLog {
 
   // Events that were recorded, or repeated and were equal.
   virtual int64_t events() const = 0;
-  // Of a repeat: whether the log ends with the run's End, so that the run had
-  // not crashed.
+  // Whether a repeat's log ends with the run's End, so that the run had not
+  // crashed.
   virtual bool has_end() const = 0;
   // The error with which a log that is recorded has ended early. A repeat is OK
   // where all of the log was repeated and was equal. Else DATA_LOSS names the

@@ -21,7 +21,7 @@ const ::testing::TestInfo& ThisTest() {
 std::string FreshPath(absl::string_view name) {
   std::string file = absl::StrCat(ThisTest().test_suite_name(), ".",
                                   ThisTest().name(), ".", name);
-  // Of tests with parameters.
+  // Names of tests with parameters have slashes.
   std::replace(file.begin(), file.end(), '/', '_');
   const std::string path = JoinPath(::testing::TempDir(), file);
   RILL_EXPECT_OK(RemoveAll(path));

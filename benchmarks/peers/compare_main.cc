@@ -4,7 +4,7 @@
 //   prepare OPERATION ARGUMENT...   "ready", or "missing WHY"
 //   measure SECONDS                 "us MICROSECONDS", a call's mean
 //
-// Operations and their arguments; ROW is 47B, 3KB or 56KB.
+// The operations are these. ROW is 47B, 3KB or 56KB.
 //   sample ROW CAPACITY BATCH           prioritized CAPACITY BATCH
 //   extend ROW CAPACITY ROWS            slices STORED CAPACITY SLICES LENGTH
 //   dict create|get|clone|stack         step LANES

@@ -12,8 +12,8 @@
 
 namespace rill {
 
-// What an environment of the real gymnasium package did; rows of all steps, one
-// behind the other.
+// The steps of an environment of the real gymnasium package, recorded: each
+// vector has the rows of all steps, one behind the other.
 struct ReferenceTrajectory {
   int64_t state_size = 0;
   int64_t observation_size = 0;

@@ -14,6 +14,7 @@ import weakref
 import numpy as np
 
 from rill import _rill
+from rill.core_names import Named
 from rill.endings import ended_at_exit
 from rill.errors import InvalidArgumentError
 from rill.policies import converter, make_act
@@ -21,7 +22,7 @@ from rill.specs import Bounded, Composite, TensorSpec, Unbounded, _composite, _o
 from rill.transforms import as_transforms
 
 
-class Env:
+class Env(Named):
     """An environment of `lanes` copies. Its data are TorchRL's: the state at the root of a step, and what
     follows below "next"."""
 
@@ -77,16 +78,11 @@ class Env:
         raise TypeError("%s: does not cross to another process; make it there" % type(self).__name__)
 
 
-def _task(env, family):
-    """The name of the class of `family` that an environment is of, or of a class made from it."""
-    return next(kind for kind in type(env).__mro__ if family in kind.__bases__).__name__
-
-
 class _Classic(Env):
     """seed: the same one gives the same episodes; without it, others each time."""
 
     def __init__(self, lanes=1, *, max_episode_steps=None, seed=None):
-        make = getattr(_rill, _task(self, _Classic))
+        make = getattr(_rill, self._name)
         super().__init__(make({"lanes": lanes, "max_episode_steps": max_episode_steps, "seed": _seed(seed)}))
 
 
@@ -117,7 +113,7 @@ class _Mujoco(Env):
     """
 
     def __init__(self, lanes=1, *, threads=1, max_episode_steps=None, seed=None, **options):
-        super().__init__(_rill.mujoco_env(_task(self, _Mujoco), {
+        super().__init__(_rill.mujoco_env(self._name, {
             "lanes": lanes, "threads": threads, "max_episode_steps": max_episode_steps, "seed": _seed(seed), **options}))
 
 

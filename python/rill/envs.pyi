@@ -3,6 +3,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rill._rill import Env as _Handle
+from rill.core_names import Named
 from rill.policies import _Output, _Policy
 from rill.specs import Composite, TensorSpec
 from rill.transforms import _TransformLike
@@ -10,7 +11,7 @@ from rill.transforms import _TransformLike
 # One, an object with reset and step, a name, what makes one, or a list of them.
 _EnvLike = Env | str | Callable[[], Any] | Sequence[Any] | Any
 
-class Env:
+class Env(Named):
     def __init__(self, handle: _Handle) -> None: ...
     @property
     def name(self) -> str: ...

@@ -10,6 +10,7 @@ A function of batches is one too: see FunctionTransform.
 import weakref
 
 from rill import _rill
+from rill.core_names import Named
 from rill.errors import InvalidArgumentError
 from rill.keys import key_text, key_texts
 
@@ -18,10 +19,8 @@ _KEYS = frozenset(
 )
 
 
-class Transform:
+class Transform(Named):
     """One of the core's, by its name there and its options."""
-
-    _name = None
 
     def __init__(self, **options):
         self._options = {
@@ -38,7 +37,7 @@ class Transform:
 
     def make(self):
         """A new rill._rill.Transform of these options."""
-        return _rill.transform(self._name or type(self).__name__, self._options)
+        return _rill.transform(self._name, self._options)
 
     def __repr__(self):
         options = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
@@ -343,8 +342,7 @@ class FiniteTensorDictCheck(Transform):
 
 class _StepTransform(Transform):
     def make(self):
-        kind = next(kind for kind in type(self).__mro__ if _StepTransform in kind.__bases__)
-        return _rill.step_transform(kind.__name__, self._options)
+        return _rill.step_transform(self._name, self._options)
 
 
 class StepCounter(_StepTransform):

@@ -4,6 +4,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike, DTypeLike
 from rill import _rill
+from rill.core_names import Named
 from rill.data import _Batch
 from rill.keys import _Key, _Keys
 
@@ -11,7 +12,7 @@ from rill.keys import _Key, _Keys
 _Function = Callable[[_Batch], _Batch | None]
 _TransformLike = Transform | _Function
 
-class Transform:
+class Transform(Named):
     def __init__(self, **options: Any) -> None: ...
     def make(self) -> _rill.Transform: ...
 

@@ -24,6 +24,14 @@ def sample_of(rows, *transforms, **options):
 
 
 class TransformsTest(unittest.TestCase):
+    def test_a_class_made_from_one_is_one(self):
+        class Mine(T.RewardScaling):
+            pass
+
+        rows = {"x": np.arange(2), "next": {"reward": np.array([[1], [3]], np.float32), "done": np.ones((2, 1), bool)}}
+        got, want = (sample_of(dict(rows), kind(1.0, 2.0))["next"]["reward"] for kind in (Mine, T.RewardScaling))
+        np.testing.assert_array_equal(got, want)
+
     def test_values(self):
         rows = {"observation": np.array([[1, 2]], np.float32),
                 "next": {"reward": np.array([[-3.0]], np.float32)}}

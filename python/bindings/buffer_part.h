@@ -46,8 +46,8 @@ void DropUnlocked(std::shared_ptr<T> object) {
   }
 }
 
-// What `owner` has, for a call that lets go of the interpreter's lock. It may
-// be the last reference, where the owner was closed meanwhile.
+// Holds the object of `owner` for a call that lets go of the interpreter's lock.
+// It may be the last reference, where the owner was closed meanwhile.
 template <typename Owner, typename T>
 class HeldForCall {
  public:

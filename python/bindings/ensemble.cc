@@ -81,7 +81,7 @@ class Ensemble {
 
   // Waits for rate limiters of members; an interrupt, as of Ctrl-C, ends it.
   nb::object Sample(int64_t batch_size) {
-    CheckMaySample();
+    CheckNotInCall("sample");
     const HeldForCall ensemble(this, Get(), &fork_guard_);
     const std::shared_ptr<OutputBatch> batch = output_.Take();
     const absl::Time deadline = Clock::Steady().Now() + timeout_;
@@ -102,44 +102,36 @@ class Ensemble {
     return output_.Make(batch);
   }
 
-  // For who takes a lock of their own before Sample.
-  void CheckMaySample() const { CheckNotInCall("sample"); }
-
   void SetShares(const std::vector<double>& shares) {
-    CheckNotInCall("set_p");
-    const HeldForCall ensemble(this, Get(), &fork_guard_);
-    absl::Status status;
-    {
-      const Unlocked unlocked;
-      status = ensemble->SetShares(shares);
-    }
-    Check(std::move(status));
+    Run("set_p", [&](ReplayBufferEnsemble& ensemble) {
+      return ensemble.SetShares(shares);
+    });
   }
   int64_t size() const { return Get()->size(); }
 
   // All but the members, to one file, and back.
   void Save(const std::string& path) {
-    CheckNotInCall("dumps");
-    const HeldForCall ensemble(this, Get(), &fork_guard_);
-    absl::Status status;
-    {
-      const Unlocked unlocked;
-      const absl::StatusOr<TensorDict> state = ensemble->SaveState();
-      status = state.ok() ? SaveConsolidated(*state, path) : state.status();
-    }
-    Check(std::move(status));
+    Run("dumps", [&](ReplayBufferEnsemble& ensemble) -> absl::Status {
+      RILL_ASSIGN_OR_RETURN(const TensorDict state, ensemble.SaveState());
+      return SaveConsolidated(state, path);
+    });
   }
-  void CheckMayLoad() const { CheckNotInCall("loads"); }
   void Load(const std::string& path) {
-    CheckMayLoad();
-    const HeldForCall ensemble(this, Get(), &fork_guard_);
-    absl::Status status;
-    {
-      const Unlocked unlocked;
-      const absl::StatusOr<TensorDict> state = LoadConsolidated(path);
-      status = state.ok() ? ensemble->LoadState(*state) : state.status();
+    Run("loads", [&](ReplayBufferEnsemble& ensemble) -> absl::Status {
+      RILL_ASSIGN_OR_RETURN(const TensorDict state, LoadConsolidated(path));
+      return ensemble.LoadState(state);
+    });
+  }
+
+  // FAILED_PRECONDITION in a function that a call of this, or of a member, has
+  // called. All calls look; who takes a lock or closes this before one asks
+  // too.
+  void CheckNotInCall(const std::string& call) const {
+    constexpr char kWho[] = "ReplayBufferEnsemble";
+    python::CheckNotInCall(this, has_threads_, kWho, call);
+    for (const void* member : members_) {
+      python::CheckNotInCall(member, /*has_threads=*/false, kWho, call);
     }
-    Check(std::move(status));
   }
 
   void Close() {
@@ -153,6 +145,20 @@ class Ensemble {
   }
 
  private:
+  // `call(ensemble)` without the interpreter's lock; no function of Python's is
+  // in it.
+  template <typename Call>
+  void Run(const std::string& name, const Call& call) const {
+    CheckNotInCall(name);
+    const HeldForCall ensemble(this, Get(), &fork_guard_);
+    absl::Status status;
+    {
+      const Unlocked unlocked;
+      status = call(*ensemble.get());
+    }
+    Check(std::move(status));
+  }
+
   absl::Status SampleOnce(ReplayBufferEnsemble* ensemble, int64_t batch_size,
                           OutputBatch* batch) const {
     const InCall in_call(this, members_);
@@ -167,14 +173,6 @@ class Ensemble {
     }
     fork_guard_.Check();
     return ensemble_;
-  }
-
-  void CheckNotInCall(absl::string_view call) const {
-    constexpr char kWho[] = "ReplayBufferEnsemble";
-    python::CheckNotInCall(this, has_threads_, kWho, call);
-    for (const void* member : members_) {
-      python::CheckNotInCall(member, /*has_threads=*/false, kWho, call);
-    }
   }
 
   mutable ForkGuard fork_guard_;
@@ -211,11 +209,10 @@ void BindEnsemble(nb::module_& module) {
                     int64_t, const nb::list&, uint64_t, double>(),
            "buffers"_a, "shares"_a, "batch_size"_a, "stacked"_a,
            "buffers_sampled"_a, "transforms"_a, "seed"_a, "timeout"_a)
-      .def("check_may_sample", &Ensemble::CheckMaySample)
+      .def("check_not_in_call", &Ensemble::CheckNotInCall, "call"_a)
       .def("sample", &Ensemble::Sample, "batch_size"_a)
       .def("set_shares", &Ensemble::SetShares, "shares"_a)
       .def("save", &Ensemble::Save, "path"_a)
-      .def("check_may_load", &Ensemble::CheckMayLoad)
       .def("load", &Ensemble::Load, "path"_a)
       .def("close", &Ensemble::Close)
       .def("__len__", &Ensemble::size)

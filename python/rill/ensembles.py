@@ -139,7 +139,7 @@ class ReplayBufferEnsemble:
             if not os.path.exists(os.path.join(path, part)):
                 raise NotFoundError("%s::loads: %s: got nothing there, want a folder that dumps() of %d buffers wrote" %
                                     (type(self).__name__, os.path.join(path, part), len(self._buffers)))
-        self._ensemble.check_may_load()
+        self._ensemble.check_not_in_call("loads")
         self._ensemble.close()
         try:
             for i, buffer in enumerate(self._buffers):
@@ -207,7 +207,7 @@ class OfflineToOnlineReplayBuffer(ReplayBufferEnsemble):
         self._is_asking = False  # The fraction's function.
 
     def sample(self, batch_size=None, return_info=False):
-        self._ensemble.check_may_sample()  # One that is refused waits for no lock.
+        self._ensemble.check_not_in_call("sample")  # One that is refused waits for no lock.
         with self._lock:
             fraction = 1.0
             if len(self.online) >= self._min_online_rows:

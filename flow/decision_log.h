@@ -31,7 +31,7 @@ struct Decision {
     kWrite = 7,        // first lane, lanes, steps.
     kEndLanes = 8,     // first lane, lanes: Cut.
     kDraw = 9,         // items.
-    kPriorities = 10,  // See PriorityCounts below.
+    kPriorities = 10,  // rows, or those of PriorityCounts below.
     kPatch = 11,       // rows.
     kClear = 12,
     // A WeightStore has this.

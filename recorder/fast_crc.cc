@@ -30,11 +30,13 @@ constexpr uint32_t PowerOfX(int n) {
   return power;
 }
 
-uint64_t WordAt(const char* at) {
-  uint64_t word;
-  std::memcpy(&word, at, sizeof(word));
-  return word;
+template <typename T>
+T PieceAt(const char* at) {
+  T piece;
+  std::memcpy(&piece, at, sizeof(piece));
+  return piece;
 }
+uint64_t WordAt(const char* at) { return PieceAt<uint64_t>(at); }
 
 // Takes three runs of kWords words each off the front, as often as they are
 // there.
@@ -82,9 +84,15 @@ __attribute__((target("sse4.2,pclmul"))) uint32_t ByInstruction(
     at += sizeof(uint64_t);
   }
   auto rest = static_cast<uint32_t>(state);
-  for (; left > 0; --left) {
-    rest = _mm_crc32_u8(rest, static_cast<uint8_t>(*at++));
+  if ((left & 4) != 0) {
+    rest = _mm_crc32_u32(rest, PieceAt<uint32_t>(at));
+    at += 4;
   }
+  if ((left & 2) != 0) {
+    rest = _mm_crc32_u16(rest, PieceAt<uint16_t>(at));
+    at += 2;
+  }
+  if ((left & 1) != 0) rest = _mm_crc32_u8(rest, PieceAt<uint8_t>(at));
   return ~rest;
 }
 

@@ -13,11 +13,11 @@
 #include "absl/log/log.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/recorder/flight_log.h"
+#include "rill/recorder/log_clock.h"
 #include "rill/recorder/log_file.h"
 #include "rill/recorder/value_digest.h"
 
@@ -25,6 +25,7 @@ namespace rill {
 namespace {
 
 using recorder_internal::DigestOf;
+using recorder_internal::LogClock;
 using recorder_internal::LogFile;
 
 constexpr char kVariable[] = "RILL_REPLAY";
@@ -111,10 +112,7 @@ class Recording final : public Recorder {
  public:
   Recording(std::unique_ptr<LogFile> file, FlightEncoder encoder,
             const Clock* clock)
-      : file_(std::move(file)),
-        encoder_(encoder),
-        clock_(*clock),
-        begin_(clock->Now()) {}
+      : file_(std::move(file)), encoder_(encoder), clock_(clock) {}
 
   bool repeats() const override { return false; }
   bool IsNext(Decision::Kind /*kind*/, int64_t /*part*/) const override {
@@ -154,7 +152,7 @@ class Recording final : public Recorder {
   absl::Status TakeEvent(const TensorDict* /*values*/) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!status_.ok()) return absl::OkStatus();
-    event_.at = clock_.Now() - begin_;
+    event_.at = clock_.Now();
     status_ = encoder_.Add(event_, &bytes_);
     if (status_.ok()) status_ = file_->Append(bytes_);
     if (status_.ok()) {
@@ -168,8 +166,7 @@ class Recording final : public Recorder {
 
   const std::unique_ptr<LogFile> file_;
   FlightEncoder encoder_ ABSL_GUARDED_BY(mutex_);
-  const Clock& clock_;
-  const absl::Time begin_;
+  LogClock clock_ ABSL_GUARDED_BY(mutex_);
   std::string bytes_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };

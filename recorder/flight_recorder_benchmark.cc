@@ -55,7 +55,10 @@ void BM_DrawsAndPriorities(benchmark::State& state) {
                              values.size() * sizeof(values[0]));
   };
   const std::vector<uint32_t> draws = {7};  // The buffer's digest of them.
-  const std::vector<float> priorities(state.range(0), 0.5f);
+  std::vector<float> priorities(state.range(0));
+  for (size_t i = 0; i < priorities.size(); ++i) {
+    priorities[i] = 0.01f * static_cast<float>(1 + i * i % 89);
+  }
   Recorder recorder;
   for (auto _ : state) {
     CHECK_OK(recorder->Note(Kind::kDraw, 1, {state.range(0)}, {bytes(draws)}));

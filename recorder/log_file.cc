@@ -42,18 +42,24 @@ LogFile::~LogFile() {
 }
 
 absl::Status LogFile::Reserve(int64_t bytes) {
+  static constexpr char kZeros[kStep] = {};
   if (bytes <= reserved_) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(FaultPoint("file.reserve", path_));
   const int64_t wanted = (bytes + kStep - 1) / kStep * kStep;
   const int64_t more = wanted - reserved_;
-  const int error =
-      base_internal::LacksSpaceFor(file_.get(), more)
-          ? ENOSPC
-          : base_internal::ReserveBlocks(file_.get(), 0, reserved_, more);
-  if (error != 0) {
-    return base_internal::FileError(error, kAppend, "reserve", path_, more);
+  if (base_internal::LacksSpaceFor(file_.get(), more)) {
+    return base_internal::FileError(ENOSPC, kAppend, "reserve", path_, more);
   }
-  reserved_ = wanted;
+  while (reserved_ < wanted) {
+    const ssize_t written =
+        pwrite(file_.get(), kZeros, kStep - reserved_ % kStep, reserved_);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      return base_internal::FileError(written < 0 ? errno : ENOSPC, kAppend,
+                                      "reserve", path_, more);
+    }
+    reserved_ += written;
+  }
   return absl::OkStatus();
 }
 
@@ -66,10 +72,6 @@ absl::Status LogFile::MapAt(int64_t offset) {
   if (data == MAP_FAILED) {
     return base_internal::FileError(errno, kAppend, "map", path_);
   }
-  // Pages one by one. Else the first touch of a step makes and clears all of
-  // them, in pieces of which each later page takes ten times as long. No
-  // matter if it is not taken.
-  (void)madvise(data, kStep, MADV_RANDOM);
   if (data_ != nullptr) munmap(data_, kStep);
   data_ = static_cast<std::byte*>(data);
   window_ = window;

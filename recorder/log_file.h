@@ -17,15 +17,16 @@ namespace rill::recorder_internal {
 
 // A file that grows at its end, through a mapping. A process that is killed the
 // instant after an Append leaves its bytes there; a machine that stops does
-// not. Its space is reserved kStep bytes ahead, so that a full disk is an error
-// and no signal; those bytes read as zeros until the object goes.
+// not. Zeros are written kStep bytes ahead, so that a full disk is an error and
+// no signal; they are there until the object goes.
 //
 // Thread-safety: thread-compatible.
-// Cost: an Append copies the bytes; each kStep bytes a few system calls.
+// Cost: an Append copies the bytes; each kStep bytes a few system calls, 1 us a
+//   page. A page that is only reserved takes four times that when it is touched.
 // Fault points: "file.open", "file.reserve", "file.map".
 class LogFile {
  public:
-  static constexpr int64_t kStep = int64_t{1} << 20;
+  static constexpr int64_t kStep = int64_t{1} << 16;
 
   // Makes `path`. FAILED_PRECONDITION if it exists.
   static absl::StatusOr<std::unique_ptr<LogFile>> Create(

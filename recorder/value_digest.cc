@@ -47,15 +47,13 @@ uint32_t DigestOf(const TensorDict& values,
   absl::crc32c_t crc{0};
   values.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
     const Shape& shape = leaf.shape();
-    const std::array<int64_t, 3> head = {static_cast<int64_t>(key.size()),
-                                         static_cast<int64_t>(leaf.dtype()),
-                                         shape.rank()};
-    crc = ExtendCrc(Extend(crc, head.data(), sizeof(head)), key);
-    for (int64_t i = 0; i < shape.rank(); ++i) {
-      const int64_t size = shape[i];
-      crc = Extend(crc, &size, sizeof(size));
-    }
-    crc = ExtendByElements(crc, leaf);
+    std::array<int64_t, 3 + Shape::kMaxRank> head = {
+        static_cast<int64_t>(key.size()), static_cast<int64_t>(leaf.dtype()),
+        shape.rank()};
+    for (int64_t i = 0; i < shape.rank(); ++i) head[3 + i] = shape[i];
+    const auto bytes = (3 + shape.rank()) * int64_t{sizeof(head[0])};
+    crc =
+        ExtendByElements(ExtendCrc(Extend(crc, head.data(), bytes), key), leaf);
   });
   return NotZero(ExtendByPieces(crc, pieces));
 }

@@ -149,12 +149,17 @@ absl::Status ReplayBuffer::State::UpdatePriorities(
       [&] { return parts->sampler->UpdatePriorities(rows, priorities); },
       parts->sampler->name(), "::UpdatePriorities"));
   if (recorder == nullptr) return absl::OkStatus();
-  const uint32_t digest = replay_internal::DrawDigest(rows);
-  return recorder->Note(
-      Decision::Kind::kPriorities, part,
-      PriorityCounts::Of(priorities).ToNumbers(),
-      {replay_internal::BytesOf(absl::MakeConstSpan(&digest, 1)),
-       replay_internal::BytesOf(priorities)});
+  const uint32_t digest = replay_internal::PriorityDigest(rows, priorities);
+  const absl::string_view piece =
+      replay_internal::BytesOf(absl::MakeConstSpan(&digest, 1));
+  if (recorded_updates.fetch_add(1, std::memory_order_relaxed) %
+          kCountedUpdate ==
+      0) {
+    return recorder->Note(Decision::Kind::kPriorities, part,
+                          PriorityCounts::Of(priorities).ToNumbers(), {piece});
+  }
+  return recorder->Note(Decision::Kind::kPriorities, part,
+                        {static_cast<int64_t>(priorities.size())}, {piece});
 }
 
 absl::StatusOr<TensorDictSpec> ReplayBuffer::SampleSpec() const {
@@ -280,7 +285,7 @@ absl::Status ReplayBuffer::UpdatePriorities(const TensorDict& batch,
     RILL_RETURN_IF_ERROR(replay_internal::UpdateWhereTheyLie(
         kCaller, *updater, batch, priorities));
     return state_->Note(Decision::Kind::kPriorities,
-                        {priorities.shape().num_elements(), 0, 0});
+                        {priorities.shape().num_elements()});
   }
   RILL_ASSIGN_OR_RETURN(const Tensor on_host,
                         replay_internal::PrioritiesOnHost(kCaller, priorities));

@@ -2,6 +2,7 @@
 #ifndef RILL_REPLAY_REPLAY_BUFFER_STATE_H_
 #define RILL_REPLAY_REPLAY_BUFFER_STATE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -61,6 +62,10 @@ struct ReplayBuffer::State {
 
   DecisionLog* recorder = nullptr;
   int64_t part = -1;  // Of the recorder's.
+  // Updates of priorities on the host. Each kCountedUpdate-th is recorded with
+  // PriorityCounts, from the first; they take longer than all else of it.
+  static constexpr int64_t kCountedUpdate = 8;
+  std::atomic<int64_t> recorded_updates = 0;
   std::unique_ptr<replay_internal::BufferParts> parts;
   // Shared by calls; held alone by what needs a buffer at rest (Save, Clear,
   // ReadAll, InsertTransform). Taken before every lock of the parts, and never

@@ -47,6 +47,9 @@ struct PlacedBatch {
 // (docs/formats/flight_log.md). Thread-safety: thread-safe.
 uint32_t DrawDigest(absl::Span<const Draw> draws,
                     absl::Span<const Slot> rows = {});
+// The same of slots, generations and new priorities, one a row.
+uint32_t PriorityDigest(absl::Span<const Draw> rows,
+                        absl::Span<const float> priorities);
 
 // The bytes of numbers that have none between them.
 template <typename T>

@@ -45,5 +45,23 @@ TEST(SampleBatchesTest, EachNumberOfEachDrawIsInTheDigest) {
   EXPECT_EQ(DrawDigest(draws), DrawDigest(SomeDraws()));
 }
 
+TEST(SampleBatchesTest, EachSlotGenerationAndPriorityIsInTheDigest) {
+  const std::vector<Draw> rows = SomeDraws();
+  const std::vector<float> priorities(rows.size(), 0.5f);
+  std::set<uint32_t> digests = {PriorityDigest(rows, priorities)};
+  for (const size_t i : {size_t{0}, size_t{64}, size_t{129}}) {
+    std::vector<Draw> other = rows;
+    other[i].slot += 1;
+    digests.insert(PriorityDigest(other, priorities));
+    other = rows;
+    other[i].generation += 1;
+    digests.insert(PriorityDigest(other, priorities));
+    std::vector<float> more = priorities;
+    more[i] = 0.25f;
+    digests.insert(PriorityDigest(rows, more));
+  }
+  EXPECT_EQ(digests.size(), 1 + 3 * 3);
+}
+
 }  // namespace
 }  // namespace rill::replay_internal

@@ -61,9 +61,9 @@ class FlightSummary {
   // From the event before each batch to the batch: what the run has waited for
   // them, and the arithmetic of its own that came before.
   absl::Duration waited() const { return waited_; }
-  // Rows by powers of two (PriorityCounts), of the last kUpdates updates. -1000
-  // is of those that are not above 0.
-  static constexpr size_t kUpdates = 256;
+  // Rows by powers of two (PriorityCounts), of the last kUpdates updates that
+  // have them. -1000 is of those that are not above 0.
+  static constexpr size_t kUpdates = 64;
   static constexpr int64_t kZero = -1000;
   std::map<int64_t, int64_t> Priorities() const;
   // The sum over all workers.

@@ -436,23 +436,6 @@ absl::Status RecordChannel::CheckProducer(absl::string_view caller,
                     producers(), ")");
 }
 
-absl::StatusOr<bool> RecordChannel::Discard(int64_t producer) {
-  RILL_RETURN_IF_ERROR(CheckProducer("RecordChannel::Discard", producer));
-  // A cut that is due comes before the next record.
-  if (Open& open = open_[producer]; open.has_ended && !open.lanes.empty()) {
-    open = Open();
-    return true;
-  }
-  const auto bytes = rings_->Readable(producer);
-  if (!bytes.ok()) return Broken(producer, bytes.status());
-  if (bytes->empty()) return false;
-  const auto header = ReadHeader(options_.spec, *bytes);
-  if (!header.ok()) return Broken(producer, header.status());
-  if (header->follows_dead != 0) open_[producer].has_ended = true;
-  rings_->Release(producer, header->bytes);
-  return true;
-}
-
 RecordChannel::ProducerState RecordChannel::producer_state(
     int64_t producer) const {
   switch (rings_->writer_state(producer)) {

@@ -102,9 +102,9 @@ class RecordChannel {
   // Hands to `sink` what was there when this was called, producers in turn, and
   // returns the number of batches. WriteInfo is the producer's, `producer`
   // the number it was opened with. On an error of the sink the batch or cut
-  // stays, first of its producer's; Drain again, or Discard it. DATA_LOSS names
-  // a producer whose process wrote over the memory: nothing more comes from
-  // that one, Drain again for the others.
+  // stays, first of its producer's; Drain again, or DrainOne into a sink that
+  // drops it. DATA_LOSS names a producer whose process wrote over the memory:
+  // nothing more comes from that one, Drain again for the others.
   absl::StatusOr<int64_t> Drain(Sink* sink);
   // The same for the first batch of one producer, with the cuts before it;
   // whether there was one. It does not ask whether the process lives.
@@ -112,9 +112,6 @@ class RecordChannel {
   // Cuts what a producer that died has left open, where all that it sent was
   // handed on. OK where nothing is due.
   absl::Status CutIfDead(int64_t producer, Sink* sink);
-  // Drops the next batch or cut of a producer, also one that is due because its
-  // process died; whether there was one.
-  absl::StatusOr<bool> Discard(int64_t producer);
 
   ProducerState producer_state(int64_t producer) const;
   int64_t producers() const { return rings_->num_rings(); }

@@ -308,7 +308,7 @@ TEST(RecordChannelTest, OptionsAreChecked) {
       StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
-TEST(RecordChannelTest, WhatTheSinkRefusesStaysUntilItIsDiscarded) {
+TEST(RecordChannelTest, WhatTheSinkRefusesStaysUntilAnotherTakesIt) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto channel,
       RecordChannel::Create({.spec = Spec(), .producers = 2}));
@@ -321,9 +321,11 @@ TEST(RecordChannelTest, WhatTheSinkRefusesStaysUntilItIsDiscarded) {
   EXPECT_THAT(channel->Drain(&sink),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr("disk full"), HasSubstr("producer 1"))));
-  EXPECT_THAT(channel->Discard(1), IsOkAndHolds(true));
-  EXPECT_THAT(channel->Discard(0), IsOkAndHolds(false));
-  EXPECT_THAT(channel->Discard(2), StatusIs(absl::StatusCode::kOutOfRange));
+  Recorder drops;
+  EXPECT_THAT(channel->DrainOne(1, &drops), IsOkAndHolds(true));
+  EXPECT_THAT(channel->DrainOne(0, &drops), IsOkAndHolds(false));
+  EXPECT_THAT(channel->DrainOne(2, &drops),
+              StatusIs(absl::StatusCode::kOutOfRange));
   sink.refuse = absl::OkStatus();
   EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(2));
   RILL_EXPECT_OK(sink.batches[0].CheckEqual(Batch({1, 2}, 1)));
@@ -352,10 +354,9 @@ TEST(RecordChannelTest, CutsArriveInOrderAndStayWhereTheyAreRefused) {
     EXPECT_THAT(channel->Drain(&sink), StatusIs(absl::StatusCode::kUnavailable,
                                                 HasSubstr("from producer 1")));
   }
-  EXPECT_THAT(channel->Discard(1), IsOkAndHolds(true));
   sink.refuse = absl::OkStatus();
   EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(0));
-  EXPECT_EQ(sink.cuts.size(), 2);
+  EXPECT_EQ(sink.cuts.size(), 3);
 }
 
 TEST(RecordChannelTest, AProducerThatClosesMayGoOn) {

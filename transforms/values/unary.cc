@@ -68,8 +68,8 @@ absl::StatusOr<std::unique_ptr<RowwiseTransform>> Unary::Create(
       .in_keys = std::move(options.in_keys),
       .out_keys = std::move(options.out_keys)};
   if (options.inv_fn != nullptr) {
-    rows.inverse = std::make_shared<FunctionMap>(
-        std::move(options.inv_fn), std::move(options.inv_spec_fn));
+    rows.inverse = std::make_shared<FunctionMap>(std::move(options.inv_fn),
+                                                 /*spec_fn=*/nullptr);
     rows.in_keys_inv = std::move(options.in_keys_inv);
   }
   OptionValues values;

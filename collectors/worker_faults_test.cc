@@ -34,12 +34,14 @@
 #include "rill/base/status_macros.h"
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
+#include "rill/collectors/testing/hooked_env.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/env.h"
 #include "rill/envs/testing/faulty_env.h"
+#include "rill/envs/wrappers/env_wrapper.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
 #include "rill/replay/replay_buffer.h"
@@ -105,31 +107,15 @@ void DieIn(const std::string& folder, Phase phase) {
   _exit(1);
 }
 
-// Calls `in_step` before each step with the number of those before it, and
-// `at_end` when it is destroyed.
-class WatchedEnv final : public Env {
+// Calls `at_end` in its destructor.
+class EndingEnv final : public envs_internal::EnvWrapper {
  public:
-  WatchedEnv(std::unique_ptr<Env> env, std::function<void(int64_t)> in_step,
-             std::function<void()> at_end)
-      : Env(env->spec(), env->step()),
-        env_(std::move(env)),
-        in_step_(std::move(in_step)),
-        at_end_(std::move(at_end)) {}
-  ~WatchedEnv() override { at_end_(); }
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
-  absl::Status Reset(const ResetMask& mask) override {
-    return env_->Reset(mask);
-  }
-  absl::Status BeginStep() override {
-    in_step_(steps_++);
-    return env_->BeginStep();
-  }
+  EndingEnv(std::unique_ptr<Env> env, std::function<void()> at_end)
+      : EnvWrapper(std::move(env)), at_end_(std::move(at_end)) {}
+  ~EndingEnv() override { at_end_(); }
 
  private:
-  const std::unique_ptr<Env> env_;
-  const std::function<void(int64_t)> in_step_;
   const std::function<void()> at_end_;
-  int64_t steps_ = 0;
 };
 
 // Worker 1 lives by DeathOf; `context.argument` is the folder of its marks.
@@ -152,14 +138,12 @@ absl::StatusOr<WorkerParts> MakeMortal(const WorkerContext& context) {
             });
     static_cast<void>(hook);
   }
-  parts.env = std::make_unique<WatchedEnv>(
-      std::move(parts.env),
-      [folder, death](int64_t steps) {
+  parts.env = std::make_unique<HookedEnv>(
+      std::move(parts.env), [folder, death](int64_t steps) {
         if (death.phase == kInAStep && steps == death.steps) {
           DieIn(folder, death.phase);
         }
-      },
-      [] {});
+      });
   return parts;
 }
 
@@ -168,8 +152,8 @@ absl::StatusOr<WorkerParts> MakeMortalAtExit(const WorkerContext& context) {
   WorkerParts parts;
   RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
   if (context.worker != 1) return parts;
-  parts.env = std::make_unique<WatchedEnv>(
-      std::move(parts.env), [](int64_t) {},
+  parts.env = std::make_unique<EndingEnv>(
+      std::move(parts.env),
       [folder = context.argument] { DieIn(folder, kAtExit); });
   return parts;
 }
@@ -189,17 +173,15 @@ absl::StatusOr<WorkerParts> MakeFaulty(const WorkerContext& context) {
     return parts;
   }
   const bool is_crash = context.argument == "crash";
-  parts.env = std::make_unique<WatchedEnv>(
-      std::move(parts.env),
-      [is_crash](int64_t steps) {
+  parts.env = std::make_unique<HookedEnv>(
+      std::move(parts.env), [is_crash](int64_t steps) {
         if (steps != kFaultyStep) return;
         if (is_crash) {
           signal(SIGSEGV, SIG_DFL);  // A sanitizer has a handler of its own.
           raise(SIGSEGV);
         }
         for (;;) pause();
-      },
-      [] {});
+      });
   return parts;
 }
 

@@ -24,6 +24,7 @@
 #include "rill/envs/rollout.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/transformed_env.h"
+#include "rill/envs/wrappers/env_wrapper.h"
 #include "rill/envs/wrappers/frame_skip.h"
 #include "rill/envs/wrappers/noop_reset.h"
 #include "rill/envs/wrappers/time_limit.h"
@@ -277,20 +278,12 @@ TEST_P(LearningTest, AnEvaluationLeavesTheEnvironmentAsItWas) {
 }
 
 // Another environment, of which nobody can save a state.
-class WithoutState final : public Env {
+class WithoutState final : public envs_internal::EnvWrapper {
  public:
-  explicit WithoutState(std::unique_ptr<Env> env)
-      : Env(env->spec(), env->step()), env_(std::move(env)) {}
-
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
-  absl::Status Reset(const ResetMask& mask) override {
-    return env_->Reset(mask);
+  using EnvWrapper::EnvWrapper;
+  absl::StatusOr<TensorDict> SaveState() const override {
+    return Env::SaveState();
   }
-  absl::Status BeginStep() override { return env_->BeginStep(); }
-  absl::Status EndStep() override { return env_->EndStep(); }
-
- private:
-  const std::unique_ptr<Env> env_;
 };
 
 TEST(EvaluatorTest, StatisticsStayWhereNoStateCanBeSaved) {

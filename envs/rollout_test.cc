@@ -19,6 +19,7 @@
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
+#include "rill/envs/wrappers/env_wrapper.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/finite_check.h"
@@ -270,16 +271,11 @@ TEST(RolloutTest, ExceptionsOfEnvAndActorAreErrors) {
 
 // An environment whose step 2 has a NaN in lane 1, and a policy that writes
 // one.
-class NanEnv final : public Env {
+class NanEnv final : public envs_internal::EnvWrapper {
  public:
-  explicit NanEnv(std::unique_ptr<Env> env)
-      : Env(env->spec(), env->step()), env_(std::move(env)) {}
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
-  absl::Status Reset(const ResetMask& mask) override {
-    return env_->Reset(mask);
-  }
+  using EnvWrapper::EnvWrapper;
   absl::Status BeginStep() override {
-    RILL_RETURN_IF_ERROR(env_->Step());
+    RILL_RETURN_IF_ERROR(EnvWrapper::BeginStep());
     if (steps_++ == 2) {
       step().Find("next/observation")->data<float>()[1] = std::nanf("");
     }
@@ -287,7 +283,6 @@ class NanEnv final : public Env {
   }
 
  private:
-  const std::unique_ptr<Env> env_;
   int64_t steps_ = 0;
 };
 

@@ -33,6 +33,7 @@
 #include "rill/envs/env.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/policies/policy.h"
+#include "rill/envs/testing/faulty_env.h"
 #include "rill/flow/sink.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -55,23 +56,6 @@ std::function<void()> ThrowsOnce() {
     if ((*calls)++ == 15) throw std::runtime_error("no layer 3");
   };
 }
-
-// Resets throw in a batch, not in the first reset of all lanes.
-class ThrowingResets final : public Env {
- public:
-  explicit ThrowingResets(std::unique_ptr<Env> env)
-      : Env(env->spec(), env->step()), env_(std::move(env)) {}
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
-  absl::Status Reset(const ResetMask& mask) override {
-    if (++resets_ == 2) throw std::runtime_error("no layer 3");
-    return env_->Reset(mask);
-  }
-  absl::Status BeginStep() override { return env_->BeginStep(); }
-
- private:
-  const std::unique_ptr<Env> env_;
-  int resets_ = 0;
-};
 
 struct Thrower {
   std::string part;  // Which one throws.
@@ -103,7 +87,12 @@ absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
     parts.env = std::make_unique<HookedEnv>(std::move(parts.env),
                                             [fault](int64_t) { fault(); });
   } else if (part == "reset") {
-    parts.env = std::make_unique<ThrowingResets>(std::move(parts.env));
+    // In a batch, not in the first reset of all lanes.
+    parts.env = std::make_unique<FaultyEnv>(
+        std::move(parts.env),
+        FaultyEnv::Options{.fail_reset = 1,
+                           .status = absl::UnknownError("no layer 3"),
+                           .throws = true});
   } else if (part == "nan") {
     transform.on_step = [leaf = *parts.env->step().Find("next/observation"),
                          steps = std::make_shared<int>(0)](auto...) {

@@ -24,6 +24,7 @@
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/sync_collector.h"
+#include "rill/collectors/testing/hooked_env.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
 #include "rill/collectors/workers/worker_main.h"
@@ -372,30 +373,15 @@ absl::StatusOr<WorkerParts> CountingWorker(const WorkerContext& /*context*/) {
   return parts;
 }
 
-// CountingEnv that ends its process in its step number 13, in the middle of a
-// batch and of episodes.
-class FatalEnv final : public Env {
- public:
-  explicit FatalEnv(std::unique_ptr<Env> env)
-      : Env(env->spec(), env->step()), env_(std::move(env)) {}
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
-  absl::Status Reset(const ResetMask& mask) override {
-    return env_->Reset(mask);
-  }
-  absl::Status BeginStep() override {
-    if (steps_++ == 13) raise(SIGKILL);
-    return env_->BeginStep();
-  }
-
- private:
-  const std::unique_ptr<Env> env_;
-  int64_t steps_ = 0;
-};
-
+// Ends its process in its step number 13, in the middle of a batch and of
+// episodes.
 absl::StatusOr<WorkerParts> FatalWorker(const WorkerContext& context) {
   RILL_ASSIGN_OR_RETURN(WorkerParts parts, CountingWorker(context));
   if (context.worker == 1 && context.restarts < 3) {
-    parts.env = std::make_unique<FatalEnv>(std::move(parts.env));
+    parts.env =
+        std::make_unique<HookedEnv>(std::move(parts.env), [](int64_t step) {
+          if (step == 13) raise(SIGKILL);
+        });
   }
   return parts;
 }

@@ -17,6 +17,7 @@
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
+#include "rill/envs/wrappers/env_wrapper.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
@@ -77,35 +78,18 @@ INSTANTIATE_TEST_SUITE_P(
 // --- Environments that break a promise ---------------------------------------
 
 // A CountingEnv, changed.
-class WrongEnv : public Env {
+class WrongEnv : public envs_internal::EnvWrapper {
  public:
-  explicit WrongEnv(std::unique_ptr<Env> env)
-      : Env(env->spec(), env->step()), env_(std::move(env)) {}
-
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
-  absl::Status Reset(const ResetMask& mask) override {
-    return env_->Reset(mask);
-  }
-  absl::Status BeginStep() override { return env_->Step(); }
-  absl::StatusOr<TensorDict> SaveState() const override {
-    return env_->SaveState();
-  }
-  absl::Status LoadState(const TensorDict& state) override {
-    return env_->LoadState(state);
-  }
+  using EnvWrapper::EnvWrapper;
 
  protected:
-  Env& right() { return *env_; }
   float* Floats(const char* key) { return step().Find(key)->data<float>(); }
-
- private:
-  const std::unique_ptr<Env> env_;
 };
 
 struct MakesNan final : WrongEnv {
   using WrongEnv::WrongEnv;
   absl::Status BeginStep() override {
-    const absl::Status status = right().Step();
+    const absl::Status status = WrongEnv::BeginStep();
     Floats("next/observation")[1] = std::nanf("");
     return status;
   }
@@ -113,7 +97,7 @@ struct MakesNan final : WrongEnv {
 struct StepsBeforeAnyReset final : WrongEnv {
   using WrongEnv::WrongEnv;
   absl::Status BeginStep() override {
-    const absl::Status status = right().Step();
+    const absl::Status status = WrongEnv::BeginStep();
     return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
   }
 };
@@ -121,7 +105,7 @@ struct StepsBeforeAnyReset final : WrongEnv {
 struct DrawsFromItsNumber final : WrongEnv {
   using WrongEnv::WrongEnv;
   absl::Status BeginStep() override {
-    const absl::Status status = right().Step();
+    const absl::Status status = WrongEnv::BeginStep();
     Floats("next/reward")[0] += static_cast<float>(number);
     return status;
   }
@@ -145,7 +129,7 @@ struct KeepsALoadedStateUnused final : WrongEnv {
 struct ResetWritesAllRows final : WrongEnv {
   using WrongEnv::WrongEnv;
   absl::Status Reset(const ResetMask& mask) override {
-    const absl::Status status = right().Reset(mask);
+    const absl::Status status = WrongEnv::Reset(mask);
     std::fill_n(Floats("observation"), lanes(), 0.0f);
     return status;
   }

@@ -10,13 +10,13 @@
 
 #include "absl/status/status.h"
 #include "rill/envs/env.h"
-#include "rill/tensordict/tensor_dict.h"
+#include "rill/envs/wrappers/env_wrapper.h"
 
 namespace rill {
 
 // Another environment whose BeginStep or Reset fails once, at a call that the
 // test names. The next call meets the environment as it was before.
-class FaultyEnv final : public Env {
+class FaultyEnv final : public envs_internal::EnvWrapper {
  public:
   struct Options {
     int64_t fail_step = -1;   // The call of BeginStep, from 0; -1: none.
@@ -25,29 +25,16 @@ class FaultyEnv final : public Env {
     bool throws = false;  // std::runtime_error of that text instead.
   };
   FaultyEnv(std::unique_ptr<Env> env, Options options)
-      : Env(env->spec(), env->step()),
-        env_(std::move(env)),
-        options_(std::move(options)) {}
+      : EnvWrapper(std::move(env)), options_(std::move(options)) {}
 
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
   absl::Status Reset(const ResetMask& mask) override {
     if (resets_++ == options_.fail_reset) return Fail();
-    return env_->Reset(mask);
+    return EnvWrapper::Reset(mask);
   }
   absl::Status BeginStep() override {
     if (steps_++ == options_.fail_step) return Fail();
-    return env_->BeginStep();
+    return EnvWrapper::BeginStep();
   }
-  absl::Status EndStep() override { return env_->EndStep(); }
-  absl::StatusOr<TensorDict> SaveState() const override {
-    return env_->SaveState();
-  }
-  absl::Status LoadState(const TensorDict& state) override {
-    return env_->LoadState(state);
-  }
-
- protected:
-  void OnSetLearning() override { env_->SetLearning(learns()); }
 
  private:
   absl::Status Fail() const {
@@ -55,7 +42,6 @@ class FaultyEnv final : public Env {
     throw std::runtime_error(std::string(options_.status.message()));
   }
 
-  const std::unique_ptr<Env> env_;
   const Options options_;
   int64_t steps_ = 0;
   int64_t resets_ = 0;

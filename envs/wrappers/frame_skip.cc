@@ -13,6 +13,7 @@
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/lane_errors.h"
+#include "rill/envs/wrappers/env_wrapper.h"
 #include "rill/envs/wrappers/lane_leaves.h"
 #include "rill/envs/wrappers/wrapper_state.h"
 #include "rill/tensordict/state/state_dict.h"
@@ -30,7 +31,7 @@ constexpr absl::string_view kStep = "FrameSkip::BeginStep";
 constexpr absl::string_view kType = "FrameSkip";
 constexpr int64_t kStateVersion = 1;
 
-class FrameSkip final : public Env {
+class FrameSkip final : public envs_internal::EnvWrapper {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(
       std::unique_ptr<Env> env, const FrameSkipOptions& options) {
@@ -47,8 +48,7 @@ class FrameSkip final : public Env {
   }
   FrameSkip(std::unique_ptr<Env> env, TensorDict step, LaneLeaves inner,
             LaneLeaves outer, const FrameSkipOptions& options)
-      : Env(env->spec(), std::move(step)),
-        env_(std::move(env)),
+      : EnvWrapper(std::move(env), std::move(step)),
         options_(options),
         inner_(std::move(inner)),
         outer_(std::move(outer)),
@@ -56,14 +56,11 @@ class FrameSkip final : public Env {
         taken_(done_.size()),
         resets_(done_.size()) {}
 
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
   absl::Status Reset(const ResetMask& mask) override;
   absl::Status BeginStep() override;
+  absl::Status EndStep() override { return absl::OkStatus(); }
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
-
- protected:
-  void OnSetLearning() override { env_->SetLearning(learns()); }
 
  private:
   absl::Status CheckDone() const;
@@ -71,7 +68,6 @@ class FrameSkip final : public Env {
   void AddRewards(int64_t lane);
   void TakeLane(int64_t lane);
 
-  const std::unique_ptr<Env> env_;
   const FrameSkipOptions options_;
   const LaneLeaves inner_;  // Of the environment.
   const LaneLeaves outer_;
@@ -81,7 +77,7 @@ class FrameSkip final : public Env {
 };
 
 absl::Status FrameSkip::Reset(const ResetMask& mask) {
-  RILL_RETURN_IF_ERROR(env_->Reset(mask));
+  RILL_RETURN_IF_ERROR(inner().Reset(mask));
   for (size_t lane = 0; lane < done_.size(); ++lane) {
     if (mask.lanes[lane] == 0) continue;
     done_[lane] = 0;
@@ -110,8 +106,8 @@ absl::Status FrameSkip::BeginStep() {
   // The first step refuses what is wrong before a lane has moved.
   for (int64_t i = 0; i < options_.frame_skip; ++i) {
     absl::Status status;
-    if (i > 0) status = env_->Reset(resets_);
-    if (status.ok()) status = env_->Step();
+    if (i > 0) status = inner().Reset(resets_);
+    if (status.ok()) status = inner().Step();
     if (i == 0 && IsRefusal(status)) return status;
     if (!status.ok()) return CutOff(status);
     // Behind the first step, as a refused one changes nothing.
@@ -169,7 +165,7 @@ void FrameSkip::TakeLane(int64_t lane) {
 
 absl::StatusOr<TensorDict> FrameSkip::SaveState() const {
   StateWriter state(kType, kStateVersion);
-  state.Entry(envs_internal::kInnerState, env_->SaveState());
+  state.Entry(envs_internal::kInnerState, inner().SaveState());
   state.List<bool>("done", done_, {lanes(), 1});
   state.List<int64_t>("frame_skip", {options_.frame_skip}, {1});
   return std::move(state).Finish();
@@ -186,7 +182,7 @@ absl::Status FrameSkip::LoadState(const TensorDict& dict) {
     return state.DoesNotFit(absl::StrCat("frame_skip: got ", skip[0], ", want ",
                                          options_.frame_skip));
   }
-  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(state, env_.get()));
+  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(state, &inner()));
   done_ = std::move(done);
   return absl::OkStatus();
 }

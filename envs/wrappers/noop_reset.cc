@@ -12,6 +12,7 @@
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_spec.h"
+#include "rill/envs/wrappers/env_wrapper.h"
 #include "rill/envs/wrappers/lane_leaves.h"
 #include "rill/envs/wrappers/wrapper_state.h"
 #include "rill/tensordict/state/state_dict.h"
@@ -33,7 +34,7 @@ constexpr int kMaxTrials = 10;
 constexpr uint16_t kNumberStream = 1;
 constexpr uint16_t kActionStream = 2;
 
-class NoopReset final : public Env {
+class NoopReset final : public envs_internal::EnvWrapper {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(
       std::unique_ptr<Env> env, const NoopResetOptions& options) {
@@ -41,10 +42,8 @@ class NoopReset final : public Env {
     RILL_RETURN_IF_ERROR(result->Prepare());
     return result;
   }
-  // The leaves of the step are the environment's.
   NoopReset(std::unique_ptr<Env> env, const NoopResetOptions& options)
-      : Env(env->spec(), env->step()),
-        env_(std::move(env)),
+      : EnvWrapper(std::move(env)),
         options_(options),
         action_spec_(*spec().action.Find("action")),
         seed_(options.seed),
@@ -54,13 +53,8 @@ class NoopReset final : public Env {
 
   absl::Status Seed(uint64_t seed) override;
   absl::Status Reset(const ResetMask& mask) override;
-  absl::Status BeginStep() override { return env_->BeginStep(); }
-  absl::Status EndStep() override { return env_->EndStep(); }
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
-
- protected:
-  void OnSetLearning() override { env_->SetLearning(learns()); }
 
  private:
   // A lane that is on its way through its actions.
@@ -80,7 +74,6 @@ class NoopReset final : public Env {
   absl::Status EndTrial(size_t lane);
   bool has_lanes() const { return lanes() > 1; }
 
-  const std::unique_ptr<Env> env_;
   const NoopResetOptions options_;
   const LeafSpec action_spec_;
   uint64_t seed_ = 0;
@@ -105,7 +98,7 @@ absl::Status NoopReset::Prepare() {
     RILL_ASSIGN_OR_RETURN(idle_, action_spec_.Random({1}, Rng(0), 0));
   }
   if (!has_lanes()) return absl::OkStatus();
-  const absl::StatusOr<TensorDict> state = env_->SaveState();
+  const absl::StatusOr<TensorDict> state = inner().SaveState();
   if (state.ok()) return absl::OkStatus();
   return absl::Status(
       state.status().code(),
@@ -115,7 +108,7 @@ absl::Status NoopReset::Prepare() {
 }
 
 absl::Status NoopReset::Seed(uint64_t seed) {
-  RILL_RETURN_IF_ERROR(env_->Seed(seed));
+  RILL_RETURN_IF_ERROR(inner().Seed(seed));
   seed_ = seed;
   std::fill(resets_.begin(), resets_.end(), 0);
   std::fill(actions_.begin(), actions_.end(), 0);
@@ -131,7 +124,7 @@ int64_t NoopReset::DrawNumber(size_t lane) {
 
 absl::Status NoopReset::Reset(const ResetMask& mask) {
   // Lanes with no actions to take are through with this.
-  RILL_RETURN_IF_ERROR(env_->Reset(mask));
+  RILL_RETURN_IF_ERROR(inner().Reset(mask));
   std::vector<uint8_t> others(mask.lanes.size(), 0);
   bool is_on_its_way = false;
   for (size_t lane = 0; lane < others.size(); ++lane) {
@@ -159,11 +152,11 @@ absl::Status NoopReset::RunAll(absl::Span<const uint8_t> others,
                                const LaneLeaves& result) {
   TensorDict merged;
   if (has_lanes()) {
-    RILL_ASSIGN_OR_RETURN(merged, env_->SaveState());
+    RILL_ASSIGN_OR_RETURN(merged, inner().SaveState());
     // Lanes are copied into it, and its tensors may be those of other states.
     RILL_ASSIGN_OR_RETURN(merged, merged.Clone());
     // So that they can be stepped along.
-    RILL_RETURN_IF_ERROR(env_->Reset(others));
+    RILL_RETURN_IF_ERROR(inner().Reset(others));
   }
   while (std::any_of(runs_.begin(), runs_.end(),
                      [](const Run& run) { return run.is_active(); })) {
@@ -172,7 +165,7 @@ absl::Status NoopReset::RunAll(absl::Span<const uint8_t> others,
   // `merged` is the state before all steps, into which each lane that was
   // through has put its rows. One lane alone needs none of it: no other has
   // moved.
-  return has_lanes() ? env_->LoadState(merged) : absl::OkStatus();
+  return has_lanes() ? inner().LoadState(merged) : absl::OkStatus();
 }
 
 absl::Status NoopReset::ChooseActions() {
@@ -204,7 +197,7 @@ absl::Status NoopReset::ChooseActions() {
 // its state in `merged`.
 absl::Status NoopReset::StepRuns(const LaneLeaves& result, TensorDict* merged) {
   RILL_RETURN_IF_ERROR(ChooseActions());
-  RILL_RETURN_IF_ERROR(env_->Step());
+  RILL_RETURN_IF_ERROR(inner().Step());
   const absl::Span<const bool> done = leaves_.done.As<bool>();
   std::vector<uint8_t> through(runs_.size(), 0);
   std::vector<uint8_t> ended(runs_.size(), 0);
@@ -223,13 +216,13 @@ absl::Status NoopReset::StepRuns(const LaneLeaves& result, TensorDict* merged) {
     }
   }
   if (is_through && has_lanes()) {
-    RILL_ASSIGN_OR_RETURN(const TensorDict state, env_->SaveState());
+    RILL_ASSIGN_OR_RETURN(const TensorDict state, inner().SaveState());
     RILL_RETURN_IF_ERROR(
-        envs_internal::CopyLanesOfState(*env_, through, state, merged));
+        envs_internal::CopyLanesOfState(inner(), through, state, merged));
   }
   // Lanes whose run is over or that are not of the mask, too: all lanes step
   // next time.
-  return env_->Reset(ended);
+  return inner().Reset(ended);
 }
 
 absl::Status NoopReset::EndTrial(size_t lane) {
@@ -244,7 +237,7 @@ absl::Status NoopReset::EndTrial(size_t lane) {
 
 absl::StatusOr<TensorDict> NoopReset::SaveState() const {
   StateWriter state(kType, kStateVersion);
-  state.Entry(envs_internal::kInnerState, env_->SaveState());
+  state.Entry(envs_internal::kInnerState, inner().SaveState());
   state.List<int64_t>("seed", {static_cast<int64_t>(seed_)}, {1});
   state.List<int64_t>("resets", resets_, {lanes(), 1});
   state.List<int64_t>("actions", actions_, {lanes(), 1});
@@ -259,7 +252,7 @@ absl::Status NoopReset::LoadState(const TensorDict& dict) {
                         state.List<int64_t>("seed", Shape({1})));
   RILL_ASSIGN_OR_RETURN(auto resets, state.List<int64_t>("resets", column));
   RILL_ASSIGN_OR_RETURN(auto actions, state.List<int64_t>("actions", column));
-  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(state, env_.get()));
+  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(state, &inner()));
   seed_ = static_cast<uint64_t>(seed[0]);
   resets_ = std::move(resets);
   actions_ = std::move(actions);

@@ -15,6 +15,7 @@
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/lane_errors.h"
+#include "rill/envs/wrappers/env_wrapper.h"
 #include "rill/envs/wrappers/wrapper_state.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/state/state_dict.h"
@@ -28,7 +29,7 @@ constexpr absl::string_view kStep = "TimeLimit::BeginStep";
 constexpr absl::string_view kType = "TimeLimit";
 constexpr int64_t kStateVersion = 1;
 
-class TimeLimit final : public Env {
+class TimeLimit final : public envs_internal::EnvWrapper {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(
       std::unique_ptr<Env> env, const TimeLimitOptions& options) {
@@ -37,21 +38,15 @@ class TimeLimit final : public Env {
     return limited;
   }
 
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
   absl::Status Reset(const ResetMask& mask) override;
   absl::Status BeginStep() override;
   absl::Status EndStep() override;
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 
- protected:
-  void OnSetLearning() override { env_->SetLearning(learns()); }
-
  private:
-  // The leaves of the step are the environment's.
   TimeLimit(std::unique_ptr<Env> env, const TimeLimitOptions& options)
-      : Env(env->spec(), env->step()),
-        env_(std::move(env)),
+      : EnvWrapper(std::move(env)),
         max_steps_(options.max_steps),
         steps_(static_cast<size_t>(lanes()), options.max_steps) {}
 
@@ -59,7 +54,6 @@ class TimeLimit final : public Env {
   absl::Status CheckRunning() const;
   void Count();
 
-  const std::unique_ptr<Env> env_;
   const int64_t max_steps_;
   // Steps of each lane's episode. max_steps_: the lane waits for a reset.
   std::vector<int64_t> steps_;
@@ -80,7 +74,7 @@ absl::Status TimeLimit::Bind() {
 
 absl::Status TimeLimit::Reset(const ResetMask& mask) {
   RILL_RETURN_IF_ERROR(CheckMask("TimeLimit::Reset", spec(), mask));
-  const absl::Status status = env_->Reset(mask);
+  const absl::Status status = inner().Reset(mask);
   // A lane whose reset failed waits for another one.
   for (size_t lane = 0; lane < steps_.size(); ++lane) {
     if (mask.lanes[lane] != 0) steps_[lane] = status.ok() ? 0 : max_steps_;
@@ -101,7 +95,7 @@ absl::Status TimeLimit::CheckRunning() const {
 
 absl::Status TimeLimit::BeginStep() {
   RILL_RETURN_IF_ERROR(CheckRunning());
-  const absl::Status begun = env_->BeginStep();
+  const absl::Status begun = inner().BeginStep();
   if (envs_internal::IsRefusal(begun)) return begun;
   is_stepping_ = begun.ok();
   // A simulator failed and no EndStep follows; the other lanes have stepped and
@@ -111,7 +105,7 @@ absl::Status TimeLimit::BeginStep() {
 }
 
 absl::Status TimeLimit::EndStep() {
-  const absl::Status ended = env_->EndStep();
+  const absl::Status ended = inner().EndStep();
   if (std::exchange(is_stepping_, false)) Count();
   return ended;
 }
@@ -132,7 +126,7 @@ void TimeLimit::Count() {
 
 absl::StatusOr<TensorDict> TimeLimit::SaveState() const {
   StateWriter state(kType, kStateVersion);
-  state.Entry(envs_internal::kInnerState, env_->SaveState());
+  state.Entry(envs_internal::kInnerState, inner().SaveState());
   state.List<int64_t>("steps", steps_, {lanes(), 1});
   return std::move(state).Finish();
 }
@@ -148,7 +142,7 @@ absl::Status TimeLimit::LoadState(const TensorDict& dict) {
                                          steps[lane], ", want [0, ", max_steps_,
                                          "]"));
   }
-  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(state, env_.get()));
+  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(state, &inner()));
   steps_ = std::move(steps);
   return absl::OkStatus();
 }

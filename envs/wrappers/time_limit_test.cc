@@ -22,6 +22,7 @@
 #include "rill/envs/testing/faulty_env.h"
 #include "rill/envs/testing/two_agents_env.h"
 #include "rill/envs/transformed_env.h"
+#include "rill/envs/wrappers/env_wrapper.h"
 #include "rill/envs/wrappers/frame_skip.h"
 #include "rill/envs/wrappers/noop_reset.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -144,25 +145,19 @@ TEST(TimeLimitTest, ALaneAtTheLimitIsNotStepped) {
 }
 
 // Steps, and says then that a simulator has failed.
-class FailingEnv final : public Env {
+class FailingEnv final : public envs_internal::EnvWrapper {
  public:
   FailingEnv(std::unique_ptr<Env> env, absl::Status begin, absl::Status end)
-      : Env(env->spec(), env->step()),
-        env_(std::move(env)),
+      : EnvWrapper(std::move(env)),
         begin_(std::move(begin)),
         end_(std::move(end)) {}
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
-  absl::Status Reset(const ResetMask& mask) override {
-    return env_->Reset(mask);
-  }
   absl::Status BeginStep() override {
-    RILL_RETURN_IF_ERROR(env_->Step());
+    RILL_RETURN_IF_ERROR(EnvWrapper::BeginStep());
     return begin_;
   }
   absl::Status EndStep() override { return end_; }
 
  private:
-  const std::unique_ptr<Env> env_;
   const absl::Status begin_, end_;
 };
 

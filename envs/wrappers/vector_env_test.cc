@@ -26,6 +26,7 @@
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
 #include "rill/envs/testing/two_agents_env.h"
+#include "rill/envs/wrappers/env_wrapper.h"
 #include "rill/envs/wrappers/noop_reset.h"
 #include "rill/envs/wrappers/time_limit.h"
 #include "rill/specs/leaf_spec.h"
@@ -311,30 +312,25 @@ INSTANTIATE_TEST_SUITE_P(Threads, VectorEnvThreadsTest,
                          testing::Values(1, 2, 9));
 
 // Writes down which of its halves of a step was called.
-class LoggingEnv final : public Env {
+class LoggingEnv final : public envs_internal::EnvWrapper {
  public:
   LoggingEnv(std::unique_ptr<Env> env, std::string name,
              std::vector<std::string>* log)
-      : Env(env->spec(), env->step()),
-        env_(std::move(env)),
-        name_(std::move(name)),
-        log_(*log) {}
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
+      : EnvWrapper(std::move(env)), name_(std::move(name)), log_(*log) {}
   absl::Status Reset(const ResetMask& mask) override {
     log_.push_back(absl::StrCat("reset ", name_));
-    return env_->Reset(mask);
+    return EnvWrapper::Reset(mask);
   }
   absl::Status BeginStep() override {
     log_.push_back(absl::StrCat("begin ", name_));
-    return env_->BeginStep();
+    return EnvWrapper::BeginStep();
   }
   absl::Status EndStep() override {
     log_.push_back(absl::StrCat("end ", name_));
-    return env_->EndStep();
+    return EnvWrapper::EndStep();
   }
 
  private:
-  const std::unique_ptr<Env> env_;
   const std::string name_;
   std::vector<std::string>& log_;
 };

@@ -53,9 +53,7 @@ absl::StatusOr<std::unique_ptr<Env>> MakeCartPole(
                          .init = InitCartPole,
                          .observe = Observe,
                          .step = Step},
-                        {.lanes = options.lanes,
-                         .max_episode_steps = options.max_episode_steps,
-                         .seed = options.seed});
+                        options);
 }
 
 }  // namespace rill

@@ -18,7 +18,7 @@ namespace rill {
 // Shapes: observation float32 [lanes, 4] (x, x', angle, angle'; the state is in
 //   double), action int64 [lanes] in {0, 1}.
 // Numerics: libm's sine and no fused multiply-add, so that every step equals
-//   Gymnasium's (cart_pole_test, against recorded trajectories).
+//   Gymnasium's (classic_reference_test, against recorded steps).
 // Differs: initial states are uniform in [-0.05, 0.05] from Rill's own
 //   counter-based streams, not NumPy's; LoadState takes any others.
 // State (SaveState): `state` float64 [lanes, 4], `steps` int64 [lanes, 1],

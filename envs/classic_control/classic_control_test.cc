@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/envs/cart_pole.h"
 #include "rill/envs/classic_control/acrobot.h"
 #include "rill/envs/classic_control/mountain_car.h"
 #include "rill/envs/classic_control/mountain_car_continuous.h"
@@ -44,18 +45,22 @@ struct Task {
   std::string name;
   std::string id;
   std::string wanted;  // Of an action.
-  std::function<MadeEnv(int64_t lanes, int64_t max_episode_steps)> make;
+  std::function<MadeEnv(int64_t lanes, int64_t max_episode_steps,
+                        uint64_t seed)>
+      make;
 };
 
 template <typename Options>
 auto Maker(MadeEnv (*make)(const Options&)) {
-  return [make](int64_t lanes, int64_t max_episode_steps) {
-    return make({.lanes = lanes, .max_episode_steps = max_episode_steps});
+  return [make](int64_t lanes, int64_t max_episode_steps, uint64_t seed) {
+    return make(
+        {.lanes = lanes, .max_episode_steps = max_episode_steps, .seed = seed});
   };
 }
 
 std::vector<Task> Tasks() {
   return {
+      {"CartPole", "CartPole-v1", "0 or 1", Maker(MakeCartPole)},
       {"MountainCar", "MountainCar-v0", "0, 1 or 2", Maker(MakeMountainCar)},
       {"MountainCarContinuous", "MountainCarContinuous-v0", "[-1, 1]",
        Maker(MakeMountainCarContinuous)},
@@ -66,7 +71,7 @@ std::vector<Task> Tasks() {
 class ClassicControlTest : public testing::TestWithParam<Task> {};
 
 TEST_P(ClassicControlTest, TruncatesAtTheLimitOnly) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto env, GetParam().make(1, 3));
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, GetParam().make(1, 3, 0));
   EXPECT_EQ(env->name(), GetParam().id);
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1}));
   RILL_ASSERT_OK_AND_ASSIGN(auto truncated,
@@ -74,6 +79,8 @@ TEST_P(ClassicControlTest, TruncatesAtTheLimitOnly) {
   for (const bool want : {false, false, true}) {
     RILL_ASSERT_OK(env->Step());
     EXPECT_EQ(truncated[0], want);
+    EXPECT_THAT(env->step().Flat<bool>("next/terminated"),
+                IsOkAndHolds(ElementsAre(false)));
   }
   EXPECT_THAT(env->Step(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -81,7 +88,7 @@ TEST_P(ClassicControlTest, TruncatesAtTheLimitOnly) {
 }
 
 TEST_P(ClassicControlTest, RefusedActionsSayLaneAndValueAndMoveNothing) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto env, GetParam().make(2, 9));
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, GetParam().make(2, 9, 0));
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, env->SaveState());
   const auto expect_refused = [&](const std::string& got) {
@@ -114,9 +121,8 @@ TEST_P(ClassicControlTest, RefusedActionsSayLaneAndValueAndMoveNothing) {
 
 TEST_P(ClassicControlTest, LanesBeginApartAndAreTheSameAmongAnyNumber) {
   const auto first = [&](int64_t lanes, uint64_t seed) {
-    auto env = GetParam().make(lanes, 9);
-    if (!env.ok() || !(*env)->Seed(seed).ok() ||
-        !(*env)->Reset(std::vector<uint8_t>(lanes, 1)).ok()) {
+    auto env = GetParam().make(lanes, 9, seed);
+    if (!env.ok() || !(*env)->Reset(std::vector<uint8_t>(lanes, 1)).ok()) {
       return std::vector<float>();
     }
     auto all = (*env)->step().Flat<float>("observation");
@@ -125,6 +131,7 @@ TEST_P(ClassicControlTest, LanesBeginApartAndAreTheSameAmongAnyNumber) {
   const std::vector<float> few = first(2, 5);
   ASSERT_THAT(few, Not(ElementsAre()));
   EXPECT_NE(few[0], few[few.size() / 2]);
+  EXPECT_EQ(few, first(2, 5));
   EXPECT_NE(few, first(2, 6));
   std::vector<float> many = first(7, 5);
   many.resize(few.size());
@@ -132,7 +139,7 @@ TEST_P(ClassicControlTest, LanesBeginApartAndAreTheSameAmongAnyNumber) {
 }
 
 TEST_P(ClassicControlTest, LoadStateNamesWhatItCannotTake) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto env, GetParam().make(2, 9));
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, GetParam().make(2, 9, 0));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict good, env->SaveState());
   const auto expect_refused = [&](const TensorDict& state, const char* text) {
     EXPECT_THAT(
@@ -147,14 +154,18 @@ TEST_P(ClassicControlTest, LoadStateNamesWhatItCannotTake) {
   state[second] = std::numeric_limits<double>::quiet_NaN();
   expect_refused(bad, "state of lane 1: got nan, want finite");
   state[second] = 0;
-  state.back() = 100;  // Every task bounds its last velocity.
-  expect_refused(bad, "state of lane 1: got 100, want [-");
+  if (GetParam().name != "CartPole") {
+    state.back() = 100;  // Every other task bounds its last velocity.
+    expect_refused(bad, "state of lane 1: got 100, want [-");
+  }
   RILL_ASSERT_OK_AND_ASSIGN(bad, good.Clone());
   bad.Flat<int64_t>("steps")->at(0) = 10;
   expect_refused(bad, "steps of lane 0: got 10, want [0, 9]");
   RILL_ASSERT_OK_AND_ASSIGN(bad, good.Clone());
   bad.Flat<int64_t>("episode")->at(1) = -1;
   expect_refused(bad, "episode of lane 1: got -1, want [0, ");
+  bad.Flat<int64_t>("episode")->at(1) = INT64_MAX;  // There is no next one.
+  expect_refused(bad, "episode of lane 1: got 9223372036854775807");
   RILL_ASSERT_OK_AND_ASSIGN(bad, good.Index(0));
   expect_refused(bad, "\"steps\": got int64[1], want int64[2, 1]");
   RILL_ASSERT_OK_AND_ASSIGN(bad, good.Exclude({"seed"}));
@@ -163,10 +174,10 @@ TEST_P(ClassicControlTest, LoadStateNamesWhatItCannotTake) {
 
 TEST_P(ClassicControlTest, OptionsOutOfRangeAreNamed) {
   const std::string make = "Make" + GetParam().name + ": ";
-  EXPECT_THAT(GetParam().make(0, 9),
+  EXPECT_THAT(GetParam().make(0, 9, 0),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr(make + "lanes: got 0, want [1, ")));
-  EXPECT_THAT(GetParam().make(1, -1),
+  EXPECT_THAT(GetParam().make(1, -1, 0),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr(make + "max_episode_steps: got -1, want")));
 }

@@ -35,6 +35,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
+#include "rill/collectors/testing/arrivals.h"
 #include "rill/collectors/testing/hooked_env.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
@@ -159,26 +160,6 @@ MultiCollectorOptions Threads(int64_t workers) {
   options.worker = MakeWorker;
   return options;
 }
-
-// Keeps the batches of each worker, whichever producer it was.
-struct Arrivals {
-  explicit Arrivals(int64_t workers) : workers(workers) {}
-
-  const int64_t workers;
-  FunctionSink sink{
-      [this](const TensorDict& batch, const WriteInfo& info) {
-        batches[info.producer % workers].push_back(*batch.Clone());
-        numbers[info.producer].push_back(info.sequence);
-        return absl::OkStatus();
-      },
-      [this](int64_t producer, LaneRange lanes) {
-        cuts.emplace_back(producer, lanes);
-        return absl::OkStatus();
-      }};
-  std::map<int64_t, std::vector<TensorDict>> batches;
-  std::map<int64_t, std::vector<int64_t>> numbers;
-  std::vector<std::pair<int64_t, LaneRange>> cuts;
-};
 
 TEST(MultiCollectorProcessTest, ProcessesGiveWhatThreadsGive) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto processes,

@@ -26,6 +26,7 @@
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/sync_collector.h"
+#include "rill/collectors/testing/arrivals.h"
 #include "rill/collectors/testing/hooked_env.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
@@ -102,24 +103,6 @@ MultiCollectorOptions OneFails() {
   return options;
 }
 
-// Batches by producer, as they come.
-struct Arrivals {
-  FunctionSink sink{[this](const TensorDict& batch, const WriteInfo& info) {
-                      if (is_full) return absl::ResourceExhaustedError("full");
-                      batches[info.producer].push_back(*batch.Clone());
-                      infos.push_back(info);
-                      return absl::OkStatus();
-                    },
-                    [this](int64_t producer, LaneRange lanes) {
-                      cuts.emplace_back(producer, lanes);
-                      return absl::OkStatus();
-                    }};
-  bool is_full = false;
-  std::map<int64_t, std::vector<TensorDict>> batches;
-  std::vector<WriteInfo> infos;
-  std::vector<std::pair<int64_t, LaneRange>> cuts;
-};
-
 TEST(MultiSyncCollectorTest, Example) {
   MultiCollectorOptions options;
   options.workers = 2;
@@ -163,7 +146,7 @@ void ExpectThatAnInterruptLosesNothing() {
   options.is_interrupted = [&] { return is_interrupted; };
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             Collector::Create(std::move(options)));
-  Arrivals arrivals;
+  Arrivals arrivals(2);
   is_interrupted = true;
   for (int i = 0; i < 2; ++i) {
     // An asynchronous one has the batches of the other worker first.
@@ -198,7 +181,7 @@ TEST(MultiSyncCollectorTest, ARoundThatCrossesTheTotalIsMadeWhole) {
   options.is_interrupted = [&] { return is_interrupted; };
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(std::move(options)));
-  Arrivals arrivals;
+  Arrivals arrivals(2);
   while (!collector->is_in_round()) {
     ASSERT_EQ(collector->CollectInto(arrivals.sink).code(),
               absl::StatusCode::kCancelled);
@@ -241,7 +224,7 @@ TEST(MultiSyncCollectorTest, E2_WorkersGiveWhatCollectorsOfTheirSeedsGive) {
                             MultiSyncCollector::Create(CartPoles(3, 60)));
   std::vector<std::unique_ptr<SyncCollector>> alone;
   for (int64_t w = 0; w < 3; ++w) alone.push_back(Alone(w, 20));
-  Arrivals arrivals;
+  Arrivals arrivals(3);
   for (int i = 0; i < 5; ++i) {
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, joined->Next());
     RILL_ASSERT_OK(written->CollectInto(arrivals.sink));
@@ -318,7 +301,7 @@ TEST(MultiSyncCollectorTest, AWorkersHookIsCalledBeforeEachBatch) {
 TEST(MultiAsyncCollectorTest, EachWorkersBatchesComeInItsOrder) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiAsyncCollector::Create(CartPoles(3, 60)));
-  Arrivals arrivals;
+  Arrivals arrivals(3);
   for (int i = 0; i < 30; ++i) {
     RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
   }
@@ -335,7 +318,7 @@ TEST(MultiAsyncCollectorTest, EachWorkersBatchesComeInItsOrder) {
 TEST(MultiAsyncCollectorTest, E12_APauseHoldsTheWorkersAndLosesNoFrame) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiAsyncCollector::Create(CartPoles(2, 40)));
-  Arrivals arrivals;
+  Arrivals arrivals(2);
   for (int i = 0; i < 20; ++i) {
     RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
     if (i % 4 != 3) continue;
@@ -395,7 +378,7 @@ TEST(MultiSyncCollectorTest, E1_SharesAreRoundedUpAndEndAfterTotalFrames) {
 TEST(MultiSyncCollectorTest, AnErrorOfOneWorkerLosesNoRowOfAnother) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(OneFails()));
-  Arrivals arrivals;
+  Arrivals arrivals(3);
   RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
   EXPECT_THAT(
       collector->CollectInto(arrivals.sink),
@@ -573,8 +556,8 @@ TEST(MultiAsyncCollectorTest, AStateGoesOnWithTheSameBatchesOfEachWorker) {
                             MultiAsyncCollector::Create(CartPoles(2, 40)));
   RILL_ASSERT_OK_AND_ASSIGN(const auto second,
                             MultiAsyncCollector::Create(CartPoles(2, 40)));
-  Arrivals want;
-  Arrivals got;
+  Arrivals want(2);
+  Arrivals got(2);
   for (int i = 0; i < 5; ++i) RILL_ASSERT_OK(first->CollectInto(want.sink));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, first->SaveState());
   RILL_ASSERT_OK(second->Next().status());
@@ -613,13 +596,13 @@ TEST(MultiAsyncCollectorTest, BatchesThatWereHeldComeWithTheirCuts) {
   };
   RILL_ASSERT_OK_AND_ASSIGN(const auto first,
                             MultiAsyncCollector::Create(options));
-  Arrivals want;
+  Arrivals want(1);
   RILL_ASSERT_OK(first->CollectInto(want.sink));
   third.WaitForNotification();
   RILL_ASSERT_OK(first->Pause());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, first->SaveState());
   RILL_ASSERT_OK(second->LoadState(state));
-  Arrivals got;
+  Arrivals got(1);
   for (int i = 1; i <= 3; ++i) {
     RILL_ASSERT_OK(first->CollectInto(want.sink));
     RILL_ASSERT_OK(second->CollectInto(got.sink));
@@ -658,7 +641,7 @@ TEST(MultiAsyncCollectorTest, ACutThatWasHeldAloneComes) {
   };
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiAsyncCollector::Create(options));
-  Arrivals arrivals;
+  Arrivals arrivals(1);
   RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
   begun.WaitForNotification();
   go_on.Notify();
@@ -689,8 +672,8 @@ TEST(MultiCollectorTest, ALoadThatFailsLeavesProducersAndRestarts) {
                             MultiSyncCollector::Create(CartPoles(2, 40)));
   RILL_ASSERT_OK_AND_ASSIGN(const auto plain,
                             MultiSyncCollector::Create(CartPoles(2, 40)));
-  Arrivals got;
-  Arrivals want;
+  Arrivals got(2);
+  Arrivals want(2);
   RILL_ASSERT_OK(collector->CollectInto(got.sink));
   RILL_ASSERT_OK(plain->CollectInto(want.sink));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, collector->SaveState());

@@ -31,6 +31,7 @@
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/sync_collector.h"
+#include "rill/collectors/testing/arrivals.h"
 #include "rill/collectors/testing/hooked_env.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
@@ -51,6 +52,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr int64_t kLanes = 2;
 constexpr int64_t kTime = 10;  // Steps of a whole batch.
@@ -163,24 +165,11 @@ std::vector<T> Values(const TensorDict& batch, absl::string_view key) {
   return std::vector<T>(values.begin(), values.end());
 }
 
-// Keeps the batches of each worker.
-struct Arrivals {
-  explicit Arrivals(int64_t workers) : batches(workers), numbers(workers) {}
+struct CheckedArrivals : Arrivals {
+  using Arrivals::Arrivals;
 
-  FunctionSink sink{[this](const TensorDict& batch, const WriteInfo& info) {
-                      const int64_t w = info.producer;
-                      if (w == refused) return absl::UnavailableError("full");
-                      EXPECT_EQ(info.first_lane, w * kLanes);
-                      batches[w].push_back(*batch.Clone());
-                      numbers[w].push_back(info.sequence);
-                      return absl::OkStatus();
-                    },
-                    [this](int64_t /*producer*/, LaneRange /*lanes*/) {
-                      ++cuts;
-                      return absl::OkStatus();
-                    }};
   // Steps of a worker so far.
-  int64_t steps(int64_t w) const {
+  int64_t steps(int64_t w) {
     int64_t sum = 0;
     for (const TensorDict& batch : batches[w]) sum += batch.batch_shape()[1];
     return sum;
@@ -188,11 +177,9 @@ struct Arrivals {
 
   // Whether the rows of every worker, one batch behind the other, are those
   // that it makes alone.
-  void ExpectRowsOfTheirSeeds() const {
-    for (size_t w = 0; w < batches.size(); ++w) {
-      const auto worker = static_cast<int64_t>(w);
-      const TensorDict want =
-          Alone(worker, std::max<int64_t>(1, steps(worker)));
+  void ExpectRowsOfTheirSeeds() {
+    for (int64_t w = 0; w < workers; ++w) {
+      const TensorDict want = Alone(w, std::max<int64_t>(1, steps(w)));
       int64_t at = 0;
       for (size_t i = 0; i < batches[w].size(); ++i) {
         const int64_t end = at + batches[w][i].batch_shape()[1];
@@ -202,12 +189,10 @@ struct Arrivals {
         at = end;
       }
     }
+    for (const WriteInfo& info : infos) {
+      EXPECT_EQ(info.first_lane, info.producer * kLanes);
+    }
   }
-
-  int64_t refused = -1;  // Its batches.
-  int64_t cuts = 0;
-  std::vector<std::vector<TensorDict>> batches;
-  std::vector<std::vector<int64_t>> numbers;
 };
 
 // The rows of worker `w` in a batch that Next padded, [kLanes, kTime].
@@ -291,7 +276,7 @@ TEST(PreemptionTest, ASinkGetsTheRowsThatExistAndEpisodesGoOn) {
   options.preemptive_threshold = 0.5;
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(options));
-  Arrivals got(2);
+  CheckedArrivals got(2);
   const std::vector<std::pair<int64_t, int64_t>> slow_ones = {
       {0, 1}, {1, 4}, {0, 9}, {1, 1}};
   for (const auto& [slow, steps] : slow_ones) {
@@ -302,7 +287,7 @@ TEST(PreemptionTest, ASinkGetsTheRowsThatExistAndEpisodesGoOn) {
               Shape({kLanes, kTime}));
   }
   got.ExpectRowsOfTheirSeeds();
-  EXPECT_EQ(got.cuts, 0);
+  EXPECT_THAT(got.cuts, IsEmpty());
   EXPECT_EQ(collector->frames(), kLanes * (got.steps(0) + got.steps(1)));
 }
 
@@ -346,7 +331,7 @@ TEST(PreemptionTest, TheShareIsRoundedUpToWorkers) {
       slow[w] = {.at = 3};
     }
     gates.Close(slow);
-    Arrivals got(one.workers);
+    CheckedArrivals got(one.workers);
     RILL_ASSERT_OK(collector->CollectInto(got.sink));
     for (int64_t w = 0; w < one.workers; ++w) {
       EXPECT_EQ(got.steps(w), slow.contains(w) ? 4 : kTime) << one.share;
@@ -361,7 +346,7 @@ TEST(PreemptionTest, InterruptEndsTheBatchesAtHandAndNoLaterOne) {
   options.preemptive_threshold = 1;
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(options));
-  Arrivals got(2);
+  CheckedArrivals got(2);
   gates.Close({{0, {.at = 2}}, {1, {.at = 7}}});
   std::thread user([&] {
     gates.AwaitSlow();
@@ -395,21 +380,21 @@ TEST(PreemptionTest, ShortBatchesThatASinkRefusedAreInTheState) {
                             MultiSyncCollector::Create(options));
   RILL_ASSERT_OK_AND_ASSIGN(const auto second,
                             MultiSyncCollector::Create(options));
-  Arrivals got(3);
+  CheckedArrivals got(3);
   gates.Close({{1, {.at = 5}}, {2, {.at = 6}}});
   got.refused = 1;
   EXPECT_THAT(first->CollectInto(got.sink),
               StatusIs(absl::StatusCode::kUnavailable));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, first->SaveState());
   RILL_ASSERT_OK(second->LoadState(state));
-  got.refused = -1;
+  got.refused.reset();
   RILL_ASSERT_OK(second->CollectInto(got.sink));  // The rest of that round.
   EXPECT_EQ(got.steps(0), kTime);
   EXPECT_EQ(got.steps(1), 6);
   EXPECT_EQ(got.steps(2), 7);
   for (int i = 0; i < 3; ++i) RILL_ASSERT_OK(second->CollectInto(got.sink));
   got.ExpectRowsOfTheirSeeds();
-  EXPECT_EQ(got.cuts, 0);
+  EXPECT_THAT(got.cuts, IsEmpty());
 
   // Without the option all batches are whole.
   RILL_ASSERT_OK_AND_ASSIGN(const auto whole,
@@ -422,7 +407,7 @@ TEST(PreemptionTest, ShortBatchesThatASinkRefusedAreInTheState) {
 TEST(PreemptionTest, ABatchThatWasLeftOverIsPartOfTheNextOne) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(CartPoles(2, nullptr)));
-  Arrivals got(2);
+  CheckedArrivals got(2);
   got.refused = 1;
   EXPECT_FALSE(collector->CollectInto(got.sink).ok());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, collector->Next());
@@ -457,7 +442,7 @@ TEST(PreemptionTest, RandomRoundsLoseNoStepAndMakeNoneTwice) {
     }
     RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                               MultiSyncCollector::Create(options));
-    Arrivals got(workers);
+    CheckedArrivals got(workers);
     for (int round = 0; round < 8; ++round) {
       std::map<int64_t, Gates::Slow> slow;
       for (int64_t w = 0; w < workers - enough; ++w) {
@@ -470,7 +455,7 @@ TEST(PreemptionTest, RandomRoundsLoseNoStepAndMakeNoneTwice) {
       RILL_ASSERT_OK(collector->CollectInto(got.sink));
     }
     got.ExpectRowsOfTheirSeeds();
-    EXPECT_EQ(got.cuts, 0);
+    EXPECT_THAT(got.cuts, IsEmpty());
     int64_t steps = 0;
     for (int64_t w = 0; w < workers; ++w) {
       steps += got.steps(w);
@@ -520,7 +505,7 @@ TEST(FramesPerWorkerTest, EachWorkerMakesItsOwnNumber) {
   EXPECT_THAT(Values<bool>(Steps(rows, 4, 10), "collector/mask"), Each(false));
   EXPECT_THAT(Values<int64_t>(Steps(rows, 4, 10), "collector/traj_ids"),
               Each(-1));
-  Arrivals got(2);
+  CheckedArrivals got(2);
   RILL_ASSERT_OK(collector->CollectInto(got.sink));
   EXPECT_THAT(got.batches[0],
               ElementsAre(BitEqualTo(Steps(Alone(0, 8), 4, 8))));
@@ -536,7 +521,7 @@ TEST(FramesPerWorkerTest, MultiAsyncCollectorCountsTheRowsThatCame) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiAsyncCollector::Create(options));
   EXPECT_EQ(collector->frames_per_batch(), 20);
-  Arrivals got(2);
+  CheckedArrivals got(2);
   for (int i = 0; i < 12; ++i) RILL_ASSERT_OK(collector->CollectInto(got.sink));
   got.ExpectRowsOfTheirSeeds();
   EXPECT_EQ(collector->frames(), kLanes * (got.steps(0) + got.steps(1)));

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +21,7 @@
 #include "rill/collectors/inference/inference_server.h"
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
+#include "rill/collectors/testing/arrivals.h"
 #include "rill/collectors/testing/memory_policy.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
@@ -30,7 +30,6 @@
 #include "rill/envs/env.h"
 #include "rill/envs/policies/exploration.h"
 #include "rill/envs/policies/policy.h"
-#include "rill/flow/sink.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -148,24 +147,12 @@ TEST_P(WorkersTest, TheServerGivesWhatPoliciesOfTheWorkersGiveBitForBit) {
   }
 }
 
-// Batches by producer, as they come.
-struct Arrivals {
-  FunctionSink sink{[this](const TensorDict& batch, const WriteInfo& info) {
-                      batches[info.producer].push_back(*batch.Clone());
-                      return absl::OkStatus();
-                    },
-                    [](int64_t /*producer*/, LaneRange /*lanes*/) {
-                      return absl::OkStatus();
-                    }};
-  std::map<int64_t, std::vector<TensorDict>> batches;
-};
-
 // Those of worker `w` that workers with policies of their own give.
 void ExpectOwn(int64_t w, const std::vector<TensorDict>& got) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto own,
       MultiSyncCollector::Create(Workers(/*are_processes=*/false, "own")));
-  Arrivals want;
+  Arrivals want(kWorkers);
   for (size_t i = 0; i < got.size(); ++i) {
     RILL_ASSERT_OK(own->CollectInto(want.sink));
     ASSERT_THAT(got[i], BitEqualTo(want.batches[w][i])) << i;
@@ -178,7 +165,7 @@ TEST_P(WorkersTest, AsynchronousWorkersGiveTheSameRowsToo) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto served,
       MultiAsyncCollector::Create(Workers(GetParam(), "served", server.get())));
-  Arrivals got;
+  Arrivals got(kWorkers);
   for (int i = 0; i < 30; ++i) RILL_ASSERT_OK(served->CollectInto(got.sink));
   for (int64_t w = 0; w < kWorkers; ++w) ExpectOwn(w, got.batches[w]);
 }
@@ -268,7 +255,7 @@ TEST(InferenceWorkersTest, KilledWorkersLoseNoRowOfAnother) {
   // Worker 0 lives on. It was started first.
   const pid_t lasting = *std::min_element(first.begin(), first.end());
   const Rng rng(1);
-  Arrivals got;
+  Arrivals got(kWorkers);
   for (int64_t i = 0; i < kills; ++i) {
     const int64_t batches = rng.UniformInt(i, 0, 5);
     for (int64_t k = 0; k < batches; ++k) {

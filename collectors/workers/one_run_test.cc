@@ -27,6 +27,7 @@
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/sync_collector.h"
+#include "rill/collectors/testing/arrivals.h"
 #include "rill/collectors/testing/hooked_env.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
@@ -162,21 +163,6 @@ std::vector<T> Values(const TensorDict& batch, absl::string_view key) {
   return {values.begin(), values.end()};
 }
 
-// Batches by worker, as they come.
-struct Arrivals {
-  explicit Arrivals(int64_t workers) : batches(workers) {}
-
-  std::vector<std::vector<TensorDict>> batches;
-  std::set<int64_t> producers = {};
-  FunctionSink sink{
-      [this](const TensorDict& batch, const WriteInfo& info) {
-        batches[info.producer % batches.size()].push_back(*batch.Clone());
-        producers.insert(info.producer);
-        return absl::OkStatus();
-      },
-      [](int64_t, LaneRange) { return absl::OkStatus(); }};
-};
-
 class ExplorersTest : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(All, ExplorersTest,
                          ::testing::Values("egreedy", "gaussian", "ou",
@@ -192,7 +178,7 @@ TEST_P(ExplorersTest, OfOneFunctionDrawOtherNumbersInEachWorkerAndStart) {
     RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                               MultiSyncCollector::Create(options));
     Arrivals got(3);
-    while (got.producers.size() < 6) {
+    while (got.numbers.size() < 6) {
       RILL_ASSERT_OK(collector->CollectInto(got.sink));
     }
     int64_t repeated = 0, rows = 0;

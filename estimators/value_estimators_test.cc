@@ -48,12 +48,6 @@ TensorDictSpec ValuedSpec() {
   return spec;
 }
 
-template <typename Estimator>
-TransformUnderTest UnderTest(const typename Estimator::Options& options) {
-  return {.make = [options] { return *Estimator::Create(options); },
-          .batch_spec = ValuedSpec()};
-}
-
 // T1 and T2's steps.
 TensorDict ThreeSteps(bool is_terminated) {
   auto steps = TensorDict::Create(
@@ -562,13 +556,20 @@ TEST(RewardToGoTest, BadOptionsAndBatchesAreNamed) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("\"end\"")));
 }
 
-INSTANTIATE_TRANSFORM_CONFORMANCE(Gae, UnderTest<GAE>({.average_gae = true}));
-INSTANTIATE_TRANSFORM_CONFORMANCE(Td0, UnderTest<TD0Estimator>({}));
-INSTANTIATE_TRANSFORM_CONFORMANCE(Td1, UnderTest<TD1Estimator>({}));
-INSTANTIATE_TRANSFORM_CONFORMANCE(TdLambda, UnderTest<TDLambdaEstimator>({}));
-INSTANTIATE_TRANSFORM_CONFORMANCE(VTrace, UnderTest<VTrace>({}));
-INSTANTIATE_TRANSFORM_CONFORMANCE(Reward2Go, UnderTest<Reward2Go>({}));
-INSTANTIATE_TRANSFORM_CONFORMANCE(DensifyReward, UnderTest<DensifyReward>({}));
+INSTANTIATE_TRANSFORM_CONFORMANCE(Gae, InABuffer<GAE>({.average_gae = true},
+                                                      ValuedSpec()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(Td0,
+                                  InABuffer<TD0Estimator>({}, ValuedSpec()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(Td1,
+                                  InABuffer<TD1Estimator>({}, ValuedSpec()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(TdLambda,
+                                  InABuffer<TDLambdaEstimator>({},
+                                                               ValuedSpec()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(VTrace, InABuffer<VTrace>({}, ValuedSpec()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(Reward2Go,
+                                  InABuffer<Reward2Go>({}, ValuedSpec()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(DensifyReward,
+                                  InABuffer<DensifyReward>({}, ValuedSpec()));
 
 }  // namespace
 }  // namespace rill

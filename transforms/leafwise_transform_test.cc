@@ -61,9 +61,8 @@ TEST(LeafwiseTransformTest, DescribesItsArithmeticAsData) {
 
 TEST(LeafwiseTransformTest, RootsOfLanesThatGoOnAreNotMappedAgain) {
   const ObservationsFromZero transform;
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/1, &transform));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(TedSpec(), 2, &transform));
   for (int i = 0; i < 3; ++i) {
     RILL_ASSERT_OK(environment.Reset({i == 0, 1}));
     RILL_EXPECT_OK(environment.plan()

@@ -268,7 +268,7 @@ TEST(NextStateReconstructorTest, BadOptionsAndBatchesAreNamed) {
 TransformUnderTest UnderTest(const NextStateReconstructor::Options& options) {
   TensorDictSpec spec = TedSpec();
   RILL_EXPECT_OK(spec.Set("collector/traj_ids", LeafSpec::Categorical(2)));
-  return {.make = [options] { return Make(options); }, .batch_spec = spec};
+  return InABuffer<NextStateReconstructor>(options, spec);
 }
 
 }  // namespace

@@ -21,17 +21,6 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
-TransformUnderTest UnderTest(const RewardScaling::Options& options) {
-  return {.make = [options] { return *RewardScaling::Create(options); },
-          .batch_spec = TedSpec()};
-}
-
-StepTransformUnderTest BesideAnEnvironment(
-    const RewardScaling::Options& options) {
-  return {.make = [options] { return *RewardScaling::Create(options); },
-          .step_spec = TedSpec()};
-}
-
 TensorDict BatchOf(const Tensor& reward) {
   TensorDict batch({reward.shape()[0]});
   RILL_EXPECT_OK(batch.Set("next/reward", reward));
@@ -60,8 +49,7 @@ TEST(RewardScalingTest, ScalesAfterAStep) {
   RILL_ASSERT_OK_AND_ASSIGN(auto scaling,
                             RewardScaling::Create({.scale = 2, .loc = 1}));
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/1, scaling.get()));
+      auto environment, FakeEnvironment::Create(TedSpec(), 2, scaling.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   RILL_ASSERT_OK(
       environment.Step(BatchOf(*Tensor::From<float>({1, 2}, {2, 1}))));
@@ -136,11 +124,14 @@ TEST(RewardScalingTest, WrongOrMissingRewardIsAnError) {
 
 }  // namespace
 
-INSTANTIATE_TRANSFORM_CONFORMANCE(Both, UnderTest({.scale = 0.1, .loc = 0.3}));
+INSTANTIATE_TRANSFORM_CONFORMANCE(
+    Both, InABuffer<RewardScaling>({.scale = 0.1, .loc = 0.3}, TedSpec()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     StandardNormal,
-    UnderTest({.scale = -3, .loc = 0.3, .standard_normal = true}));
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Both, BesideAnEnvironment({.scale = 0.1,
-                                                                  .loc = 0.3}));
+    InABuffer<RewardScaling>({.scale = -3, .loc = 0.3, .standard_normal = true},
+                             TedSpec()));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    Both,
+    BesideAnEnvironment<RewardScaling>({.scale = 0.1, .loc = 0.3}, TedSpec()));
 
 }  // namespace rill

@@ -22,29 +22,17 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-StepTransformUnderTest UnderTest() {
-  return {.make = [] { return *RewardSum::Create({}); },
-          .step_spec = TedSpec()};
-}
-
-StepTransformUnderTest UnderTestOfDoubles() {
-  StepTransformUnderTest under_test = UnderTest();
-  RILL_EXPECT_OK(under_test.step_spec.Set(
-      "next/reward", LeafSpec::Unbounded(DType::kFloat64, {1})));
-  return under_test;
+TensorDictSpec SpecWith(absl::string_view key, const LeafSpec& reward) {
+  TensorDictSpec spec = TedSpec();
+  RILL_EXPECT_OK(spec.Set(key, reward));
+  return spec;
 }
 
 StepTransformUnderTest UnderTestOfAgents() {
-  StepTransformUnderTest under_test = {
-      .make =
-          [] {
-            return *RewardSum::Create({.reward_key = "team/reward",
-                                       .sum_key = "team/episode_reward"});
-          },
-      .step_spec = TedSpec()};
-  RILL_EXPECT_OK(under_test.step_spec.Set(
-      "next/team/reward", LeafSpec::Unbounded(DType::kFloat32, {3, 1})));
-  return under_test;
+  return BesideAnEnvironment<RewardSum>(
+      {.reward_key = "team/reward", .sum_key = "team/episode_reward"},
+      SpecWith("next/team/reward",
+               LeafSpec::Unbounded(DType::kFloat32, {3, 1})));
 }
 
 TensorDict Rewards(const std::vector<float>& rewards,
@@ -62,9 +50,8 @@ TEST(RewardSumTest, Example) {
 
 TEST(RewardSumTest, SumsTheRewardsOfEachLaneFromItsReset) {
   RILL_ASSERT_OK_AND_ASSIGN(auto sum, RewardSum::Create({}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/1, sum.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(TedSpec(), 2, sum.get()));
   const TensorDict& step = environment.step();
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   EXPECT_THAT(step.Flat<float>("episode_reward"),
@@ -83,9 +70,8 @@ TEST(RewardSumTest, SumsTheRewardsOfEachLaneFromItsReset) {
 // More lanes than are summed at once, and some beside them.
 TEST(RewardSumTest, SumsEachOfManyLanes) {
   RILL_ASSERT_OK_AND_ASSIGN(auto sum, RewardSum::Create({}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 19, /*seed=*/1, sum.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(TedSpec(), 19, sum.get()));
   RILL_ASSERT_OK(environment.Reset(std::vector<uint8_t>(19, 1)));
   std::vector<float> rewards(19);
   std::iota(rewards.begin(), rewards.end(), 1);
@@ -105,9 +91,8 @@ TEST(RewardSumTest, KeysMayBeNamed) {
   TensorDictSpec spec;
   RILL_ASSERT_OK(
       spec.Set("next/score", LeafSpec::Unbounded(DType::kFloat32, {1})));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(spec, 1, /*seed=*/1, sum.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(spec, 1, sum.get()));
   RILL_ASSERT_OK(environment.Reset({1}));
   RILL_ASSERT_OK(environment.Step(Rewards({4}, "next/score")));
   EXPECT_THAT(environment.step().Flat<float>("next/total"),
@@ -122,7 +107,7 @@ TEST(RewardSumTest, SumsOfAgentsBeginWithTheirLane) {
   const auto sum = under_test.make();
   RILL_ASSERT_OK_AND_ASSIGN(
       auto environment,
-      FakeEnvironment::Create(under_test.step_spec, 2, /*seed=*/1, sum.get()));
+      FakeEnvironment::Create(under_test.step_spec, 2, sum.get()));
   const TensorDict& step = environment.step();
   TensorDict rewards({2});
   RILL_ASSERT_OK(rewards.Set(
@@ -161,9 +146,13 @@ TEST(RewardSumTest, RewardOfAnotherShapeOrTypeIsRefusedNamingBoth) {
 
 }  // namespace
 
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(RewardSum, UnderTest());
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(RewardSumOfDoubles,
-                                       UnderTestOfDoubles());
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    RewardSum, BesideAnEnvironment<RewardSum>({}, TedSpec()));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    RewardSumOfDoubles,
+    BesideAnEnvironment<RewardSum>(
+        {},
+        SpecWith("next/reward", LeafSpec::Unbounded(DType::kFloat64, {1}))));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(RewardSumOfAgents, UnderTestOfAgents());
 
 }  // namespace rill

@@ -33,11 +33,6 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
-StepTransformUnderTest UnderTest(const StepCounter::Options& options) {
-  return {.make = [options] { return *StepCounter::Create(options); },
-          .step_spec = TedSpec()};
-}
-
 // The step of an environment of two lanes where these flags are below next.
 TensorDict Flags(bool done, bool truncated) {
   TensorDict made({2});
@@ -52,8 +47,7 @@ TensorDict Flags(bool done, bool truncated) {
 TensorDict StepAfter(const StepTransform& counter,
                      const std::vector<int64_t>& counts,
                      const TensorDict& made) {
-  auto environment =
-      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/1, &counter);
+  auto environment = FakeEnvironment::Create(TedSpec(), 2, &counter);
   RILL_EXPECT_OK(environment);
   RILL_EXPECT_OK(environment->Reset({1, 1}));
   std::copy(counts.begin(), counts.end(),
@@ -79,8 +73,7 @@ TEST(StepCounterTest, TheLimitIsListed) {
 TEST(StepCounterTest, CountsStepsOfEachLaneFromItsReset) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counter, StepCounter::Create({}));
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/1, counter.get()));
+      auto environment, FakeEnvironment::Create(TedSpec(), 2, counter.get()));
   const TensorDict& step = environment.step();
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   RILL_ASSERT_OK(environment.Step());
@@ -112,8 +105,7 @@ TEST(StepCounterTest, EachOfManyLanesIsCountedAndTruncated) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counter,
                             StepCounter::Create({.max_steps = 30}));
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 19, /*seed=*/1, counter.get()));
+      auto environment, FakeEnvironment::Create(TedSpec(), 19, counter.get()));
   TensorDict made({19});
   for (const char* flag : {"next/done", "next/truncated"}) {
     RILL_ASSERT_OK(made.Set(flag, *Tensor::Zeros(DType::kBool, {19, 1})));
@@ -335,7 +327,9 @@ RILL_REFUSES_WRONG_PARTS(StepTransformConformanceTest, WrongCounters);
 
 }  // namespace
 
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Counting, UnderTest({}));
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Truncating, UnderTest({.max_steps = 2}));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    Counting, BesideAnEnvironment<StepCounter>({}, TedSpec()));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    Truncating, BesideAnEnvironment<StepCounter>({.max_steps = 2}, TedSpec()));
 
 }  // namespace rill

@@ -13,11 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TransformUnderTest UnderTest(Device device) {
-  return {.make = [device] { return *ToDevice::Create(device); },
-          .batch_spec = TedSpec()};
-}
-
 TEST(ToDeviceTest, Example) {
   RILL_ASSERT_OK_AND_ASSIGN(auto to_device, ToDevice::Create(Device::Fake(0)));
   EXPECT_EQ(to_device->name(), "ToDevice");
@@ -34,6 +29,8 @@ TEST(ToDeviceTest, DeviceThatIsNotThereIsRefusedAtOnce) {
 
 }  // namespace
 
-INSTANTIATE_TRANSFORM_CONFORMANCE(Cpu, UnderTest(Device::Cpu()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(
+    Cpu, {.make = [] { return *ToDevice::Create(Device::Cpu()); },
+          .batch_spec = TedSpec()});
 
 }  // namespace rill

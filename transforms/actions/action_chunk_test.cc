@@ -147,8 +147,7 @@ TEST(ActionChunkTest, BadBatchesAreErrors) {
 TransformUnderTest UnderTest(const LeafSpec& action) {
   TensorDictSpec spec = TedSpec();
   RILL_EXPECT_OK(spec.Set("action", action));
-  return {.make = [] { return *ActionChunk::Create({.chunk_size = 3}); },
-          .batch_spec = spec};
+  return InABuffer<ActionChunk>({.chunk_size = 3}, spec);
 }
 
 }  // namespace

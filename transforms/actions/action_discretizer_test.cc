@@ -44,8 +44,8 @@ TensorDictSpec SpecWith(const LeafSpec& action) {
 }
 
 StepTransformUnderTest UnderTest(const ActionDiscretizer::Options& options) {
-  return {.make = [options] { return *ActionDiscretizer::Create(options); },
-          .step_spec = SpecWith(options.spec)};
+  return BesideAnEnvironment<ActionDiscretizer>(options,
+                                                SpecWith(options.spec));
 }
 
 // The environment's action for an action of two lanes.

@@ -150,9 +150,9 @@ TEST(ActionMaskTest, ActionsAndMasksThatDoNotFitAreRefused) {
 
 StepTransformUnderTest UnderTest(const ActionMask::Options& options,
                                  const LeafSpec& action) {
-  return {.make = [options] { return *ActionMask::Create(options); },
-          // One option is allowed at each step.
-          .step_spec = SpecWith(action, LeafSpec::OneHot(4))};
+  // One option is allowed at each step.
+  return BesideAnEnvironment<ActionMask>(options,
+                                         SpecWith(action, LeafSpec::OneHot(4)));
 }
 
 }  // namespace

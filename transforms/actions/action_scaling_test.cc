@@ -188,29 +188,24 @@ TEST(ActionScalingTest, ActionsOfAnotherKindAreErrors) {
   EXPECT_THAT(scaling->Inverse(&batch, nullptr), StatusIs(kInvalidArgument));
 }
 
-TransformUnderTest InABuffer(const ActionScaling::Options& options) {
-  return {.make = [options] { return *ActionScaling::Create(options); },
-          .batch_spec = SpecWith(Pair()),
-          .inverse_tolerance = 1e-6};
-}
-
-StepTransformUnderTest BesideAnEnvironment(
-    const ActionScaling::Options& options) {
-  return {.make = [options] { return *ActionScaling::Create(options); },
-          .step_spec = SpecWith(*options.spec)};
-}
-
 }  // namespace
 
-INSTANTIATE_TRANSFORM_CONFORMANCE(ScalingOfASpec, InABuffer({.spec = Pair()}));
-INSTANTIATE_TRANSFORM_CONFORMANCE(ScalingOfNumbers,
-                                  InABuffer({.loc = {1, 2}, .scale = {3, -4}}));
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(ScalingOfASpec,
-                                       BesideAnEnvironment({.spec = Pair()}));
+INSTANTIATE_TRANSFORM_CONFORMANCE(
+    ScalingOfASpec, InABuffer<ActionScaling>({.spec = Pair()}, SpecWith(Pair()),
+                                             /*inverse_tolerance=*/1e-6));
+INSTANTIATE_TRANSFORM_CONFORMANCE(
+    ScalingOfNumbers,
+    InABuffer<ActionScaling>({.loc = {1, 2}, .scale = {3, -4}},
+                             SpecWith(Pair()), /*inverse_tolerance=*/1e-6));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    ScalingOfNumbers, BesideAnEnvironment({.spec = Pair(),
-                                           .loc = {0.3},
-                                           .scale = {0.7, -3},
-                                           .standard_normal = false}));
+    ScalingOfASpec,
+    BesideAnEnvironment<ActionScaling>({.spec = Pair()}, SpecWith(Pair())));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    ScalingOfNumbers,
+    BesideAnEnvironment<ActionScaling>({.spec = Pair(),
+                                        .loc = {0.3},
+                                        .scale = {0.7, -3},
+                                        .standard_normal = false},
+                                       SpecWith(Pair())));
 
 }  // namespace rill

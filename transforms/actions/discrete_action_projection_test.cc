@@ -37,8 +37,8 @@ std::vector<std::pair<int64_t, int64_t>> Actions(
     const DiscreteActionProjection::Options& options, const LeafSpec& inner,
     int64_t lanes) {
   auto projection = *DiscreteActionProjection::Create(options);
-  auto environment = *FakeEnvironment::Create(SpecWith(inner), lanes,
-                                              /*seed=*/1, projection.get());
+  auto environment =
+      *FakeEnvironment::Create(SpecWith(inner), lanes, projection.get());
   const LeafSpec outer = *environment.plan().spec.Find("action");
   RILL_EXPECT_OK(environment.Reset(std::vector<uint8_t>(lanes, 1)));
   std::vector<std::pair<int64_t, int64_t>> pairs;
@@ -142,12 +142,8 @@ TEST(DiscreteActionProjectionTest, WrongActionsNameTheLane) {
 }
 
 StepTransformUnderTest UnderTest(const LeafSpec& action) {
-  return {.make =
-              [] {
-                return *DiscreteActionProjection::Create(
-                    {.num_actions_effective = 3, .max_actions = 7});
-              },
-          .step_spec = SpecWith(action)};
+  return BesideAnEnvironment<DiscreteActionProjection>(
+      {.num_actions_effective = 3, .max_actions = 7}, SpecWith(action));
 }
 
 }  // namespace

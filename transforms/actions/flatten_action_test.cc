@@ -60,9 +60,9 @@ TEST(FlattenActionTest, JoinsTheDimensionsThatItIsTold) {
 
 TEST(FlattenActionTest, AnEnvironmentGetsItsShapeBack) {
   RILL_ASSERT_OK_AND_ASSIGN(auto flatten, FlattenAction::Create({}));
-  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
-                            FakeEnvironment::Create(SpecWith(Grid({2, 3})), 2,
-                                                    /*seed=*/1, flatten.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(SpecWith(Grid({2, 3})), 2, flatten.get()));
   EXPECT_EQ(*environment.plan().spec.Find("action"), Grid({6}));
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   RILL_ASSERT_OK(environment.Step());
@@ -123,24 +123,13 @@ TEST(FlattenActionTest, ActionsWithoutTheseDimensionsAreErrors) {
       StatusIs(kInvalidArgument));
 }
 
-TransformUnderTest InABuffer(const LeafSpec& action,
-                             const FlattenAction::Options& options) {
-  return {.make = [options] { return *FlattenAction::Create(options); },
-          .batch_spec = SpecWith(action)};
-}
-
-StepTransformUnderTest BesideAnEnvironment(
-    const LeafSpec& action, const FlattenAction::Options& options) {
-  return {.make = [options] { return *FlattenAction::Create(options); },
-          .step_spec = SpecWith(action)};
-}
-
 }  // namespace
 
-INSTANTIATE_TRANSFORM_CONFORMANCE(FlattenReads, InABuffer(Grid({2, 3}), {}));
-INSTANTIATE_TRANSFORM_CONFORMANCE(FlattenBothWays,
-                                  InABuffer(Grid({2, 6}),
-                                            {.action_shape = {3, 2}}));
+INSTANTIATE_TRANSFORM_CONFORMANCE(
+    FlattenReads, InABuffer<FlattenAction>({}, SpecWith(Grid({2, 3}))));
+INSTANTIATE_TRANSFORM_CONFORMANCE(
+    FlattenBothWays,
+    InABuffer<FlattenAction>({.action_shape = {3, 2}}, SpecWith(Grid({2, 6}))));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     FlattenAndBack,
     {.make =
@@ -150,10 +139,11 @@ INSTANTIATE_TRANSFORM_CONFORMANCE(
      .batch_spec = SpecWith(Grid({2, 3})),
      .inverse_tolerance = 0,
      .inverts_results = true});
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Flatten,
-                                       BesideAnEnvironment(Grid({2, 3}), {}));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    Flatten, BesideAnEnvironment<FlattenAction>({}, SpecWith(Grid({2, 3}))));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
     FlattenIndices,
-    BesideAnEnvironment(LeafSpec::Categorical(4, DType::kInt64, {2, 3}), {}));
+    BesideAnEnvironment<FlattenAction>(
+        {}, SpecWith(LeafSpec::Categorical(4, DType::kInt64, {2, 3}))));
 
 }  // namespace rill

@@ -14,6 +14,8 @@
 namespace rill {
 namespace {
 
+constexpr uint64_t kSeed = 5;
+
 bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }
 
 // Rows of the lanes that are asked for; all of them where there is no mask.
@@ -36,12 +38,10 @@ bool HasSameLayout(const Tensor* a, const Tensor* b) {
 }  // namespace
 
 absl::StatusOr<FakeEnvironment> FakeEnvironment::Create(
-    const TensorDictSpec& spec, int64_t lanes, uint64_t seed,
-    const StepTransform* transform) {
+    const TensorDictSpec& spec, int64_t lanes, const StepTransform* transform) {
   FakeEnvironment result;
   result.spec_ = spec;
   result.lanes_ = lanes;
-  result.seed_ = seed;
   result.transform_ = transform;
   RILL_ASSIGN_OR_RETURN(result.plan_, transform->PlanSteps(spec));
   RILL_ASSIGN_OR_RETURN(result.before_, spec.Zero({lanes}));
@@ -87,7 +87,7 @@ absl::Status FakeEnvironment::Reset(const std::vector<uint8_t>& mask) {
   Carry();
   RILL_ASSIGN_OR_RETURN(
       const TensorDict random,
-      spec_.Random({lanes_}, Rng(seed_, RngStream::kEnv), batch_++));
+      spec_.Random({lanes_}, Rng(kSeed, RngStream::kEnv), batch_++));
   for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
     if (leaf.key == "action" || IsNext(leaf.key)) continue;
     CopyRows(*random.Find(leaf.key), *before_.Find(leaf.key), &mask);
@@ -102,7 +102,7 @@ absl::Status FakeEnvironment::Reset(const std::vector<uint8_t>& mask) {
 absl::Status FakeEnvironment::Step() {
   RILL_ASSIGN_OR_RETURN(
       const TensorDict made,
-      spec_.Random({lanes_}, Rng(seed_, RngStream::kEnv), batch_++));
+      spec_.Random({lanes_}, Rng(kSeed, RngStream::kEnv), batch_++));
   return Step(made);
 }
 
@@ -110,7 +110,7 @@ absl::Status FakeEnvironment::Step(const TensorDict& made) {
   Carry();
   RILL_ASSIGN_OR_RETURN(
       const TensorDict chosen,
-      plan_.spec.Random({lanes_}, Rng(seed_, RngStream::kPolicy), batch_));
+      plan_.spec.Random({lanes_}, Rng(kSeed, RngStream::kPolicy), batch_));
   const Tensor* const action = after_.Find("action");
   if (action != nullptr) {
     CopyRows(*chosen.Find("action"), *action, nullptr);

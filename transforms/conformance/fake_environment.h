@@ -19,7 +19,7 @@ namespace rill {
 
 // Drives one StepTransform as an environment does: resets, steps of random
 // values of a spec, and the carrying over of next's leaves to the next root.
-// Equal seeds give equal values.
+// Values are the same in each.
 // Thread-safety: thread-compatible.
 class FakeEnvironment {
  public:
@@ -27,7 +27,7 @@ class FakeEnvironment {
   // result. Errors of PlanSteps; INTERNAL where a leaf of the plan is not as
   // the specs say.
   static absl::StatusOr<FakeEnvironment> Create(const TensorDictSpec& spec,
-                                                int64_t lanes, uint64_t seed,
+                                                int64_t lanes,
                                                 const StepTransform* transform);
 
   const StepPlan& plan() const { return plan_; }
@@ -59,7 +59,6 @@ class FakeEnvironment {
 
   TensorDictSpec spec_;
   int64_t lanes_ = 0;
-  uint64_t seed_ = 0;
   const StepTransform* transform_ = nullptr;
   StepPlan plan_;
   uint64_t batch_ = 0;

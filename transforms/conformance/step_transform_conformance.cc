@@ -30,13 +30,12 @@ namespace rill {
 namespace {
 
 constexpr int64_t kLanes = 3;
-constexpr uint64_t kSeed = 5;
 
 TEST_P(StepTransformConformanceTest, PlansPredictTheValuesDomains) {
   const auto transform = MakeTransform();
   RILL_ASSERT_OK_AND_ASSIGN(
       auto environment,
-      FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
+      FakeEnvironment::Create(step_spec(), kLanes, transform.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1, 1}));
   for (int i = 0; i < 3; ++i) {
     RILL_ASSERT_OK(environment.Step());
@@ -78,7 +77,7 @@ TEST_P(StepTransformConformanceTest, TheFrozenOneLeavesStatisticsAsTheyAre) {
   const auto transform = MakeTransform();
   RILL_ASSERT_OK_AND_ASSIGN(
       auto environment,
-      FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
+      FakeEnvironment::Create(step_spec(), kLanes, transform.get()));
   const StepPlan& plan = environment.plan();
   if (plan.statistics.empty()) return;
   ASSERT_NE(plan.frozen, nullptr);
@@ -123,7 +122,7 @@ TEST_P(StepTransformConformanceTest, ResetTouchesOnlyMaskedLanes) {
   bool has_stepped = false;
   RILL_ASSERT_OK_AND_ASSIGN(
       auto environment,
-      FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
+      FakeEnvironment::Create(step_spec(), kLanes, transform.get()));
   for (const std::vector<uint8_t>& mask :
        std::vector<std::vector<uint8_t>>{{1, 1, 1}, {0, 1, 0}, {1, 0, 1}}) {
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict last,
@@ -166,10 +165,9 @@ TEST_P(StepTransformConformanceTest, EqualTransformsMakeEqualSteps) {
   EXPECT_FALSE(a->name().empty());
   EXPECT_EQ(a->name(), b->name());
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto first, FakeEnvironment::Create(step_spec(), kLanes, kSeed, a.get()));
+      auto first, FakeEnvironment::Create(step_spec(), kLanes, a.get()));
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto second,
-      FakeEnvironment::Create(step_spec(), kLanes, kSeed, b.get()));
+      auto second, FakeEnvironment::Create(step_spec(), kLanes, b.get()));
   ExpectEqualSteps({{1, 1, 1}, {0, 0, 0}, {1, 0, 1}}, &first, &second);
 }
 
@@ -179,10 +177,10 @@ TEST_P(StepTransformConformanceTest, WritesAllOfItsNewLeaves) {
   const auto transform = MakeTransform();
   RILL_ASSERT_OK_AND_ASSIGN(
       auto zeroed,
-      FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
+      FakeEnvironment::Create(step_spec(), kLanes, transform.get()));
   RILL_ASSERT_OK_AND_ASSIGN(
       auto scribbled,
-      FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
+      FakeEnvironment::Create(step_spec(), kLanes, transform.get()));
   for (const BoundRows::Leaf& leaf : scribbled.plan().leaves) {
     if (leaf.use != LeafUse::kWrite) continue;
     const TensorDict& step =
@@ -198,7 +196,7 @@ TEST_P(StepTransformConformanceTest, OldStatesStayAsTheyWere) {
   const auto transform = MakeTransform();
   RILL_ASSERT_OK_AND_ASSIGN(
       auto environment,
-      FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
+      FakeEnvironment::Create(step_spec(), kLanes, transform.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1, 1}));
   RILL_ASSERT_OK(environment.Step());
   const TensorDict old = environment.state();
@@ -215,10 +213,9 @@ TEST_P(StepTransformConformanceTest, ALoadedStateGoesOnAsTheSavedOne) {
   const auto b = MakeTransform();
   const auto fresh = MakeTransform();
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto first, FakeEnvironment::Create(step_spec(), kLanes, kSeed, a.get()));
+      auto first, FakeEnvironment::Create(step_spec(), kLanes, a.get()));
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto second,
-      FakeEnvironment::Create(step_spec(), kLanes, kSeed, b.get()));
+      auto second, FakeEnvironment::Create(step_spec(), kLanes, b.get()));
   for (FakeEnvironment* environment : {&first, &second}) {
     RILL_ASSERT_OK(environment->Reset({1, 1, 1}));
     RILL_ASSERT_OK(environment->Step());
@@ -240,7 +237,7 @@ TEST_P(StepTransformConformanceTest, ALoadedStateGoesOnAsTheSavedOne) {
 std::vector<TensorDict> StepsOf(const TensorDictSpec& spec,
                                 const StepTransform* transform) {
   std::vector<TensorDict> steps;
-  auto environment = FakeEnvironment::Create(spec, kLanes, kSeed, transform);
+  auto environment = FakeEnvironment::Create(spec, kLanes, transform);
   RILL_EXPECT_OK(environment);
   if (!environment.ok()) return steps;
   for (const std::vector<uint8_t>& mask : std::vector<std::vector<uint8_t>>{

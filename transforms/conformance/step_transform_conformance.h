@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "rill/specs/spec.h"
@@ -35,6 +36,14 @@ class StepTransformConformanceTest
  private:
   StepTransformUnderTest under_test_;
 };
+
+// A transform of these options, and steps before it: what most tests hand over.
+template <typename Transform>
+StepTransformUnderTest BesideAnEnvironment(
+    const typename Transform::Options& options, TensorDictSpec step_spec) {
+  return {.make = [options] { return *Transform::Create(options); },
+          .step_spec = std::move(step_spec)};
+}
 
 }  // namespace rill
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -31,8 +32,8 @@ struct TransformUnderTest {
   std::vector<Shape> shapes = {{5}, {2, 3}, {0}};
 };
 
-// The behaviour that transforms/batch_transform.h promises. values/unary_test.cc
-// has transforms that it refuses.
+// The behaviour that transforms/batch_transform.h promises.
+// values/unary_test.cc has transforms that it refuses.
 class TransformConformanceTest
     : public ::testing::TestWithParam<std::function<TransformUnderTest()>> {
  protected:
@@ -49,6 +50,16 @@ class TransformConformanceTest
  private:
   TransformUnderTest under_test_;
 };
+
+// A transform of these options, and its batches: what most tests hand over.
+template <typename Transform>
+TransformUnderTest InABuffer(
+    const typename Transform::Options& options, TensorDictSpec batch_spec,
+    std::optional<double> inverse_tolerance = std::nullopt) {
+  return {.make = [options] { return *Transform::Create(options); },
+          .batch_spec = std::move(batch_spec),
+          .inverse_tolerance = inverse_tolerance};
+}
 
 }  // namespace rill
 

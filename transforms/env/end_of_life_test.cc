@@ -30,11 +30,6 @@ TensorDictSpec SpecWithLives(DType dtype, const Shape& shape) {
   return spec;
 }
 
-StepTransformUnderTest UnderTest(DType dtype, const Shape& shape) {
-  return {.make = [] { return *EndOfLife::Create({}); },
-          .step_spec = SpecWithLives(dtype, shape)};
-}
-
 TEST(EndOfLifeTest, Example) {
   RILL_ASSERT_OK_AND_ASSIGN(auto end_of_life,
                             EndOfLife::Create({.lives_key = "ram/lives"}));
@@ -45,8 +40,7 @@ TEST(EndOfLifeTest, FewerLivesOrDoneEndALife) {
   const TensorDictSpec spec = SpecWithLives(DType::kInt64, {1});
   RILL_ASSERT_OK_AND_ASSIGN(auto end_of_life, EndOfLife::Create({}));
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(spec, 4, /*seed=*/1, end_of_life.get()));
+      auto environment, FakeEnvironment::Create(spec, 4, end_of_life.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1, 1, 1}));
   TensorDict made({4});
   RILL_ASSERT_OK(
@@ -100,9 +94,11 @@ TEST(EndOfLifeTest, BadKeysAreNamed) {
 
 }  // namespace
 
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(EndOfLife,
-                                       UnderTest(DType::kInt64, {1}));
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(EndOfLifeOfScalars,
-                                       UnderTest(DType::kUInt8, {}));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    EndOfLife,
+    BesideAnEnvironment<EndOfLife>({}, SpecWithLives(DType::kInt64, {1})));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    EndOfLifeOfScalars,
+    BesideAnEnvironment<EndOfLife>({}, SpecWithLives(DType::kUInt8, {})));
 
 }  // namespace rill

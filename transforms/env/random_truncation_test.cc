@@ -47,8 +47,7 @@ TensorDictSpec CountedSpec() {
 // The horizons of one more episode of each lane: the least counts that end it.
 std::vector<int64_t> Horizons(const StepTransform& truncation,
                               TensorDict* state, int64_t lanes = kLanes) {
-  auto environment =
-      FakeEnvironment::Create(CountedSpec(), lanes, /*seed=*/1, &truncation);
+  auto environment = FakeEnvironment::Create(CountedSpec(), lanes, &truncation);
   RILL_EXPECT_OK(environment);
   environment->state() = *state;
   RILL_EXPECT_OK(environment->Reset(std::vector<uint8_t>(lanes, 1)));
@@ -204,13 +203,9 @@ TEST(RandomTruncationTest, HorizonsOfOtherLanesAndDTypesAreRefused) {
 
 }  // namespace
 
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(RandomTruncation,
-                                       {.make =
-                                            [] {
-                                              return *RandomTruncation::Create(
-                                                  {.max_horizon = 400,
-                                                   .prob = 0.5});
-                                            },
-                                        .step_spec = CountedSpec()});
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    RandomTruncation,
+    BesideAnEnvironment<RandomTruncation>({.max_horizon = 400, .prob = 0.5},
+                                          CountedSpec()));
 
 }  // namespace rill

@@ -37,8 +37,7 @@ TensorDictSpec Primers() {
 
 StepTransformUnderTest UnderTest(TensorDictPrimer::Options options) {
   options.primers = Primers();
-  return {.make = [options] { return *TensorDictPrimer::Create(options); },
-          .step_spec = TedSpec()};
+  return BesideAnEnvironment<TensorDictPrimer>(options, TedSpec());
 }
 
 absl::Status BuildExample() {
@@ -59,8 +58,7 @@ TEST(TensorDictPrimerTest, FillsAtResetsAndCarriesUntilTheNext) {
                                 .default_value = 0.5,
                                 .default_values = {{"of/task", 7}}}));
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/1, primer.get()));
+      auto environment, FakeEnvironment::Create(TedSpec(), 2, primer.get()));
   RILL_ASSERT_OK(environment.Reset({0, 1}));
   RILL_ASSERT_OK(environment.Step());
   for (const char* key : {"hidden", "next/hidden"}) {
@@ -75,8 +73,7 @@ TEST(TensorDictPrimerTest, RandomValuesAreTheLanesOwnAndTheSeeds) {
   const auto tasks = [](uint64_t seed, uint64_t env_seed) {
     auto primer = *TensorDictPrimer::Create(
         {.primers = Primers(), .random = true, .seed = seed});
-    auto environment =
-        *FakeEnvironment::Create(TedSpec(), 3, /*seed=*/1, primer.get());
+    auto environment = *FakeEnvironment::Create(TedSpec(), 3, primer.get());
     RILL_EXPECT_OK(primer->OnSeed(env_seed, &environment.state()));
     std::vector<int64_t> all;
     for (const std::vector<uint8_t>& mask :
@@ -110,8 +107,7 @@ TEST(TensorDictPrimerTest, OneFunctionMayMakeAllValues) {
       auto primer, TensorDictPrimer::Create(
                        {.primers = Primers(), .single_default_value = make}));
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 3, /*seed=*/1, primer.get()));
+      auto environment, FakeEnvironment::Create(TedSpec(), 3, primer.get()));
   RILL_ASSERT_OK(environment.Reset({1, 0, 1}));
   EXPECT_THAT(environment.step().Flat<int64_t>("of/task"),
               IsOkAndHolds(ElementsAre(10, 0, 12)));
@@ -122,9 +118,8 @@ TEST(TensorDictPrimerTest, OneFunctionMayMakeAllValues) {
           {.primers = Primers(),
            .single_default_value = [](absl::Span<const uint8_t>)
                -> absl::StatusOr<TensorDict> { return TensorDict({3}); }}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto other,
-      FakeEnvironment::Create(TedSpec(), 3, /*seed=*/1, wrong.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto other,
+                            FakeEnvironment::Create(TedSpec(), 3, wrong.get()));
   EXPECT_THAT(other.Reset({1, 1, 1}),
               StatusIs(kInvalidArgument, HasSubstr("hidden")));
 }

@@ -42,8 +42,7 @@ TEST(TerminateTest, Example) {
 TEST(TerminateTest, EndsTheLanesThatThePredicateNames) {
   const auto terminate = MakeTerminate();
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 3, /*seed=*/1, terminate.get()));
+      auto environment, FakeEnvironment::Create(TedSpec(), 3, terminate.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1, 1}));
   TensorDict made({3});
   RILL_ASSERT_OK(

@@ -28,8 +28,7 @@ using ::testing::HasSubstr;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 FakeEnvironment ThreeLanes(const StepTransform& transform) {
-  auto environment =
-      FakeEnvironment::Create(TedSpec(), 3, /*seed=*/1, &transform);
+  auto environment = FakeEnvironment::Create(TedSpec(), 3, &transform);
   RILL_EXPECT_OK(environment);
   RILL_EXPECT_OK(environment->Reset({1, 1, 1}));
   return *std::move(environment);
@@ -80,10 +79,9 @@ TEST(EpisodeTrackersTest, TrajectoriesHaveNumbersThatNeverComeAgain) {
 
 TEST(EpisodeTrackersTest, AKeyThatTheStepsHaveIsRefused) {
   const std::string key = "observation";
-  for (const auto& tracker :
-       {InitTracker::Create({.init_key = key}),
-        TrajCounter::Create({.out_key = key}),
-        TargetReturn::Create({.out_keys = {key}})}) {
+  for (const auto& tracker : {InitTracker::Create({.init_key = key}),
+                              TrajCounter::Create({.out_key = key}),
+                              TargetReturn::Create({.out_keys = {key}})}) {
     RILL_ASSERT_OK(tracker);
     EXPECT_THAT((*tracker)->PlanSteps(TedSpec()).status(),
                 StatusIs(kInvalidArgument, HasSubstr("\"observation\"")));
@@ -161,16 +159,13 @@ TEST(TargetReturnTest, BadOptionsAndStepsAreNamed) {
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("\"next/cost\"")));
 }
 
-template <typename Tracker>
-StepTransformUnderTest UnderTest(const typename Tracker::Options& options) {
-  return {.make = [options] { return *Tracker::Create(options); },
-          .step_spec = TedSpec()};
-}
-
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(InitTracker, UnderTest<InitTracker>({}));
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(TrajCounter, UnderTest<TrajCounter>({}));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    TargetReturn, UnderTest<TargetReturn>({.target_return = 3}));
+    InitTracker, BesideAnEnvironment<InitTracker>({}, TedSpec()));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    TrajCounter, BesideAnEnvironment<TrajCounter>({}, TedSpec()));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    TargetReturn,
+    BesideAnEnvironment<TargetReturn>({.target_return = 3}, TedSpec()));
 
 }  // namespace
 }  // namespace rill

@@ -114,8 +114,7 @@ TensorDictSpec StoredAndWritten() {
 }
 
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Observations, {.make = [] { return *NextObservationDelta::Create({}); },
-                   .batch_spec = StoredAndWritten()});
+    Observations, InABuffer<NextObservationDelta>({}, StoredAndWritten()));
 // float16 differences that are added to float32 and taken off again.
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     DifferencesAndBack,

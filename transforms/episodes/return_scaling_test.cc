@@ -36,8 +36,7 @@ StepTransformUnderTest UnderTest(const ReturnScaling::Options& options,
                                  DType dtype = DType::kFloat32) {
   TensorDictSpec spec = TedSpec();
   RILL_EXPECT_OK(spec.Set("next/reward", LeafSpec::Unbounded(dtype, {1})));
-  return {.make = [options] { return *ReturnScaling::Create(options); },
-          .step_spec = spec};
+  return BesideAnEnvironment<ReturnScaling>(options, spec);
 }
 
 // A transform and its state, for lanes whose rewards the test says.

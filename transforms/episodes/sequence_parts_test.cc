@@ -362,17 +362,14 @@ TensorDictSpec VersionedSpec() {
   return spec;
 }
 
-template <typename Transform>
-TransformUnderTest UnderTest(const typename Transform::Options& options) {
-  return {.make = [options] { return *Transform::Create(options); },
-          .batch_spec = VersionedSpec()};
-}
-
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    RandomCrop, UnderTest<RandomCropTensorDict>({.sub_seq_len = 2}));
-INSTANTIATE_TRANSFORM_CONFORMANCE(BurnIn, UnderTest<BurnIn>({.burn_in = 2}));
+    RandomCrop,
+    InABuffer<RandomCropTensorDict>({.sub_seq_len = 2}, VersionedSpec()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(BurnIn, InABuffer<BurnIn>({.burn_in = 2},
+                                                            VersionedSpec()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    PolicyAgeFilter, UnderTest<PolicyAgeFilter>({.max_policy_lag = 1}));
+    PolicyAgeFilter,
+    InABuffer<PolicyAgeFilter>({.max_policy_lag = 1}, VersionedSpec()));
 
 }  // namespace
 }  // namespace rill

@@ -45,11 +45,6 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
-StepTransformUnderTest UnderTest(const VecNorm::Options& options) {
-  return {.make = [options] { return *VecNorm::Create(options); },
-          .step_spec = TedSpec()};
-}
-
 // Steps whose observation has this dtype and shape.
 TensorDictSpec SpecOf(DType dtype, const Shape& shape) {
   TensorDictSpec spec = TedSpec();
@@ -119,8 +114,8 @@ TEST(VecNormTest, StatisticsAreThoseOfAllRowsSeen) {
       RILL_ASSERT_OK_AND_ASSIGN(
           auto norm, VecNorm::Create({.shapes = {shape}, .decay = 1}));
       RILL_ASSERT_OK_AND_ASSIGN(
-          auto environment, FakeEnvironment::Create(SpecOf(dtype, shape), 11,
-                                                    /*seed=*/3, norm.get()));
+          auto environment,
+          FakeEnvironment::Create(SpecOf(dtype, shape), 11, norm.get()));
       std::vector<double> seen;
       const auto width = static_cast<size_t>(shape.num_elements());
       RILL_ASSERT_OK(environment.Reset(std::vector<uint8_t>(11, 1)));
@@ -190,9 +185,8 @@ TEST(VecNormTest, RowsOfFourHaveTheSameBitsOnEveryWay) {
 TEST(VecNormTest, AResetCountsTheMaskedLanesAlone) {
   RILL_ASSERT_OK_AND_ASSIGN(auto norm,
                             VecNorm::Create({.shapes = {{4}}, .decay = 1}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 5, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(TedSpec(), 5, norm.get()));
   RILL_ASSERT_OK(environment.Reset({0, 1, 1, 0, 1}));
   const std::vector<double> all =
       Doubles(*environment.environment_step().Find("observation"));
@@ -207,9 +201,8 @@ TEST(VecNormTest, RewardsHaveStatisticsOfTheirOwn) {
                                              .shapes = {{1}},
                                              .out_keys = {"next/reward_norm"},
                                              .decay = 1}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(TedSpec(), 2, norm.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   TensorDict made({2});
   RILL_ASSERT_OK(made.Set("next/reward", *Tensor::From<float>({1, 3}, {2, 1})));
@@ -225,9 +218,8 @@ TEST(VecNormTest, DecayForgetsWhatWasBefore) {
       auto norm,
       VecNorm::Create(
           {.in_keys = {"next/reward"}, .shapes = {{1}}, .decay = .5}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(TedSpec(), 2, norm.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   for (const float reward : {8.0f, 2.0f}) {
     TensorDict made({2});
@@ -244,9 +236,8 @@ TEST(VecNormTest, DecayForgetsWhatWasBefore) {
 TEST(VecNormTest, AFrozenOneUsesItsStateAndLearnsNothing) {
   RILL_ASSERT_OK_AND_ASSIGN(auto norm,
                             VecNorm::Create({.shapes = {{4}}, .frozen = true}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(TedSpec(), 2, norm.get()));
   // Nothing known: leaves stay.
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   EXPECT_EQ(Doubles(*environment.step().Find("observation")),
@@ -272,9 +263,8 @@ TEST(VecNormTest, ConstantLeavesAreDividedByEps) {
       auto norm,
       VecNorm::Create(
           {.in_keys = {"next/reward"}, .shapes = {{1}}, .eps = .25}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(TedSpec(), 2, norm.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   TensorDict made({2});
   RILL_ASSERT_OK(
@@ -289,8 +279,7 @@ TEST(VecNormTest, ValuesThatAreNotFiniteAreRefusedAndTheStateStays) {
     RILL_ASSERT_OK_AND_ASSIGN(
         auto norm, VecNorm::Create({.shapes = {{4}}, .decay = decay}));
     RILL_ASSERT_OK_AND_ASSIGN(
-        auto environment,
-        FakeEnvironment::Create(TedSpec(), 1, /*seed=*/3, norm.get()));
+        auto environment, FakeEnvironment::Create(TedSpec(), 1, norm.get()));
     RILL_ASSERT_OK(environment.Reset({1}));
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before,
                               environment.state().Clone());
@@ -316,9 +305,8 @@ TEST(VecNormTest, DoublesBeyondTheExactSumsAreRefusedAndTheStateStays) {
   const TensorDictSpec spec = SpecOf(DType::kFloat64, {3});
   RILL_ASSERT_OK_AND_ASSIGN(auto norm,
                             VecNorm::Create({.shapes = {{3}}, .decay = 1}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(spec, kLanes, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(spec, kLanes, norm.get()));
   const auto step = [&](size_t place, double value) {
     std::vector<double> values(kLanes * 3, 0);
     values[place] = value;
@@ -356,9 +344,8 @@ TEST(VecNormTest, DoublesBeyondTheExactSumsAreRefusedAndTheStateStays) {
 // The tensors of old states serve again, but for those that somebody holds.
 TEST(VecNormTest, StatesTakeTurnsInAFewTensors) {
   RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create({.shapes = {{4}}}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(TedSpec(), 2, norm.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   const auto buffer = [&environment] {
     return environment.state().Find("observation")->buffer();
@@ -387,9 +374,8 @@ TEST(VecNormTest, StatesOfManyLeavesTakeTurnsToo) {
     options.shapes.push_back({1});
   }
   RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create(options));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(spec, 2, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(spec, 2, norm.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   RILL_ASSERT_OK(environment.Step());
   std::vector<std::weak_ptr<Buffer>> first;
@@ -405,8 +391,7 @@ TEST(VecNormTest, StatesOfOtherLayoutsAreRefused) {
   for (const Tensor& foreign : {*Tensor::Zeros(DType::kFloat32, {9}),
                                 *Tensor::Zeros(DType::kFloat64, {8})}) {
     RILL_ASSERT_OK_AND_ASSIGN(
-        auto environment,
-        FakeEnvironment::Create(TedSpec(), 2, /*seed=*/3, norm.get()));
+        auto environment, FakeEnvironment::Create(TedSpec(), 2, norm.get()));
     RILL_ASSERT_OK(environment.state().Set("observation", foreign));
     EXPECT_THAT(environment.Reset({1, 1}),
                 StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -465,12 +450,12 @@ TEST(VecNormTest, StatisticsThatNoRowsHaveAreRefused) {
 
 // --- Merging -----------------------------------------------------------------
 
-// A state after some steps of some lanes, and the rows that it has seen.
-TensorDict Learned(const StepTransform& norm, int64_t lanes, uint64_t seed,
+// The state after these steps of these lanes, and the rows that it has seen.
+TensorDict Learned(const StepTransform& norm, int64_t lanes, int64_t steps,
                    std::vector<double>* seen) {
-  auto environment = FakeEnvironment::Create(TedSpec(), lanes, seed, &norm);
+  auto environment = FakeEnvironment::Create(TedSpec(), lanes, &norm);
   RILL_EXPECT_OK(environment);
-  for (uint64_t i = 0; i < seed; ++i) {
+  for (int64_t i = 0; i < steps; ++i) {
     RILL_EXPECT_OK(environment->Step());
     Append(*environment->environment_step().Find("next/observation"), seen);
   }
@@ -711,9 +696,9 @@ TEST(MergeVecNormTest, SumsOfTooManyRowsAreRefusedAndStay) {
 TEST(MergeVecNormTest, AStateThatHasSeenNothingAddsNothing) {
   RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create({.shapes = {{4}}}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict none, norm->InitialState(3));
-  for (uint64_t seed = 1; seed < 10; ++seed) {
+  for (int64_t steps = 1; steps < 10; ++steps) {
     std::vector<double> seen;
-    const TensorDict a = Learned(*norm, 3, seed, &seen);
+    const TensorDict a = Learned(*norm, 3, steps, &seen);
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict right, MergeVecNorm(a, none));
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict left, MergeVecNorm(none, a));
     RILL_EXPECT_OK(right.CheckEqual(a));
@@ -768,13 +753,17 @@ TEST(VecNormTest, BadOptionsAndStepsAreNamed) {
               StatusIs(kInvalidArgument, HasSubstr("\"done\"")));
 }
 
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(InPlace, UnderTest({.shapes = {{4}}}));
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Exact, UnderTest({.shapes = {{4}},
-                                                         .decay = 1}));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    BesideTheLeaf, UnderTest({.in_keys = {"observation", "next/reward"},
-                              .shapes = {{4}, {1}},
-                              .out_keys = {"normal", "next/normal_reward"}}));
+    InPlace, BesideAnEnvironment<VecNorm>({.shapes = {{4}}}, TedSpec()));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    Exact,
+    BesideAnEnvironment<VecNorm>({.shapes = {{4}}, .decay = 1}, TedSpec()));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    BesideTheLeaf,
+    BesideAnEnvironment<VecNorm>({.in_keys = {"observation", "next/reward"},
+                                  .shapes = {{4}, {1}},
+                                  .out_keys = {"normal", "next/normal_reward"}},
+                                 TedSpec()));
 
 }  // namespace
 }  // namespace rill

@@ -59,8 +59,7 @@ struct Steps {
 // below next says that the lane is reset.
 Steps TakeSteps(const StepTransform& transform, const TensorDictSpec& spec) {
   Steps steps;
-  auto environment =
-      FakeEnvironment::Create(spec, kLanes, /*seed=*/3, &transform);
+  auto environment = FakeEnvironment::Create(spec, kLanes, &transform);
   RILL_EXPECT_OK(environment);
   const auto reset_before = [](int64_t t, int64_t lane) {
     return static_cast<uint8_t>(t == 0 || (t + lane) % (4 + lane) == 0);
@@ -415,7 +414,7 @@ TEST(TimeMaxPoolTest, NaNStaysWhileItIsAmongTheValues) {
         TimeMaxPool::Create({.num_steps = 2, .in_keys = {"pixels"}}));
     const TensorDictSpec spec = PixelSpec(LeafSpec::Unbounded(DTypeOf<T>, {1}));
     RILL_ASSERT_OK_AND_ASSIGN(auto environment,
-                              FakeEnvironment::Create(spec, 1, 1, pool.get()));
+                              FakeEnvironment::Create(spec, 1, pool.get()));
     RILL_ASSERT_OK(environment.Reset({1}));
     constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
     std::vector<bool> seen;
@@ -491,37 +490,25 @@ CatFrames::Options StackOf(Padding padding) {
           .padding_value = 5};
 }
 
-TransformUnderTest FramesAfterReads(const CatFrames::Options& options) {
-  return {.make = [options] { return *CatFrames::Create(options); },
-          .batch_spec = PixelSpec(kBytes)};
-}
-
-StepTransformUnderTest FramesBesideAnEnvironment(
-    const CatFrames::Options& options) {
-  return {.make = [options] { return *CatFrames::Create(options); },
-          .step_spec = PixelSpec(kBytes)};
-}
-
-StepTransformUnderTest Pooled(int64_t num_steps) {
-  return {.make =
-              [num_steps] {
-                return *TimeMaxPool::Create({.num_steps = num_steps});
-              },
-          .step_spec = TedSpec()};
-}
-
 }  // namespace
 
 INSTANTIATE_TRANSFORM_CONFORMANCE(Same,
-                                  FramesAfterReads(StackOf(Padding::kSame)));
+                                  InABuffer<CatFrames>(StackOf(Padding::kSame),
+                                                       PixelSpec(kBytes)));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Constant, FramesAfterReads(StackOf(Padding::kConstant)));
+    Constant,
+    InABuffer<CatFrames>(StackOf(Padding::kConstant), PixelSpec(kBytes)));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Same, FramesBesideAnEnvironment(StackOf(Padding::kSame)));
+    Same,
+    BesideAnEnvironment<CatFrames>(StackOf(Padding::kSame), PixelSpec(kBytes)));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Constant, FramesBesideAnEnvironment(StackOf(Padding::kConstant)));
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(OfOne, Pooled(1));
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(OfTwo, Pooled(2));
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(OfFour, Pooled(4));
+    Constant, BesideAnEnvironment<CatFrames>(StackOf(Padding::kConstant),
+                                             PixelSpec(kBytes)));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    OfOne, BesideAnEnvironment<TimeMaxPool>({.num_steps = 1}, TedSpec()));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    OfTwo, BesideAnEnvironment<TimeMaxPool>({.num_steps = 2}, TedSpec()));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    OfFour, BesideAnEnvironment<TimeMaxPool>({.num_steps = 4}, TedSpec()));
 
 }  // namespace rill

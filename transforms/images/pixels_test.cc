@@ -44,20 +44,6 @@ TensorDictSpec PixelSpec(const LeafSpec& pixels) {
 const LeafSpec kBytes = LeafSpec::Unbounded(DType::kUInt8, {5, 4, 3});
 const LeafSpec kPlanes = LeafSpec::Bounded(DType::kFloat32, {3, 5, 4}, 0, 1);
 
-template <typename Transform>
-TransformUnderTest AfterReads(const typename Transform::Options& options,
-                              const LeafSpec& pixels) {
-  return {.make = [options] { return *Transform::Create(options); },
-          .batch_spec = PixelSpec(pixels)};
-}
-
-template <typename Transform>
-StepTransformUnderTest BesideAnEnvironment(
-    const typename Transform::Options& options, const LeafSpec& pixels) {
-  return {.make = [options] { return *Transform::Create(options); },
-          .step_spec = PixelSpec(pixels)};
-}
-
 template <typename T>
 std::vector<T> Range(int64_t n) {
   std::vector<T> values;
@@ -374,32 +360,33 @@ TEST(GrayScaleTest, WhatIsNotOfThreeChannelsIsAnError) {
 }  // namespace
 
 INSTANTIATE_TRANSFORM_CONFORMANCE(ToTensorImage,
-                                  AfterReads<ToTensorImage>({}, kBytes));
+                                  InABuffer<ToTensorImage>({},
+                                                           PixelSpec(kBytes)));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     ToTensorImageOfHalves,
-    AfterReads<ToTensorImage>({.from_int = true,
-                               .dtype = DType::kFloat16,
-                               .in_keys = {"pixels", "next/pixels"},
-                               .out_keys = {"image", "next/image"}},
-                              LeafSpec::Bounded(DType::kFloat32, {5, 4, 3}, 0.1,
-                                                200)));
+    InABuffer<ToTensorImage>(
+        {.from_int = true,
+         .dtype = DType::kFloat16,
+         .in_keys = {"pixels", "next/pixels"},
+         .out_keys = {"image", "next/image"}},
+        PixelSpec(LeafSpec::Bounded(DType::kFloat32, {5, 4, 3}, 0.1, 200))));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    ToTensorImage, BesideAnEnvironment<ToTensorImage>({}, kBytes));
+    ToTensorImage, BesideAnEnvironment<ToTensorImage>({}, PixelSpec(kBytes)));
 INSTANTIATE_TRANSFORM_CONFORMANCE(Crop,
-                                  AfterReads<Crop>({.w = 2, .h = 3, .top = 1},
-                                                   kPlanes));
+                                  InABuffer<Crop>({.w = 2, .h = 3, .top = 1},
+                                                  PixelSpec(kPlanes)));
 INSTANTIATE_TRANSFORM_CONFORMANCE(CenterCrop,
-                                  AfterReads<CenterCrop>({.w = 3}, kPlanes));
+                                  InABuffer<CenterCrop>({.w = 3},
+                                                        PixelSpec(kPlanes)));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    CenterCrop, BesideAnEnvironment<CenterCrop>({.w = 3}, kPlanes));
+    CenterCrop, BesideAnEnvironment<CenterCrop>({.w = 3}, PixelSpec(kPlanes)));
 INSTANTIATE_TRANSFORM_CONFORMANCE(GrayScale,
-                                  AfterReads<GrayScale>({}, kPlanes));
+                                  InABuffer<GrayScale>({}, PixelSpec(kPlanes)));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     GrayScaleOfBytes,
-    AfterReads<GrayScale>({},
-                          LeafSpec::Bounded(DType::kUInt8, {3, 5, 4}, 3, 250)));
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(GrayScale,
-                                       BesideAnEnvironment<GrayScale>({},
-                                                                      kPlanes));
+    InABuffer<GrayScale>({}, PixelSpec(LeafSpec::Bounded(DType::kUInt8,
+                                                         {3, 5, 4}, 3, 250))));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    GrayScale, BesideAnEnvironment<GrayScale>({}, PixelSpec(kPlanes)));
 
 }  // namespace rill

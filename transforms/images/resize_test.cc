@@ -47,18 +47,6 @@ TensorDictSpec PixelSpec(const LeafSpec& pixels) {
   return spec;
 }
 
-TransformUnderTest AfterReads(const Resize::Options& options,
-                              const LeafSpec& pixels) {
-  return {.make = [options] { return *Resize::Create(options); },
-          .batch_spec = PixelSpec(pixels)};
-}
-
-StepTransformUnderTest BesideAnEnvironment(const Resize::Options& options,
-                                           const LeafSpec& pixels) {
-  return {.make = [options] { return *Resize::Create(options); },
-          .step_spec = PixelSpec(pixels)};
-}
-
 // The pixels [rows, ...] resized.
 Tensor Map(const Resize::Options& options, const Tensor& pixels) {
   const auto resize = Resize::Create(options);
@@ -372,14 +360,17 @@ const LeafSpec kBytes = LeafSpec::Bounded(DType::kUInt8, {3, 9, 5}, 9, 77);
 
 }  // namespace
 
-INSTANTIATE_TRANSFORM_CONFORMANCE(Smaller, AfterReads({.w = 4, .h = 3}, kUnit));
+INSTANTIATE_TRANSFORM_CONFORMANCE(Smaller, InABuffer<Resize>({.w = 4, .h = 3},
+                                                             PixelSpec(kUnit)));
 INSTANTIATE_TRANSFORM_CONFORMANCE(Larger,
-                                  AfterReads({.w = 12, .h = 7}, kSigned));
-INSTANTIATE_TRANSFORM_CONFORMANCE(Bytes, AfterReads({.w = 3}, kBytes));
+                                  InABuffer<Resize>({.w = 12, .h = 7},
+                                                    PixelSpec(kSigned)));
+INSTANTIATE_TRANSFORM_CONFORMANCE(Bytes, InABuffer<Resize>({.w = 3},
+                                                           PixelSpec(kBytes)));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Nearest, AfterReads({.w = 3, .interpolation = kNearest}, kBytes));
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Smaller,
-                                       BesideAnEnvironment({.w = 4, .h = 3},
-                                                           kUnit));
+    Nearest,
+    InABuffer<Resize>({.w = 3, .interpolation = kNearest}, PixelSpec(kBytes)));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    Smaller, BesideAnEnvironment<Resize>({.w = 4, .h = 3}, PixelSpec(kUnit)));
 
 }  // namespace rill

@@ -78,13 +78,11 @@ TEST(RemoveEmptySpecsTest, DictionariesWithoutEntriesGoAtEveryDepth) {
 
 }  // namespace
 
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Flatten, {.make = [] { return *FlattenTensorDict::Create({}); },
-              .batch_spec = TedSpec()});
+INSTANTIATE_TRANSFORM_CONFORMANCE(Flatten,
+                                  InABuffer<FlattenTensorDict>({}, TedSpec()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     FlattenAfterReads,
-    {.make = [] { return *FlattenTensorDict::Create({.inverse = false}); },
-     .batch_spec = TedSpec()});
+    InABuffer<FlattenTensorDict>({.inverse = false}, TedSpec()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     RemoveEmptySpecs, {.make = [] { return *RemoveEmptySpecs::Create(); },
                        .batch_spec = TedSpec()});

@@ -258,9 +258,8 @@ TEST(StackTensorsTest, LeavesThatDoNotFitAreNamed) {
 TEST(CatTensorsTest, StepsAreJoinedAtTheRootAndBelowNext) {
   auto cat = *CatTensors::Create(kCat);
   const TensorDictSpec spec = Parts();
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(spec, 2, /*seed=*/1, cat.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(spec, 2, cat.get()));
   EXPECT_THAT(environment.plan().spec.LeafKeys(),
               AllOf(Contains("both"), Contains("next/both"), Not(Contains("a")),
                     Not(Contains("next/a"))));
@@ -281,23 +280,16 @@ TEST(CatTensorsTest, StepsAreJoinedAtTheRootAndBelowNext) {
 
 }  // namespace
 
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Cat,
-    {.make = [] { return *CatTensors::Create(kCat); }, .batch_spec = Parts()});
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    CatAndKeep, {.make = [] { return *CatTensors::Create(kKeeping); },
-                 .batch_spec = Parts()});
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Stack, {.make = [] { return *StackTensors::Create(kStack); },
-            .batch_spec = EqualParts()});
+INSTANTIATE_TRANSFORM_CONFORMANCE(Cat, InABuffer<CatTensors>(kCat, Parts()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(CatAndKeep,
+                                  InABuffer<CatTensors>(kKeeping, Parts()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(Stack, InABuffer<StackTensors>(kStack,
+                                                                 EqualParts()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Cat,
-    {.make = [] { return *CatTensors::Create(kCat); }, .step_spec = Parts()});
+    Cat, BesideAnEnvironment<CatTensors>(kCat, Parts()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    CatAndKeep, {.make = [] { return *CatTensors::Create(kKeeping); },
-                 .step_spec = Parts()});
+    CatAndKeep, BesideAnEnvironment<CatTensors>(kKeeping, Parts()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Stack, {.make = [] { return *StackTensors::Create(kStack); },
-            .step_spec = EqualParts()});
+    Stack, BesideAnEnvironment<StackTensors>(kStack, EqualParts()));
 
 }  // namespace rill

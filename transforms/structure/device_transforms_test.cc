@@ -193,12 +193,10 @@ TEST(StructureDeviceTest, StructureIsAsDocumented) {
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     ToDevice, {.make = [] { return *ToDevice::Create(DeviceUnderTest()); },
                .batch_spec = TedSpec()});
+INSTANTIATE_TRANSFORM_CONFORMANCE(DeviceCast,
+                                  InABuffer<DeviceCast>(ThereAndBack(),
+                                                        TedSpec()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    DeviceCast, {.make = [] { return *DeviceCast::Create(ThereAndBack()); },
-                 .batch_spec = TedSpec()});
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    PinMemory,
-    {.make = [] { return *PinMemory::Create({.pin_for = DeviceUnderTest()}); },
-     .batch_spec = TedSpec()});
+    PinMemory, InABuffer<PinMemory>({.pin_for = DeviceUnderTest()}, TedSpec()));
 
 }  // namespace rill

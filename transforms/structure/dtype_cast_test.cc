@@ -128,9 +128,8 @@ TEST(DoubleToFloatTest, ActionsAreCastBackOnTheirWayIn) {
        {DoubleToFloat::Options(), kAction}) {
     RILL_ASSERT_OK_AND_ASSIGN(auto to_float, DoubleToFloat::Create(options));
     const TensorDictSpec spec = DoubleSpec();
-    RILL_ASSERT_OK_AND_ASSIGN(
-        auto environment,
-        FakeEnvironment::Create(spec, 2, /*seed=*/1, to_float.get()));
+    RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                              FakeEnvironment::Create(spec, 2, to_float.get()));
     RILL_ASSERT_OK(environment.Reset({1, 1}));
     RILL_ASSERT_OK(environment.Step());
     for (const char* key : {"observation", "next/observation", "action"}) {
@@ -178,9 +177,8 @@ TEST(DoubleToFloatTest, AStepWithoutADoubleActionLeavesTheFlagsAlone) {
 
 }  // namespace
 
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Keyed, {.make = [] { return *DTypeCast::Create(kKeyed); },
-            .batch_spec = DoubleSpec()});
+INSTANTIATE_TRANSFORM_CONFORMANCE(Keyed,
+                                  InABuffer<DTypeCast>(kKeyed, DoubleSpec()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     ThereAndBack, {.make =
                        [] {
@@ -203,17 +201,13 @@ INSTANTIATE_TRANSFORM_CONFORMANCE(DoublesThereAndBack,
                                    .batch_spec = DoubleSpec(),
                                    .inverse_tolerance = 1e-7,
                                    .inverts_results = true});
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    All, {.make = [] { return *DoubleToFloat::Create({}); },
-          .batch_spec = DoubleSpec()});
+INSTANTIATE_TRANSFORM_CONFORMANCE(All,
+                                  InABuffer<DoubleToFloat>({}, DoubleSpec()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Keyed, {.make = [] { return *DoubleToFloat::Create(kAction); },
-            .step_spec = DoubleSpec()});
+    Keyed, BesideAnEnvironment<DoubleToFloat>(kAction, DoubleSpec()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    All, {.make = [] { return *DoubleToFloat::Create({}); },
-          .step_spec = DoubleSpec()});
+    All, BesideAnEnvironment<DoubleToFloat>({}, DoubleSpec()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    NothingToCast, {.make = [] { return *DoubleToFloat::Create({}); },
-                    .step_spec = TedSpec()});
+    NothingToCast, BesideAnEnvironment<DoubleToFloat>({}, TedSpec()));
 
 }  // namespace rill

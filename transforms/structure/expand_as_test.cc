@@ -106,9 +106,8 @@ TEST(ExpandAsTest, BadOptionsAndMissingLeavesAreNamed) {
 TEST(ExpandAsTest, StepsAreExpandedAtTheRootAndBelowNext) {
   auto expand = *ExpandAs::Create(kDone);
   const TensorDictSpec spec = Agents();
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(spec, 2, /*seed=*/1, expand.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(spec, 2, expand.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   TensorDict made({2});
   RILL_ASSERT_OK(
@@ -124,9 +123,8 @@ TEST(ExpandAsTest, StepsAreExpandedAtTheRootAndBelowNext) {
 
 TEST(ExpandAsTest, ARewardIsExpandedBelowNextAndZeroAfterAReset) {
   auto expand = *ExpandAs::Create(kReward);
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(Agents(), 2, /*seed=*/1, expand.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(Agents(), 2, expand.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   TensorDict made({2});
   RILL_ASSERT_OK(made.Set("next/reward", *Tensor::From<float>({2, 3}, {2, 1})));
@@ -144,14 +142,13 @@ TEST(ExpandAsTest, ARewardIsExpandedBelowNextAndZeroAfterAReset) {
 
 }  // namespace
 
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    ExpandAs,
-    {.make = [] { return *ExpandAs::Create(kDone); }, .batch_spec = Agents()});
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    ExpandAs,
-    {.make = [] { return *ExpandAs::Create(kDone); }, .step_spec = Agents()});
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    OfARewardExpandAs,
-    {.make = [] { return *ExpandAs::Create(kReward); }, .step_spec = Agents()});
+INSTANTIATE_TRANSFORM_CONFORMANCE(ExpandAs,
+                                  InABuffer<ExpandAs>(kDone, Agents()));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(ExpandAs,
+                                       BesideAnEnvironment<ExpandAs>(kDone,
+                                                                     Agents()));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(OfARewardExpandAs,
+                                       BesideAnEnvironment<ExpandAs>(kReward,
+                                                                     Agents()));
 
 }  // namespace rill

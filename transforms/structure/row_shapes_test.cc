@@ -255,7 +255,7 @@ TEST(RowShapesTest, StepsAreWhatBatchesBecome) {
   for (const auto& transform : transforms) {
     RILL_ASSERT_OK_AND_ASSIGN(
         auto environment,
-        FakeEnvironment::Create(Images(), 3, /*seed=*/1, transform.get()));
+        FakeEnvironment::Create(Images(), 3, transform.get()));
     RILL_ASSERT_OK(environment.Reset({1, 1, 1}));
     RILL_ASSERT_OK(environment.Step());
     TensorDict batch({3});
@@ -270,54 +270,35 @@ TEST(RowShapesTest, StepsAreWhatBatchesBecome) {
 
 }  // namespace
 
+INSTANTIATE_TRANSFORM_CONFORMANCE(Flatten,
+                                  InABuffer<FlattenObservation>(kFlatten,
+                                                                Images()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Flatten, {.make = [] { return *FlattenObservation::Create(kFlatten); },
-              .batch_spec = Images()});
+    Unsqueeze, InABuffer<Unsqueeze>(kUnsqueeze, WithVectorAction({3, 1, 2})));
+INSTANTIATE_TRANSFORM_CONFORMANCE(Squeeze,
+                                  InABuffer<Squeeze>(kSqueeze, TedSpec()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Unsqueeze, {.make = [] { return *Unsqueeze::Create(kUnsqueeze); },
-                .batch_spec = WithVectorAction({3, 1, 2})});
+    Permute, InABuffer<Permute>(kPermute, WithVectorAction({3, 1, 2})));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Squeeze, {.make = [] { return *Squeeze::Create(kSqueeze); },
-              .batch_spec = TedSpec()});
+    UnsqueezeAndBack, InABuffer<Unsqueeze>({.dim = -1,
+                                            .in_keys = {"next/reward"},
+                                            .in_keys_inv = {"next/reward"}},
+                                           TedSpec(), /*inverse_tolerance=*/0));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Permute, {.make = [] { return *Permute::Create(kPermute); },
-              .batch_spec = WithVectorAction({3, 1, 2})});
-INSTANTIATE_TRANSFORM_CONFORMANCE(UnsqueezeAndBack,
-                                  {.make =
-                                       [] {
-                                         return *Unsqueeze::Create(
-                                             {.dim = -1,
-                                              .in_keys = {"next/reward"},
-                                              .in_keys_inv = {"next/reward"}});
-                                       },
-                                   .batch_spec = TedSpec(),
-                                   .inverse_tolerance = 0});
-INSTANTIATE_TRANSFORM_CONFORMANCE(SqueezeAndBack,
-                                  {.make =
-                                       [] {
-                                         return *Squeeze::Create(
-                                             {.dim = -1,
-                                              .in_keys = {"next/reward"},
-                                              .in_keys_inv = {"next/reward"}});
-                                       },
-                                   .batch_spec = TedSpec(),
-                                   .inverse_tolerance = 0});
-INSTANTIATE_TRANSFORM_CONFORMANCE(PermuteAndBack,
-                                  {.make =
-                                       [] {
-                                         return *Permute::Create(
-                                             {.dims = {-1, -3, -2},
-                                              .in_keys = {"observation"},
-                                              .in_keys_inv = {"observation"}});
-                                       },
-                                   .batch_spec = Images(),
-                                   .inverse_tolerance = 0});
+    SqueezeAndBack, InABuffer<Squeeze>({.dim = -1,
+                                        .in_keys = {"next/reward"},
+                                        .in_keys_inv = {"next/reward"}},
+                                       TedSpec(), /*inverse_tolerance=*/0));
+INSTANTIATE_TRANSFORM_CONFORMANCE(
+    PermuteAndBack, InABuffer<Permute>({.dims = {-1, -3, -2},
+                                        .in_keys = {"observation"},
+                                        .in_keys_inv = {"observation"}},
+                                       Images(), /*inverse_tolerance=*/0));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Flatten, {.make = [] { return *FlattenObservation::Create(kFlatten); },
-              .step_spec = Images()});
+    Flatten, BesideAnEnvironment<FlattenObservation>(kFlatten, Images()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Unsqueeze, {.make = [] { return *Unsqueeze::Create(kUnsqueeze); },
-                .step_spec = WithVectorAction({3, 1, 2})});
+    Unsqueeze,
+    BesideAnEnvironment<Unsqueeze>(kUnsqueeze, WithVectorAction({3, 1, 2})));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
     Squeeze,
     {.make =
@@ -335,7 +316,7 @@ INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
            return spec;
          }()});
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Permute, {.make = [] { return *Permute::Create(kPermute); },
-              .step_spec = WithVectorAction({3, 1, 2})});
+    Permute,
+    BesideAnEnvironment<Permute>(kPermute, WithVectorAction({3, 1, 2})));
 
 }  // namespace rill

@@ -368,9 +368,8 @@ TEST(RenameTest, StepsAreRenamedAtTheRootAndBelowNext) {
                                    .out_keys = {"state"}};
   auto rename = *Rename::Create(options);
   const TensorDictSpec spec = WithInfo();
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(spec, 2, /*seed=*/1, rename.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(spec, 2, rename.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   RILL_ASSERT_OK(environment.Step());
   for (const auto& [old_key, new_key] :
@@ -434,28 +433,17 @@ INSTANTIATE_TRANSFORM_CONFORMANCE(
      .keeps_other_leaves = false});
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     Exclude,
-    {.make =
-         [] {
-           return *Exclude::Create({.excluded_keys = {"info/a", "next/info"}});
-         },
-     .batch_spec = WithInfo()});
+    InABuffer<Exclude>({.excluded_keys = {"info/a", "next/info"}}, WithInfo()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(ExcludeBeforeWrites,
-                                  {.make =
-                                       [] {
-                                         return *Exclude::Create(
-                                             {.excluded_keys = {"info"},
-                                              .inverse = true});
-                                       },
-                                   .batch_spec = WithInfo()});
+                                  InABuffer<Exclude>({.excluded_keys = {"info"},
+                                                      .inverse = true},
+                                                     WithInfo()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Rename, {.make =
-                 [] {
-                   return *Rename::Create({.in_keys = {"info", "observation"},
-                                           .out_keys = {"extra", "deep/state"},
-                                           .in_keys_inv = {"stored"},
-                                           .out_keys_inv = {"next/info"}});
-                 },
-             .batch_spec = WithInfo()});
+    Rename, InABuffer<Rename>({.in_keys = {"info", "observation"},
+                               .out_keys = {"extra", "deep/state"},
+                               .in_keys_inv = {"stored"},
+                               .out_keys_inv = {"next/info"}},
+                              WithInfo()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     RenameAndBack,
     {.make =
@@ -468,23 +456,17 @@ INSTANTIATE_TRANSFORM_CONFORMANCE(
      .batch_spec = WithInfo(),
      .inverse_tolerance = 0,
      .inverts_results = true});
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    RenameACopy,
-    {.make = [] { return *Rename::Create(kCopy); }, .batch_spec = WithInfo()});
+INSTANTIATE_TRANSFORM_CONFORMANCE(RenameACopy,
+                                  InABuffer<Rename>(kCopy, WithInfo()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Select,
-    {.make = [] { return *Select::Create({.selected_keys = {"observation"}}); },
-     .step_spec = WithInfo()});
+    Select, BesideAnEnvironment<Select>({.selected_keys = {"observation"}},
+                                        WithInfo()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
     Exclude,
-    {.make = [] { return *Exclude::Create({.excluded_keys = {"info"}}); },
-     .step_spec = WithInfo()});
+    BesideAnEnvironment<Exclude>({.excluded_keys = {"info"}}, WithInfo()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Rename, {.make =
-                 [] {
-                   return *Rename::Create({.in_keys = {"info/a", "observation"},
-                                           .out_keys = {"extra", "state"}});
-                 },
-             .step_spec = WithInfo()});
+    Rename, BesideAnEnvironment<Rename>({.in_keys = {"info/a", "observation"},
+                                         .out_keys = {"extra", "state"}},
+                                        WithInfo()));
 
 }  // namespace rill

@@ -14,6 +14,12 @@ void DropMaskOfOnes(std::vector<uint8_t>* mask) {
 
 }  // namespace
 
+FakeUnits FakeUnits::OfSevens(int64_t size) {
+  std::vector<bool> ends(static_cast<size_t>(size));
+  for (size_t i = 2; i < ends.size(); i += 7) ends[i] = true;
+  return FakeUnits(std::move(ends));
+}
+
 Slot FakeUnits::First(Slot slot) const {
   while (slot > 0 && !ends_[static_cast<size_t>(slot - 1)]) --slot;
   return slot;

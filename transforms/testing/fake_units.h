@@ -19,6 +19,9 @@ class FakeUnits {
  public:
   explicit FakeUnits(std::vector<bool> ends) : ends_(std::move(ends)) {}
 
+  // `size` steps in trajectories of seven, of which the first has three.
+  static FakeUnits OfSevens(int64_t size);
+
   // One row a draw, no context.
   SamplePlan Transitions(const std::vector<Slot>& anchors) const;
   // context[0] the rows behind, context[1] the last row of the window.

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -54,9 +53,7 @@ absl::StatusOr<Tensor> Equal(const Tensor& achieved, const Tensor& desired) {
 }
 
 std::unique_ptr<UnitTransform> Make(const HindsightRelabel::Options& options) {
-  auto made = HindsightRelabel::Create(options);
-  RILL_EXPECT_OK(made);
-  return made.ok() ? *std::move(made) : nullptr;
+  return *HindsightRelabel::Create(options);
 }
 
 // Achieves goals 1 .. 4, wants 9; truncated at the last step.

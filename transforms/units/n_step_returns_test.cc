@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
@@ -31,9 +30,7 @@ using ::testing::UnorderedElementsAre;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 std::unique_ptr<UnitTransform> Make(const NStepReturns::Options& options) {
-  auto made = RowArithmetic::Create({.n_step = options});
-  RILL_EXPECT_OK(made);
-  return made.ok() ? *std::move(made) : nullptr;
+  return *RowArithmetic::Create({.n_step = options});
 }
 
 // Rewards 1 .. 5, next observations 1 .. 5, terminated at step 2.
@@ -302,9 +299,8 @@ UnitTransformUnderTest UnderTest(const NStepReturns::Options& options) {
           .rows = ManyRewards(),
           .plan =
               [options](const std::vector<Slot>& anchors) {
-                std::vector<bool> ends(UnitTransformUnderTest::kRows);
-                for (size_t i = 0; i < ends.size(); ++i) ends[i] = i % 7 == 2;
-                return FakeUnits(ends).NSteps(anchors, options.num_steps);
+                return FakeUnits::OfSevens(UnitTransformUnderTest::kRows)
+                    .NSteps(anchors, options.num_steps);
               },
           .changes = {"next/reward", "next/agents/reward", "next/done",
                       "next/terminated", "next/truncated"}};

@@ -50,9 +50,7 @@ StackFrames::Options Frames(std::vector<std::string> keys = {
 }
 
 std::unique_ptr<UnitTransform> Make(const RowArithmetic::Options& options) {
-  auto made = RowArithmetic::Create(options);
-  RILL_EXPECT_OK(made);
-  return made.ok() ? *std::move(made) : nullptr;
+  return *RowArithmetic::Create(options);
 }
 
 TEST(RowArithmeticTest, Example) {
@@ -340,9 +338,7 @@ TEST(RowArithmeticTest, PaddingBetweenRowsIsRefused) {
 UnitTransformUnderTest UnderTest(size_t which) {
   const Case test = Cases()[which];
   const auto plan = [test](const std::vector<Slot>& anchors) {
-    std::vector<bool> ends(UnitTransformUnderTest::kRows);
-    for (size_t i = 0; i < ends.size(); ++i) ends[i] = i % 7 == 2;
-    const FakeUnits units(ends);
+    const FakeUnits units = FakeUnits::OfSevens(UnitTransformUnderTest::kRows);
     return units.WithWindows(
         test.rows(units, anchors),
         {.frames = test.options.frames.has_value() ? kFrames : 0,

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,9 +25,7 @@ using ::testing::HasSubstr;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 std::unique_ptr<UnitTransform> Make(const SequenceMarks::Options& options) {
-  auto made = RowArithmetic::Create({.sequence_marks = options});
-  RILL_EXPECT_OK(made);
-  return made.ok() ? *std::move(made) : nullptr;
+  return *RowArithmetic::Create({.sequence_marks = options});
 }
 
 FakeSampleReader TenSteps() {
@@ -156,9 +153,8 @@ UnitTransformUnderTest UnderTest() {
           .rows = TedSpec(),
           .plan =
               [](const std::vector<Slot>& anchors) {
-                std::vector<bool> ends(UnitTransformUnderTest::kRows);
-                for (size_t i = 0; i < ends.size(); ++i) ends[i] = i % 7 == 2;
-                return FakeUnits(ends).Sequences(anchors, 2, 3);
+                return FakeUnits::OfSevens(UnitTransformUnderTest::kRows)
+                    .Sequences(anchors, 2, 3);
               },
           .changes = {}};
 }

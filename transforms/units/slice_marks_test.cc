@@ -41,9 +41,7 @@ using ::testing::HasSubstr;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 std::unique_ptr<UnitTransform> Make() {
-  auto made = RowArithmetic::Create({.slice_marks = SliceMarks::Options{}});
-  RILL_EXPECT_OK(made);
-  return made.ok() ? *std::move(made) : nullptr;
+  return *RowArithmetic::Create({.slice_marks = SliceMarks::Options{}});
 }
 
 // Steps 0 .. 3 and 4 .. 5 are trajectories: the first terminated, the second
@@ -232,9 +230,8 @@ UnitTransformUnderTest UnderTest(bool has_flags) {
       .rows = rows,
       .plan =
           [has_flags](const std::vector<Slot>& anchors) {
-            std::vector<bool> ends(UnitTransformUnderTest::kRows);
-            for (size_t i = 0; i < ends.size(); ++i) ends[i] = i % 7 == 2;
-            return FakeUnits(ends).Slices(anchors, 4, has_flags);
+            return FakeUnits::OfSevens(UnitTransformUnderTest::kRows)
+                .Slices(anchors, 4, has_flags);
           },
       .changes = {"next/truncated", "next/done", "next/terminated", "is_init"}};
 }

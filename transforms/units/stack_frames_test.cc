@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
@@ -33,9 +32,7 @@ using Padding = StackFrames::Padding;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 std::unique_ptr<UnitTransform> Make(const StackFrames::Options& options) {
-  auto made = RowArithmetic::Create({.frames = options});
-  RILL_EXPECT_OK(made);
-  return made.ok() ? *std::move(made) : nullptr;
+  return *RowArithmetic::Create({.frames = options});
 }
 
 // Observations 1 .. 6 with an end after 3; next observations 2, 3, 9, 5, 6, 9.
@@ -298,9 +295,8 @@ UnitTransformUnderTest UnderTest(const StackFrames::Options& options) {
           .rows = ManyLeaves(),
           .plan =
               [options](const std::vector<Slot>& anchors) {
-                std::vector<bool> ends(UnitTransformUnderTest::kRows);
-                for (size_t i = 0; i < ends.size(); ++i) ends[i] = i % 7 == 2;
-                return FakeUnits(ends).Frames(anchors, options.num_frames);
+                return FakeUnits::OfSevens(UnitTransformUnderTest::kRows)
+                    .Frames(anchors, options.num_frames);
               },
           .changes = options.keys};
 }

@@ -124,9 +124,8 @@ TEST(FiniteTensorDictCheckTest, LeavesOnADeviceAreAnError) {
 TEST(FiniteTensorDictCheckTest, StepsAreChecked) {
   auto check = *FiniteTensorDictCheck::Create();
   const TensorDictSpec spec = TedSpec();
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(spec, 2, /*seed=*/1, check.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(spec, 2, check.get()));
   RILL_ASSERT_OK(environment.Reset({1, 1}));
   TensorDict made({2});
   RILL_ASSERT_OK(

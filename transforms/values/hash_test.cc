@@ -94,11 +94,9 @@ TEST(HashTest, BadOptionsAreNamed) {
 
 }  // namespace
 
-INSTANTIATE_TRANSFORM_CONFORMANCE(Hash,
-                                  {.make = [] { return *Hash::Create(kHash); },
-                                   .batch_spec = TedSpec()});
-INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Hash,
-    {.make = [] { return *Hash::Create(kHash); }, .step_spec = TedSpec()});
+INSTANTIATE_TRANSFORM_CONFORMANCE(Hash, InABuffer<Hash>(kHash, TedSpec()));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Hash,
+                                       BesideAnEnvironment<Hash>(kHash,
+                                                                 TedSpec()));
 
 }  // namespace rill

@@ -312,28 +312,21 @@ TEST(InitStatsTest, BadArgumentsAreNamed) {
 }  // namespace
 
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Each, {.make = [] { return *ObservationNorm::Create(kEach); },
-           .batch_spec = WithVectorAction()});
+    Each, InABuffer<ObservationNorm>(kEach, WithVectorAction()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(StandardNormal,
+                                  InABuffer<ObservationNorm>(kStandard,
+                                                             TedSpec()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    StandardNormal, {.make = [] { return *ObservationNorm::Create(kStandard); },
-                     .batch_spec = TedSpec()});
-INSTANTIATE_TRANSFORM_CONFORMANCE(NormAndBack,
-                                  {.make =
-                                       [] {
-                                         return *ObservationNorm::Create(
-                                             {.loc = {0.5},
-                                              .scale = {3},
-                                              .in_keys = {"observation"},
-                                              .in_keys_inv = {"observation"},
-                                              .standard_normal = true});
-                                       },
-                                   .batch_spec = TedSpec(),
-                                   .inverse_tolerance = 1e-6});
+    NormAndBack,
+    InABuffer<ObservationNorm>({.loc = {0.5},
+                                .scale = {3},
+                                .in_keys = {"observation"},
+                                .in_keys_inv = {"observation"},
+                                .standard_normal = true},
+                               TedSpec(), /*inverse_tolerance=*/1e-6));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Each, {.make = [] { return *ObservationNorm::Create(kEach); },
-           .step_spec = WithVectorAction()});
+    Each, BesideAnEnvironment<ObservationNorm>(kEach, WithVectorAction()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    StandardNormal, {.make = [] { return *ObservationNorm::Create(kStandard); },
-                     .step_spec = TedSpec()});
+    StandardNormal, BesideAnEnvironment<ObservationNorm>(kStandard, TedSpec()));
 
 }  // namespace rill

@@ -321,29 +321,22 @@ RILL_REFUSES_WRONG_PARTS(TransformConformanceTest, WrongTransforms);
 
 }  // namespace
 
+INSTANTIATE_TRANSFORM_CONFORMANCE(Means,
+                                  InABuffer<Unary>(Means("observation", "mean"),
+                                                   TedSpec()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(Negations,
+                                  InABuffer<Unary>(Negations(),
+                                                   WithVectorAction()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Means, {.make = [] { return *Unary::Create(Means("observation", "mean")); },
-            .batch_spec = TedSpec()});
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    Negations, {.make = [] { return *Unary::Create(Negations()); },
-                .batch_spec = WithVectorAction()});
-INSTANTIATE_TRANSFORM_CONFORMANCE(NegationsAndBack,
-                                  {.make =
-                                       [] {
-                                         return *Unary::Create(
-                                             {.in_keys = {"observation"},
-                                              .in_keys_inv = {"observation"},
-                                              .fn = Negate,
-                                              .inv_fn = Negate});
-                                       },
-                                   .batch_spec = TedSpec(),
-                                   .inverse_tolerance = 0});
+    NegationsAndBack, InABuffer<Unary>({.in_keys = {"observation"},
+                                        .in_keys_inv = {"observation"},
+                                        .fn = Negate,
+                                        .inv_fn = Negate},
+                                       TedSpec(), /*inverse_tolerance=*/0));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Means, {.make = [] { return *Unary::Create(Means("observation", "mean")); },
-            .step_spec = TedSpec()});
+    Means, BesideAnEnvironment<Unary>(Means("observation", "mean"), TedSpec()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Negations, {.make = [] { return *Unary::Create(Negations()); },
-                .step_spec = WithVectorAction()});
+    Negations, BesideAnEnvironment<Unary>(Negations(), WithVectorAction()));
 
 INSTANTIATE_TRANSFORM_CONFORMANCE(Doubling,
                                   DoublingUnderTest(Doubling::Fault::kNone));

@@ -112,9 +112,8 @@ TEST(ClipTest, InverseKeysAreClippedBeforeWrites) {
 TEST(ClipTest, ActionsAreClippedOnTheirWayIn) {
   auto clip = *Clip::Create(kClip);
   const TensorDictSpec spec = WithVectorAction();
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto environment,
-      FakeEnvironment::Create(spec, 1, /*seed=*/1, clip.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(spec, 1, clip.get()));
   RILL_ASSERT_OK(environment.Reset({1}));
   RILL_ASSERT_OK(environment.Step());
   EXPECT_THAT(environment.environment_step().Flat<float>("action"),
@@ -193,30 +192,22 @@ TEST(SignTest, DTypesThatAreNoNumbersAreRefusedNamingTheKey) {
 }  // namespace
 
 INSTANTIATE_TRANSFORM_CONFORMANCE(Clip,
-                                  {.make = [] { return *Clip::Create(kClip); },
-                                   .batch_spec = WithVectorAction()});
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    RewardClipping,
-    {.make = [] { return *RewardClipping::Create({.clamp_max = 1}); },
-     .batch_spec = TedSpec()});
-INSTANTIATE_TRANSFORM_CONFORMANCE(
-    BinarizeReward, {.make = [] { return *BinarizeReward::Create({}); },
-                     .batch_spec = TedSpec()});
+                                  InABuffer<Clip>(kClip, WithVectorAction()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(RewardClipping,
+                                  InABuffer<RewardClipping>({.clamp_max = 1},
+                                                            TedSpec()));
+INSTANTIATE_TRANSFORM_CONFORMANCE(BinarizeReward,
+                                  InABuffer<BinarizeReward>({}, TedSpec()));
 INSTANTIATE_TRANSFORM_CONFORMANCE(Sign,
-                                  {.make = [] { return *Sign::Create(kSign); },
-                                   .batch_spec = WithVectorAction()});
+                                  InABuffer<Sign>(kSign, WithVectorAction()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Clip, {.make = [] { return *Clip::Create(kClip); },
-           .step_spec = WithVectorAction()});
+    Clip, BesideAnEnvironment<Clip>(kClip, WithVectorAction()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
     RewardClipping,
-    {.make = [] { return *RewardClipping::Create({.clamp_max = 1}); },
-     .step_spec = TedSpec()});
+    BesideAnEnvironment<RewardClipping>({.clamp_max = 1}, TedSpec()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    BinarizeReward, {.make = [] { return *BinarizeReward::Create({}); },
-                     .step_spec = TedSpec()});
+    BinarizeReward, BesideAnEnvironment<BinarizeReward>({}, TedSpec()));
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
-    Sign, {.make = [] { return *Sign::Create(kSign); },
-           .step_spec = WithVectorAction()});
+    Sign, BesideAnEnvironment<Sign>(kSign, WithVectorAction()));
 
 }  // namespace rill

@@ -48,20 +48,6 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> Collector(
   return SyncCollector::Create(std::move(options));
 }
 
-std::unique_ptr<StepTransform> Lambda(LambdaTransform::Options options) {
-  return std::make_unique<LambdaTransform>(std::move(options));
-}
-
-// Sets the leaf of a plan and has the transform write it.
-absl::Status Write(const std::string& key, const LeafSpec& spec,
-                   StepPlan* plan) {
-  plan->leaves.push_back({.key = key,
-                          .dtype = spec.dtype,
-                          .shape = spec.shape,
-                          .use = LeafUse::kWrite});
-  return plan->spec.Set(key, spec);
-}
-
 // observation float32 [1] -> float64 [2]: (x, 10 x).
 std::unique_ptr<StepTransform> Wide() {
   const auto widen = [](const BoundLeaf& from, const BoundLeaf& to) {
@@ -73,13 +59,13 @@ std::unique_ptr<StepTransform> Wide() {
     }
     return absl::OkStatus();
   };
-  return Lambda(
+  return LambdaTransform::Make(
       {.name = "Wide",
        .plan = [](StepPlan plan) -> absl::StatusOr<StepPlan> {
          const auto wide = LeafSpec::Unbounded(DType::kFloat64, {2});
          for (const char* key : {"observation", "next/observation"}) {
            plan.leaves.push_back({.key = key, .shape = {1}});
-           RILL_RETURN_IF_ERROR(Write(key, wide, &plan));
+           RILL_RETURN_IF_ERROR(AddWrittenLeaf(key, wide, &plan));
          }
          return plan;
        },
@@ -150,7 +136,7 @@ TEST(SyncCollectorTransformsTest, ALeafMayChangeItsLayout) {
 }
 
 TEST(SyncCollectorTransformsTest, WhatOnResetChangesIsSeenAtTheRoot) {
-  auto shift = Lambda(
+  auto shift = LambdaTransform::Make(
       {.plan = [](StepPlan plan) -> absl::StatusOr<StepPlan> {
          plan.leaves.push_back(
              {.key = "observation", .shape = {1}, .use = LeafUse::kUpdate});
@@ -174,7 +160,7 @@ TEST(SyncCollectorTransformsTest, CreateRefusesATransformThatDoesNotFit) {
   const auto refuse = [](StepPlan) -> absl::StatusOr<StepPlan> {
     return absl::InvalidArgumentError("no pixels");
   };
-  EXPECT_THAT(Collector(4, Wide(), Lambda({.plan = refuse})),
+  EXPECT_THAT(Collector(4, Wide(), LambdaTransform::Make({.plan = refuse})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("no pixels; TransformedEnv::Create: "
                                  "transforms[1] (Lambda)")));
@@ -183,11 +169,11 @@ TEST(SyncCollectorTransformsTest, CreateRefusesATransformThatDoesNotFit) {
 TEST(SyncCollectorTransformsTest, CreateRefusesTheCollectorsOwnNames) {
   const auto plan = [](StepPlan p) -> absl::StatusOr<StepPlan> {
     const auto version = LeafSpec::Unbounded(DType::kInt64, {1});
-    RILL_RETURN_IF_ERROR(Write("policy_version", version, &p));
-    RILL_RETURN_IF_ERROR(Write("next/policy_version", version, &p));
+    RILL_RETURN_IF_ERROR(AddWrittenLeaf("policy_version", version, &p));
+    RILL_RETURN_IF_ERROR(AddWrittenLeaf("next/policy_version", version, &p));
     return p;
   };
-  EXPECT_THAT(Collector(4, Lambda({.plan = plan})),
+  EXPECT_THAT(Collector(4, LambdaTransform::Make({.plan = plan})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("\"policy_version\"")));
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,11 +33,13 @@
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
-#include "rill/transforms/leafwise_transform.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/reward_sum.h"
+#include "rill/transforms/rows/row_steps.h"
+#include "rill/transforms/rows/rowwise_transform.h"
 #include "rill/transforms/step_counter.h"
 #include "rill/transforms/step_transform.h"
+#include "rill/transforms/testing/lambda_transform.h"
 
 namespace rill {
 namespace {
@@ -47,119 +50,96 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-absl::Status Write(const std::string& key, const LeafSpec& spec,
-                   StepPlan* plan) {
-  plan->leaves.push_back({.key = key,
-                          .dtype = spec.dtype,
-                          .shape = spec.shape,
-                          .use = LeafUse::kWrite});
-  return plan->spec.Set(key, spec);
-}
-
 // The policy chooses a number in [-1, 1]; the environment pushes to its side.
-class PushBySign final : public StepTransform {
- public:
-  absl::string_view name() const override { return "PushBySign"; }
-  absl::StatusOr<StepPlan> PlanSteps(
-      const TensorDictSpec& step) const override {
-    StepPlan plan = {.spec = step};
-    RILL_RETURN_IF_ERROR(
-        plan.spec.Set("action", LeafSpec::Bounded(DType::kFloat32, {}, -1, 1)));
-    plan.leaves = {
-        {.key = "action", .use = LeafUse::kRead},
-        {.key = "action", .dtype = DType::kInt64, .use = LeafUse::kWrite}};
-    return plan;
-  }
-  absl::Status OnAction(Leaves leaves, TensorDict* /*state*/) const override {
-    const absl::Span<const float> chosen = leaves[0].As<float>();
-    const absl::Span<int64_t> pushes = leaves[1].As<int64_t>();
-    for (size_t lane = 0; lane < pushes.size(); ++lane) {
-      pushes[lane] = chosen[lane] > 0 ? 1 : 0;
-    }
-    return absl::OkStatus();
-  }
-};
+std::unique_ptr<StepTransform> PushBySign() {
+  return LambdaTransform::Make(
+      {.name = "PushBySign",
+       .plan = [](StepPlan plan) -> absl::StatusOr<StepPlan> {
+         RILL_RETURN_IF_ERROR(plan.spec.Set(
+             "action", LeafSpec::Bounded(DType::kFloat32, {}, -1, 1)));
+         plan.leaves = {
+             {.key = "action", .use = LeafUse::kRead},
+             {.key = "action", .dtype = DType::kInt64, .use = LeafUse::kWrite}};
+         return plan;
+       },
+       .on_action =
+           [](StepTransform::Leaves leaves) {
+             const absl::Span<const float> chosen = leaves[0].As<float>();
+             const absl::Span<int64_t> pushes = leaves[1].As<int64_t>();
+             for (size_t lane = 0; lane < pushes.size(); ++lane) {
+               pushes[lane] = chosen[lane] > 0 ? 1 : 0;
+             }
+             return absl::OkStatus();
+           }});
+}
 
 // observation float32 [1] -> float64 [2]: the last one beside the new one. It
 // reads the root as it was before it, which no caller has.
-class WithLast final : public StepTransform {
- public:
-  absl::string_view name() const override { return "WithLast"; }
-  absl::StatusOr<StepPlan> PlanSteps(
-      const TensorDictSpec& step) const override {
-    StepPlan plan = {.spec = step};
-    plan.leaves = {{.key = "observation", .shape = {1}},
-                   {.key = "next/observation", .shape = {1}}};
-    const LeafSpec pair = LeafSpec::Unbounded(DType::kFloat64, {2});
-    RILL_RETURN_IF_ERROR(Write("observation", pair, &plan));
-    RILL_RETURN_IF_ERROR(Write("next/observation", pair, &plan));
-    return plan;
-  }
-  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
-                       TensorDict* /*state*/) const override {
-    for (size_t lane = 0; lane < mask.size(); ++lane) {
-      if (mask[lane] == 0) continue;
-      leaves[2].As<double>()[2 * lane] = -1;
-      leaves[2].As<double>()[2 * lane + 1] = leaves[0].As<float>()[lane];
-    }
-    return absl::OkStatus();
-  }
-  absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
-    const absl::Span<const float> before = leaves[0].As<float>();
-    const absl::Span<const float> after = leaves[1].As<float>();
-    const absl::Span<double> pairs = leaves[3].As<double>();
-    for (size_t lane = 0; lane < before.size(); ++lane) {
-      pairs[2 * lane] = before[lane];
-      pairs[2 * lane + 1] = after[lane];
-    }
-    return absl::OkStatus();
-  }
-};
+std::unique_ptr<StepTransform> WithLast() {
+  return LambdaTransform::Make(
+      {.name = "WithLast",
+       .plan = [](StepPlan plan) -> absl::StatusOr<StepPlan> {
+         plan.leaves = {{.key = "observation", .shape = {1}},
+                        {.key = "next/observation", .shape = {1}}};
+         const LeafSpec pair = LeafSpec::Unbounded(DType::kFloat64, {2});
+         RILL_RETURN_IF_ERROR(AddWrittenLeaf("observation", pair, &plan));
+         RILL_RETURN_IF_ERROR(AddWrittenLeaf("next/observation", pair, &plan));
+         return plan;
+       },
+       .on_reset =
+           [](absl::Span<const uint8_t> mask, StepTransform::Leaves leaves) {
+             for (size_t lane = 0; lane < mask.size(); ++lane) {
+               if (mask[lane] == 0) continue;
+               leaves[2].As<double>()[2 * lane] = -1;
+               leaves[2].As<double>()[2 * lane + 1] =
+                   leaves[0].As<float>()[lane];
+             }
+             return absl::OkStatus();
+           },
+       .on_step =
+           [](StepTransform::Leaves leaves) {
+             const absl::Span<const float> before = leaves[0].As<float>();
+             const absl::Span<const float> after = leaves[1].As<float>();
+             const absl::Span<double> pairs = leaves[3].As<double>();
+             for (size_t lane = 0; lane < before.size(); ++lane) {
+               pairs[2 * lane] = before[lane];
+               pairs[2 * lane + 1] = after[lane];
+             }
+             return absl::OkStatus();
+           }});
+}
 
-// next/reward becomes how far the observation has moved.
-class RewardOfMove final : public StepTransform {
- public:
-  // Makes next/observation tenfold itself behind that.
-  explicit RewardOfMove(bool is_tenfold = false) : is_tenfold_(is_tenfold) {}
-  absl::string_view name() const override { return "RewardOfMove"; }
-  absl::StatusOr<StepPlan> PlanSteps(
-      const TensorDictSpec& step) const override {
-    return StepPlan{
-        .spec = step,
-        .leaves = {
-            {.key = "observation", .shape = {1}},
-            {.key = "next/observation",
-             .shape = {1},
-             .use = is_tenfold_ ? LeafUse::kUpdate : LeafUse::kRead},
-            {.key = "next/reward", .shape = {1}, .use = LeafUse::kUpdate}}};
-  }
-  absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
-    const absl::Span<float> rewards = leaves[2].As<float>();
-    for (size_t lane = 0; lane < rewards.size(); ++lane) {
-      float& next = leaves[1].As<float>()[lane];
-      rewards[lane] = next - leaves[0].As<float>()[lane];
-      if (is_tenfold_) next *= 10;
-    }
-    return absl::OkStatus();
-  }
+// next/reward becomes how far the observation has moved. Makes
+// next/observation tenfold itself behind that, if `is_tenfold`.
+std::unique_ptr<StepTransform> RewardOfMove(bool is_tenfold = false) {
+  return LambdaTransform::Make(
+      {.name = "RewardOfMove",
+       .plan = [is_tenfold](StepPlan plan) -> absl::StatusOr<StepPlan> {
+         plan.leaves = {
+             {.key = "observation", .shape = {1}},
+             {.key = "next/observation",
+              .shape = {1},
+              .use = is_tenfold ? LeafUse::kUpdate : LeafUse::kRead},
+             {.key = "next/reward", .shape = {1}, .use = LeafUse::kUpdate}};
+         return plan;
+       },
+       .on_step =
+           [is_tenfold](StepTransform::Leaves leaves) {
+             const absl::Span<float> rewards = leaves[2].As<float>();
+             for (size_t lane = 0; lane < rewards.size(); ++lane) {
+               float& next = leaves[1].As<float>()[lane];
+               rewards[lane] = next - leaves[0].As<float>()[lane];
+               if (is_tenfold) next *= 10;
+             }
+             return absl::OkStatus();
+           }});
+}
 
- private:
-  const bool is_tenfold_;
-};
-
-class Tenfold final : public LeafwiseTransform {
- public:
-  explicit Tenfold(const std::string& key)
-      : LeafwiseTransform({key, "next/" + key}, {.scale = {10}}) {}
-  absl::string_view name() const override { return "Tenfold"; }
-};
-
-class TenfoldNext final : public LeafwiseTransform {
- public:
-  explicit TenfoldNext(const std::string& key)
-      : LeafwiseTransform({"next/" + key}, {.scale = {10}}) {}
-  absl::string_view name() const override { return "TenfoldNext"; }
-};
+std::unique_ptr<StepTransform> Tenfold(std::vector<std::string> keys) {
+  return *RowwiseTransform::Make(
+      "Tenfold",
+      {.map = *MakeRowStep({.scale = {10}}), .in_keys = std::move(keys)});
+}
 
 // Counts its steps in a state, and fails at one of them.
 class FailsOnce final : public StepTransform {
@@ -222,21 +202,6 @@ class CountsInPlace final : public StepTransform {
   }
 };
 
-// A plan that somebody else makes.
-class Planned final : public StepTransform {
- public:
-  using Plan = absl::StatusOr<StepPlan> (*)(StepPlan);
-  explicit Planned(Plan plan) : plan_(plan) {}
-  absl::string_view name() const override { return "Planned"; }
-  absl::StatusOr<StepPlan> PlanSteps(
-      const TensorDictSpec& step) const override {
-    return plan_({.spec = step});
-  }
-
- private:
-  const Plan plan_;
-};
-
 template <typename... Each>
 absl::StatusOr<std::unique_ptr<TransformedEnv>> With(
     absl::StatusOr<std::unique_ptr<Env>> env, Each... each) {
@@ -253,25 +218,29 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> Counting() {
 
 absl::StatusOr<std::unique_ptr<TransformedEnv>> Pushed() {
   return With(MakeCartPole({.lanes = 3}), *StepCounter::Create({}),
-              std::make_unique<PushBySign>(),
-              *RewardScaling::Create({.scale = 0.1}));
+              PushBySign(), *RewardScaling::Create({.scale = 0.1}));
 }
 
 absl::StatusOr<std::unique_ptr<TransformedEnv>> Paired() {
-  return With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
-              std::make_unique<WithLast>(), *RewardSum::Create({}));
+  return With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}), WithLast(),
+              *RewardSum::Create({}));
 }
 
 absl::StatusOr<std::unique_ptr<TransformedEnv>> Mapped() {
   return With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
-              *RewardSum::Create({}), std::make_unique<RewardOfMove>(),
-              std::make_unique<TenfoldNext>("observation"),
-              std::make_unique<Tenfold>("observation"),
-              std::make_unique<Tenfold>("episode_reward"));
+              *RewardSum::Create({}), RewardOfMove(),
+              Tenfold({"next/observation"}),
+              Tenfold({"observation", "next/observation"}),
+              Tenfold({"episode_reward", "next/episode_reward"}));
 }
 
 absl::Status ChooseZero(const TensorDict&, Tensor* action) {
   return action->CopyFrom(*Tensor::Zeros(action->dtype(), action->shape()));
+}
+
+absl::StatusOr<TensorDict> StepsOf(Env& env, int64_t steps) {
+  return Rollout(env, FunctionPolicy(ChooseZero),
+                 {.max_steps = steps, .break_when_any_done = false});
 }
 
 TEST(TransformedEnvTest, Example) {
@@ -290,10 +259,7 @@ TEST(TransformedEnvTest, Example) {
 
 TEST(TransformedEnvTest, RolloutsSeeWhatTheTransformsMake) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const TensorDict batch,
-      Rollout(*env, FunctionPolicy(ChooseZero),
-              {.max_steps = 5, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, StepsOf(*env, 5));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(1));
   EXPECT_THAT(*lane.Find("step_count"),
               TensorElementsAre<int64_t>(0, 1, 2, 3, 0));
@@ -305,10 +271,7 @@ TEST(TransformedEnvTest, ATransformMayEndAnEpisode) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env,
                             With(MakeCountingEnv({.episode_steps = 100}),
                                  *StepCounter::Create({.max_steps = 2})));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const TensorDict batch,
-      Rollout(*env, FunctionPolicy(ChooseZero),
-              {.max_steps = 4, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, StepsOf(*env, 4));
   EXPECT_THAT(*batch.Find("next/truncated"),
               TensorElementsAre<bool>(false, true, false, true));
   EXPECT_THAT(*batch.Find("observation"), TensorElementsAre<float>(0, 1, 0, 1));
@@ -360,10 +323,7 @@ TEST(TransformedEnvTest, AnActionIsChangedOnItsWayToTheEnvironment) {
 
 TEST(TransformedEnvTest, ATransformMayReadARootThatALaterOneReplaces) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, Paired());
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const TensorDict batch,
-      Rollout(*env, FunctionPolicy(ChooseZero),
-              {.max_steps = 5, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, StepsOf(*env, 5));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
   EXPECT_THAT(*lane.Find("observation"),
               TensorElementsAre<double>(-1, 0, 0, 1, 1, 2, -1, 0, 0, 1));
@@ -375,10 +335,7 @@ TEST(TransformedEnvTest, ATransformMayReadARootThatALaterOneReplaces) {
 // observation tenfold, which the caller sees.
 void ExpectMovesOfOne(absl::StatusOr<std::unique_ptr<TransformedEnv>> made) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto env, std::move(made));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const TensorDict batch,
-      Rollout(*env, FunctionPolicy(ChooseZero),
-              {.max_steps = 5, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, StepsOf(*env, 5));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
   EXPECT_THAT(*lane.Find("observation"),
               TensorElementsAre<float>(0, 10, 20, 0, 10));
@@ -390,30 +347,26 @@ void ExpectMovesOfOne(absl::StatusOr<std::unique_ptr<TransformedEnv>> made) {
 
 TEST(TransformedEnvTest, ATransformReadsARootAsItWasBeforeLaterOnes) {
   ExpectMovesOfOne(With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
-                        std::make_unique<RewardOfMove>(),
-                        std::make_unique<Tenfold>("observation")));
+                        RewardOfMove(),
+                        Tenfold({"observation", "next/observation"})));
 }
 
 TEST(TransformedEnvTest, AChangeOfNextAloneLeavesEarlierOnesTheirRoot) {
   ExpectMovesOfOne(With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
-                        std::make_unique<RewardOfMove>(),
-                        std::make_unique<TenfoldNext>("observation")));
+                        RewardOfMove(), Tenfold({"next/observation"})));
 }
 
 TEST(TransformedEnvTest, ATransformReadsItsRootAsItWasBeforeItself) {
   ExpectMovesOfOne(With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
-                        std::make_unique<RewardOfMove>(/*is_tenfold=*/true)));
+                        RewardOfMove(/*is_tenfold=*/true)));
 }
 
 TEST(TransformedEnvTest, AWrittenRootKeepsItsValuesWhateverLaterOnesMake) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env,
       With(MakeCountingEnv({.episode_steps = 100}), *RewardSum::Create({}),
-           std::make_unique<Tenfold>("episode_reward")));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const TensorDict batch,
-      Rollout(*env, FunctionPolicy(ChooseZero),
-              {.max_steps = 3, .break_when_any_done = false}));
+           Tenfold({"episode_reward", "next/episode_reward"})));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, StepsOf(*env, 3));
   EXPECT_THAT(*batch.Find("next/episode_reward"),
               TensorElementsAre<float>(10, 30, 60));
   EXPECT_THAT(*batch.Find("episode_reward"),
@@ -428,14 +381,8 @@ TEST(TransformedEnvTest, TransformedEnvironmentsNest) {
       auto nested, With(absl::StatusOr<std::unique_ptr<Env>>(std::move(inner)),
                         *RewardSum::Create({})));
   RILL_ASSERT_OK_AND_ASSIGN(auto flat, Counting());
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const TensorDict a,
-      Rollout(*nested, FunctionPolicy(ChooseZero),
-              {.max_steps = 9, .break_when_any_done = false}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const TensorDict b,
-      Rollout(*flat, FunctionPolicy(ChooseZero),
-              {.max_steps = 9, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict a, StepsOf(*nested, 9));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict b, StepsOf(*flat, 9));
   EXPECT_THAT(a, BitEqualTo(b));
 }
 
@@ -531,8 +478,11 @@ TEST(TransformedEnvTest, RefusesNulls) {
       StatusIs(kInvalid, HasSubstr("transforms[0]: got null")));
 }
 
-absl::Status CreateWith(Planned::Plan plan) {
-  return With(MakeCountingEnv({}), std::make_unique<Planned>(plan)).status();
+absl::Status CreateWith(
+    std::function<absl::StatusOr<StepPlan>(StepPlan)> plan) {
+  return With(MakeCountingEnv({}),
+              LambdaTransform::Make({.plan = std::move(plan)}))
+      .status();
 }
 
 TEST(TransformedEnvTest, RefusesPlansThatBreakWhatAnEnvPromises) {
@@ -541,12 +491,12 @@ TEST(TransformedEnvTest, RefusesPlansThatBreakWhatAnEnvPromises) {
                 return plan;
               }),
               StatusIs(kInvalid, HasSubstr("\"next/done\": got none")));
-  EXPECT_THAT(
-      CreateWith([](StepPlan plan) -> absl::StatusOr<StepPlan> {
-        RILL_RETURN_IF_ERROR(Write("next/extra", LeafSpec::Binary({1}), &plan));
-        return plan;
-      }),
-      StatusIs(kInvalid, HasSubstr("\"extra\": got none")));
+  EXPECT_THAT(CreateWith([](StepPlan plan) -> absl::StatusOr<StepPlan> {
+                RILL_RETURN_IF_ERROR(
+                    AddWrittenLeaf("next/extra", LeafSpec::Binary({1}), &plan));
+                return plan;
+              }),
+              StatusIs(kInvalid, HasSubstr("\"extra\": got none")));
   EXPECT_THAT(CreateWith([](StepPlan plan) -> absl::StatusOr<StepPlan> {
                 RILL_RETURN_IF_ERROR(
                     plan.spec.Set("observation", LeafSpec::Binary({9})));
@@ -559,33 +509,20 @@ TEST(TransformedEnvTest, RefusesPlansThatBreakWhatAnEnvPromises) {
                 return plan;
               }),
               StatusIs(kInvalid, AllOf(HasSubstr("\"pixels\": got none"),
-                                       HasSubstr("transforms[0] (Planned)"))));
+                                       HasSubstr("transforms[0] (Lambda)"))));
 }
 
-// Changes a leaf of one float32, or of one an agent.
-class Changes final : public StepTransform {
- public:
-  explicit Changes(std::string key) : key_(std::move(key)) {}
-  absl::string_view name() const override { return "Changes"; }
-  absl::StatusOr<StepPlan> PlanSteps(
-      const TensorDictSpec& step) const override {
-    return StepPlan{.spec = step,
-                    .leaves = {{.key = key_,
-                                .dtype = DType::kFloat32,
-                                .shape = step.Find(key_)->shape,
-                                .use = LeafUse::kUpdate}}};
-  }
-
- private:
-  const std::string key_;
-};
-
 TEST(TransformedEnvTest, RefusesToChangeAGroupThatBeginsOnItsOwn) {
-  const auto create = [](std::string key) {
-    TransformedEnv::Transforms transforms;
-    transforms.push_back(std::make_unique<Changes>(std::move(key)));
-    return TransformedEnv::Create(*MakeTwoAgentsEnv(), std::move(transforms))
-        .status();
+  const auto create = [](const std::string& key) {
+    auto changes = LambdaTransform::Make(
+        {.name = "Changes",
+         .plan = [key](StepPlan plan) -> absl::StatusOr<StepPlan> {
+           plan.leaves = {{.key = key,
+                           .shape = plan.spec.Find(key)->shape,
+                           .use = LeafUse::kUpdate}};
+           return plan;
+         }});
+    return With(MakeTwoAgentsEnv(), std::move(changes)).status();
   };
   for (const char* key : {"guard/observation", "next/guard/observation"}) {
     EXPECT_THAT(create(key),
@@ -598,9 +535,7 @@ TEST(TransformedEnvTest, RefusesToChangeAGroupThatBeginsOnItsOwn) {
 
 TEST(TransformedEnvTest, StatesOfOtherTransformsAreRefusedAndChangeNothing) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
-  RILL_ASSERT_OK(Rollout(*env, FunctionPolicy(ChooseZero),
-                         {.max_steps = 2, .break_when_any_done = false})
-                     .status());
+  RILL_ASSERT_OK(StepsOf(*env, 2).status());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, env->SaveState());
   for (const char* key : {"env/state", "transforms/1/name", "root/step_count",
                           "root/done", "env/name"}) {

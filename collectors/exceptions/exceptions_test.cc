@@ -24,7 +24,6 @@
 #include "rill/collectors/inference/inference_server.h"
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/sync_collector.h"
-#include "rill/collectors/testing/fake_transforms.h"
 #include "rill/collectors/testing/hooked_env.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
@@ -40,6 +39,7 @@
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
+#include "rill/transforms/testing/lambda_transform.h"
 
 namespace rill {
 namespace {
@@ -128,8 +128,7 @@ absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
       return absl::OkStatus();
     };
   }
-  parts.transforms.push_back(
-      std::make_unique<LambdaTransform>(std::move(transform)));
+  parts.transforms.push_back(LambdaTransform::Make(std::move(transform)));
   return parts;
 }
 

@@ -3,58 +3,19 @@
 #define RILL_COLLECTORS_TESTING_FAKE_TRANSFORMS_H_
 
 #include <cstdint>
-#include <functional>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/transforms/step_transform.h"
+#include "rill/transforms/testing/lambda_transform.h"
 
 namespace rill {
-
-// Functions in the places of a transform's; empty ones do nothing.
-class LambdaTransform final : public StepTransform {
- public:
-  struct Options {
-    std::string name = "Lambda";
-    // From the plan that changes nothing to the one of PlanSteps.
-    std::function<absl::StatusOr<StepPlan>(StepPlan)> plan = nullptr;
-    std::function<absl::Status(absl::Span<const uint8_t>, Leaves)> on_reset =
-        nullptr;
-    std::function<absl::Status(Leaves)> on_action = nullptr;
-    std::function<absl::Status(Leaves)> on_step = nullptr;
-  };
-  explicit LambdaTransform(Options options) : options_(std::move(options)) {}
-
-  absl::string_view name() const override { return options_.name; }
-  absl::StatusOr<StepPlan> PlanSteps(
-      const TensorDictSpec& step) const override {
-    StepPlan plan = {.spec = step};
-    if (!options_.plan) return plan;
-    return options_.plan(std::move(plan));
-  }
-  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
-                       TensorDict* /*state*/) const override {
-    return options_.on_reset ? options_.on_reset(mask, leaves)
-                             : absl::OkStatus();
-  }
-  absl::Status OnAction(Leaves leaves, TensorDict* /*state*/) const override {
-    return options_.on_action ? options_.on_action(leaves) : absl::OkStatus();
-  }
-  absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
-    return options_.on_step ? options_.on_step(leaves) : absl::OkStatus();
-  }
-
- private:
-  Options options_;
-};
 
 // Adds `seen` int64 [lanes, 1] at the root and below next. There it is the
 // number of steps that the transform has seen in its life, which only its state
@@ -68,11 +29,7 @@ class SeenTransform final : public StepTransform {
     StepPlan plan = {.spec = step};
     for (const char* key : {"seen", "next/seen"}) {
       RILL_RETURN_IF_ERROR(
-          plan.spec.Set(key, LeafSpec::Unbounded(DType::kInt64, {1})));
-      plan.leaves.push_back({.key = key,
-                             .dtype = DType::kInt64,
-                             .shape = {1},
-                             .use = LeafUse::kWrite});
+          AddWrittenLeaf(key, LeafSpec::Unbounded(DType::kInt64, {1}), &plan));
     }
     return plan;
   }

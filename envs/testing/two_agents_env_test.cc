@@ -21,7 +21,8 @@
 #include "rill/envs/transformed_env.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
-#include "rill/transforms/leafwise_transform.h"
+#include "rill/transforms/rows/row_steps.h"
+#include "rill/transforms/rows/rowwise_transform.h"
 #include "rill/transforms/step_counter.h"
 
 namespace rill {
@@ -82,18 +83,15 @@ TEST(TwoAgentsEnvTest, PoliciesOfManyLeavesExplore) {
   RILL_EXPECT_OK(Rollout(*env, *explorer, {.max_steps = 5}).status());
 }
 
-class Tenfold final : public LeafwiseTransform {
- public:
-  Tenfold()
-      : LeafwiseTransform({"agents/observation", "next/agents/observation"},
-                          {.scale = {10}}) {}
-  absl::string_view name() const override { return "Tenfold"; }
-};
-
 TEST(TwoAgentsEnvTest, AGroupBeginsBehindTransformsToo) {
   RILL_ASSERT_OK_AND_ASSIGN(auto plain, MakeTwoAgentsEnv({.lanes = 1}));
   TransformedEnv::Transforms transforms;
-  transforms.push_back(std::make_unique<Tenfold>());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      transforms.emplace_back(),
+      RowwiseTransform::Make(
+          "Tenfold",
+          {.map = *MakeRowStep({.scale = {10}}),
+           .in_keys = {"agents/observation", "next/agents/observation"}}));
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env,
       TransformedEnv::Create(std::move(plain), std::move(transforms)));

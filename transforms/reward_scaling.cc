@@ -6,6 +6,7 @@
 #include "absl/memory/memory.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
+#include "rill/transforms/rows/row_steps.h"
 
 namespace rill {
 namespace {
@@ -17,14 +18,6 @@ absl::Status BadNumber(absl::string_view option, double got,
 }
 
 }  // namespace
-
-RewardScaling::RewardScaling(const Options& options)
-    : LeafwiseTransform(
-          {options.key},
-          {.kind = options.standard_normal ? RowStep::Kind::kShiftThenDivide
-                                           : RowStep::Kind::kScaleThenShift,
-           .scale = {options.scale},
-           .loc = {options.loc}}) {}
 
 // The last two are constant: saves of the time when they were options compare
 // them.
@@ -53,7 +46,14 @@ absl::StatusOr<std::unique_ptr<RewardScaling>> RewardScaling::Create(
     return BadNumber("loc", options.loc, "a finite float32");
   }
   RILL_RETURN_IF_ERROR(CheckKey(options.key)) << "RewardScaling::Create: key";
-  return absl::WrapUnique(new RewardScaling(options));
+  RILL_ASSIGN_OR_RETURN(
+      auto map, MakeRowStep({.kind = options.standard_normal
+                                         ? RowStep::Kind::kShiftThenDivide
+                                         : RowStep::Kind::kScaleThenShift,
+                             .scale = {options.scale},
+                             .loc = {options.loc}}));
+  return absl::WrapUnique(
+      new RewardScaling({.map = std::move(map), .in_keys = {options.key}}));
 }
 
 }  // namespace rill

@@ -4,9 +4,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
-#include "rill/transforms/leafwise_transform.h"
+#include "rill/transforms/rows/rowwise_transform.h"
 
 namespace rill {
 
@@ -20,7 +21,7 @@ namespace rill {
 //
 // Example (RewardScalingTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto scaling, RewardScaling::Create({.scale = 0.1}));
-class RewardScaling final : public LeafwiseTransform {
+class RewardScaling final : public RowwiseTransform {
  public:
   struct Options {
     double scale = 1;  // Finite, not 0.
@@ -37,7 +38,7 @@ class RewardScaling final : public LeafwiseTransform {
   OptionValues option_values() const override;
 
  private:
-  explicit RewardScaling(const Options& options);
+  explicit RewardScaling(Rows rows) : RowwiseTransform(std::move(rows)) {}
 };
 
 }  // namespace rill

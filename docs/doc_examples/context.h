@@ -63,6 +63,7 @@
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/reward_sum.h"
 #include "rill/transforms/rows/row_map.h"
+#include "rill/transforms/rows/row_steps.h"
 #include "rill/transforms/rows/rowwise_transform.h"
 #include "rill/transforms/step_counter.h"
 #include "rill/transforms/structure/cat_tensors.h"

@@ -336,7 +336,6 @@ LABELS = {
     "@rill//transforms:compose": ["transforms/compose.h"],
     "@rill//transforms:function_transform": ["transforms/function_transform.h"],
     "@rill//transforms:lane_transform": ["transforms/lane_transform.h"],
-    "@rill//transforms:leafwise_transform": ["transforms/leafwise_transform.h"],
     "@rill//transforms:next_state_reconstructor": ["transforms/next_state_reconstructor.h"],
     "@rill//transforms:reward_scaling": ["transforms/reward_scaling.h"],
     "@rill//transforms:reward_sum": ["transforms/reward_sum.h"],

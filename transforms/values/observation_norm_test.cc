@@ -164,6 +164,20 @@ TEST(ObservationNormTest, AnOutKeyOfADictionaryIsRefused) {
   RILL_EXPECT_OK(batch.CheckEqual(before));
 }
 
+TEST(ObservationNormTest, RootsOfLanesThatGoOnAreNotMappedAgain) {
+  auto norm = *ObservationNorm::Create({.loc = {0.5}, .scale = {0.5}});
+  RILL_ASSERT_OK_AND_ASSIGN(auto environment,
+                            FakeEnvironment::Create(TedSpec(), 2, norm.get()));
+  const LeafSpec& spec = *environment.plan().spec.Find("observation");
+  for (int i = 0; i < 3; ++i) {
+    RILL_ASSERT_OK(environment.Reset({i == 0, 1}));
+    RILL_ASSERT_OK(environment.Step());
+    for (const char* key : {"observation", "next/observation"}) {
+      RILL_EXPECT_OK(spec.CheckValues(key, {2}, *environment.step().Find(key)));
+    }
+  }
+}
+
 // --- InitStats ---------------------------------------------------------------
 
 // Two passes over all values, in long double.

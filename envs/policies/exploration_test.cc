@@ -20,6 +20,7 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
+#include "rill/testing/chi_square.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -117,13 +118,7 @@ TEST(RandomPolicyTest, IsUniformInEveryLeafAndDrawsAnewEachStep) {
     }
     last = action;
   }
-  // Three degrees of freedom: above 30 once in 700,000 seeds.
-  const double want = 10.0 * kLanes / 4;
-  double chi_square = 0;
-  for (const int64_t count : counts) {
-    chi_square += (count - want) * (count - want) / want;
-  }
-  EXPECT_LT(chi_square, 30);
+  EXPECT_THAT(counts, DistributedAs(UniformProbabilities(4), 1e-6));
   const double n = 10.0 * kLanes;
   EXPECT_NEAR(equal, n / 4, 6 * std::sqrt(n * 3 / 16));
   EXPECT_NEAR(repeated, n * 0.9 / 4, 6 * std::sqrt(n * 3 / 16));

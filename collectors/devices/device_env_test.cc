@@ -15,6 +15,7 @@
 #include "rill/collectors/sync_collector.h"
 #include "rill/device/device.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/device/testing/fake_device_test.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/device/testing/async_policy.h"
 #include "rill/envs/device/testing/fake_simulator.h"
@@ -29,8 +30,6 @@
 namespace rill {
 namespace {
 
-using ::testing::IsEmpty;
-
 constexpr int64_t kLanes = 32;
 
 absl::StatusOr<std::unique_ptr<Env>> OnHost() {
@@ -39,14 +38,7 @@ absl::StatusOr<std::unique_ptr<Env>> OnHost() {
 
 absl::StatusOr<std::unique_ptr<Env>> OnDevice(
     const FakeSimulatorOptions& options = {}) {
-  RILL_ASSIGN_OR_RETURN(auto host, OnHost());
-  EnvSpec spec = host->spec();
-  spec.device = Device::Fake();
-  RILL_ASSIGN_OR_RETURN(auto simulator,
-                        MakeFakeSimulator(std::move(host), options));
-  return MakeDeviceEnv(
-      std::move(spec), std::move(simulator),
-      {.fills_in_place = options.fills_in_place, .check_actions = false});
+  return MakeFakeDeviceEnv(OnHost(), options, /*check_actions=*/false);
 }
 
 absl::StatusOr<std::unique_ptr<SyncCollector>> Collect(
@@ -63,13 +55,7 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> Collect(
   return SyncCollector::Create(std::move(options));
 }
 
-class DeviceCollectorTest : public ::testing::Test {
- protected:
-  void SetUp() override { fake_ = FakeBackend::Install({}); }
-  void TearDown() override { EXPECT_THAT(fake_->TakeMisuse(), IsEmpty()); }
-
-  FakeBackend* fake_;
-};
+class DeviceCollectorTest : public FakeDeviceTest {};
 
 TEST_F(DeviceCollectorTest, BatchesEqualThoseOfTheSimulatorOnTheHost) {
   AsyncPolicy policy;

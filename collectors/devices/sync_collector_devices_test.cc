@@ -22,6 +22,7 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/device/testing/fake_device_test.h"
 #include "rill/envs/device/testing/async_policy.h"
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
@@ -34,7 +35,6 @@ namespace rill {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using Call = FakeBackend::Call;
 
 // Waits for nothing: kernels on ActContext::stream. Alternates actions.
@@ -66,13 +66,7 @@ class KernelPolicy final : public Policy {
   }
 };
 
-class DevicesTest : public ::testing::Test {
- protected:
-  void SetUp() override { fake_ = FakeBackend::Install({}); }
-  void TearDown() override { EXPECT_THAT(fake_->TakeMisuse(), IsEmpty()); }
-
-  FakeBackend* fake_;
-};
+class DevicesTest : public FakeDeviceTest {};
 
 // Every second batch ends early. Nobody waits for whole ones.
 absl::StatusOr<std::vector<TensorDict>> ShortBatches(Device device,

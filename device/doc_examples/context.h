@@ -15,6 +15,7 @@
 #include "rill/device/graphs/graph.h"
 #include "rill/device/kernels/kernel.h"
 #include "rill/device/kernels/kernel_launch.h"
+#include "rill/device/kernels/testing/scale_kernel.h"
 #include "rill/device/priorities/device_priorities.h"
 #include "rill/device/staging/staging_ring.h"
 #include "rill/device/stream.h"
@@ -27,20 +28,7 @@ constexpr int64_t bytes = 1 << 20;
 extern const std::shared_ptr<Buffer> device;
 extern int value;
 
-// A kernel, and what one works on.
-struct Scale {
-  static constexpr const char* kName = "doc_scale";
-  using Shared = NoState;
-  using Local = NoState;
-  double* values = nullptr;
-  int64_t count = 0;
-  double factor = 1;
-  constexpr int64_t num_phases() const { return 1; }
-  template <typename Thread>
-  constexpr void Run(int64_t, const Thread&, Shared&, Local&) const {}
-  template <typename Visit>
-  void VisitMemory(const Visit&) {}
-};
+// What a kernel works on.
 extern double* const values;
 extern const int64_t n;
 extern const std::vector<DevicePriorities::Change> changes;

@@ -20,8 +20,10 @@
 #include "rill/device/device.h"
 #include "rill/device/kernels/kernel.h"
 #include "rill/device/kernels/kernel_launch.h"
+#include "rill/device/kernels/testing/scale_kernel.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/device/testing/fake_device_test.h"
 #include "rill/device/uploads/stream_uploads.h"
 #include "rill/testing/status_matchers.h"
 
@@ -32,35 +34,11 @@ using ::absl_testing::StatusIs;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using Operation = FakeBackend::Operation;
 
-struct Scale {
-  static constexpr const char* kName = "graph_test_scale";
-  using Shared = NoState;
-  using Local = NoState;
-  double* values = nullptr;
-  int64_t count = 0;
-  double factor = 1;
-
-  constexpr int64_t num_phases() const { return 1; }
-  template <typename Thread>
-  constexpr void Run(int64_t /*phase*/, const Thread& thread,
-                     Shared& /*shared*/, Local& /*local*/) const {
-    for (int64_t i = thread.index(); i < count; i += thread.grid_size()) {
-      values[i] *= factor;
-    }
-  }
-  template <typename Visit>
-  void VisitMemory(const Visit& visit) {
-    visit(values, count * static_cast<int64_t>(sizeof(double)));
-  }
-};
-
-class GraphTest : public ::testing::Test {
+class GraphTest : public FakeDeviceTest {
  protected:
   void SetUp() override {
-    fake_ = FakeBackend::Install({});
     stream_ = std::make_unique<Stream>(*Stream::Create(Device::Fake(0)));
     values_ = *Buffer::Allocate(kCount * sizeof(double), Device::Fake(0),
                                 MemoryKind::kDevice);
@@ -69,11 +47,8 @@ class GraphTest : public ::testing::Test {
   void TearDown() override {
     values_.reset();
     stream_.reset();
-    EXPECT_EQ(fake_->NumStreamsAndEvents(), 0);
     EXPECT_EQ(fake_->NumGraphs(), 0);
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kDevice), 0);
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kPinned), 0);
-    EXPECT_THAT(fake_->TakeMisuse(), IsEmpty());
+    FakeDeviceTest::TearDown();
   }
 
   void Set(double value) {
@@ -95,7 +70,6 @@ class GraphTest : public ::testing::Test {
   }
 
   static constexpr int64_t kCount = 4;
-  FakeBackend* fake_ = nullptr;
   std::unique_ptr<Stream> stream_;
   std::shared_ptr<Buffer> values_;
 };

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
+#include "rill/device/kernels/testing/scale_kernel.h"
 #include "rill/device/kernels/testing/thread_grid.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/testing/status_matchers.h"
@@ -20,29 +21,6 @@ namespace {
 
 using ::absl_testing::StatusIs;
 using ::testing::HasSubstr;
-
-struct Scale {
-  static constexpr const char* kName = "scale";
-  using Shared = NoState;
-  using Local = NoState;
-
-  double* values = nullptr;
-  int64_t count = 0;
-  double factor = 1;
-
-  constexpr int64_t num_phases() const { return 1; }
-  template <typename Thread>
-  constexpr void Run(int64_t /*phase*/, const Thread& thread,
-                     Shared& /*shared*/, Local& /*local*/) const {
-    for (int64_t i = thread.index(); i < count; i += thread.grid_size()) {
-      values[i] *= factor;
-    }
-  }
-  template <typename Visit>
-  void VisitMemory(const Visit& visit) {
-    visit(values, count * static_cast<int64_t>(sizeof(double)));
-  }
-};
 
 // The sum of the numbers of each block: halves are added to halves, with a
 // barrier between. Before that a thread sums its own numbers, and keeps the

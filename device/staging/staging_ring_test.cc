@@ -13,20 +13,19 @@
 #include "gtest/gtest.h"
 #include "rill/device/buffer.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/device/testing/fake_device_test.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
 using ::testing::Each;
-using ::testing::IsEmpty;
 
 constexpr int64_t kRing = StagingRing::kMinBytes;
 
-class StagingRingTest : public ::testing::Test {
+class StagingRingTest : public FakeDeviceTest {
  protected:
   void SetUp() override {
-    fake_ = FakeBackend::Install({});
     stream_ = std::make_unique<Stream>(*Stream::Create(Device::Fake(0)));
     ring_ = std::make_unique<StagingRing>(Device::Fake(0));
   }
@@ -34,10 +33,7 @@ class StagingRingTest : public ::testing::Test {
     ring_.reset();
     to_.clear();
     stream_.reset();
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kDevice), 0);
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kPinned), 0);
-    EXPECT_EQ(fake_->NumStreamsAndEvents(), 0);
-    EXPECT_THAT(fake_->TakeMisuse(), IsEmpty());
+    FakeDeviceTest::TearDown();
   }
 
   // Copies `bytes` times `value` to memory of the device, which to_ gets.
@@ -57,16 +53,6 @@ class StagingRingTest : public ::testing::Test {
     const auto bytes = *fake_->Peek(0, to_[i]->data(), to_[i]->size_bytes());
     return std::count(bytes.begin(), bytes.end(), value) == std::ssize(bytes);
   }
-  int64_t Waits() {
-    int64_t waits = 0;
-    for (const FakeBackend::Call& call : fake_->TakeCalls()) {
-      waits += call.kind == FakeBackend::Call::Kind::kSynchronizeEvent ||
-               call.kind == FakeBackend::Call::Kind::kSynchronizeStream;
-    }
-    return waits;
-  }
-
-  FakeBackend* fake_ = nullptr;
   std::unique_ptr<Stream> stream_;
   std::vector<std::shared_ptr<Buffer>> to_;
   std::unique_ptr<StagingRing> ring_;
@@ -104,10 +90,10 @@ TEST_F(StagingRingTest, WaitsOnlyWhereAllIsInUse) {
   RILL_ASSERT_OK(Send(0, 64));
   fake_->StartCalls();
   for (uint8_t i = 1; i < 4; ++i) RILL_ASSERT_OK(Send(i, kRing / 4));
-  EXPECT_EQ(Waits(), 0);
+  EXPECT_EQ(TakeWaits(), 0);
   fake_->StartCalls();
   RILL_ASSERT_OK(Send(4, kRing / 4));
-  EXPECT_GT(Waits(), 0);
+  EXPECT_GT(TakeWaits(), 0);
   RILL_ASSERT_OK(stream_->Synchronize());
   for (uint8_t i = 0; i < 5; ++i) EXPECT_TRUE(HasSent(i, i));
 }

@@ -16,6 +16,7 @@
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
+#include "rill/device/testing/fake_device_test.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -29,11 +30,8 @@ using ::testing::IsEmpty;
 
 using Operation = FakeBackend::Operation;
 
-class FakeBackendTest : public ::testing::Test {
+class FakeBackendTest : public FakeDeviceTest {
  protected:
-  void SetUp() override { fake_ = FakeBackend::Install({}); }
-  void TearDown() override { EXPECT_THAT(fake_->TakeMisuse(), IsEmpty()); }
-
   std::shared_ptr<Buffer> New(int64_t bytes, int index = 0) {
     return *Buffer::Allocate(bytes, Device::Fake(index), MemoryKind::kDevice);
   }
@@ -41,8 +39,6 @@ class FakeBackendTest : public ::testing::Test {
     return *fake_->Peek(buffer.device().index, buffer.data(),
                         buffer.size_bytes());
   }
-
-  FakeBackend* fake_;
 };
 
 // --- order -----------------------------------------------------------------

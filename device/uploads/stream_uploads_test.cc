@@ -19,6 +19,7 @@
 #include "rill/device/kernels/testing/thread_grid.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/device/testing/fake_device_test.h"
 #include "rill/device/uploads/upload_kernels.h"
 #include "rill/testing/status_matchers.h"
 
@@ -31,18 +32,16 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Operation = FakeBackend::Operation;
 
-class StreamUploadsTest : public ::testing::Test {
+class StreamUploadsTest : public FakeDeviceTest {
  protected:
   void SetUp() override {
-    fake_ = FakeBackend::Install({});
     stream_ = std::make_unique<Stream>(*Stream::Create(Device::Fake(0)));
     uploads_ = std::make_unique<StreamUploads>(Device::Fake(0));
   }
   void TearDown() override {
     uploads_.reset();
     stream_.reset();
-    EXPECT_EQ(fake_->NumStreamsAndEvents(), 0);
-    EXPECT_THAT(fake_->TakeMisuse(), IsEmpty());
+    FakeDeviceTest::TearDown();
   }
 
   // A batch of one mirror with the values first, first + 1, ...
@@ -62,7 +61,6 @@ class StreamUploadsTest : public ::testing::Test {
     return values;
   }
 
-  FakeBackend* fake_ = nullptr;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<StreamUploads> uploads_;
 };

@@ -23,6 +23,7 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/device/testing/fake_device_test.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/device/testing/async_policy.h"
@@ -46,24 +47,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr int64_t kLanes = 3;
-
-// The environment of a fake simulator whose kernels step `host`.
-absl::StatusOr<std::unique_ptr<Env>> OnFakeDevice(
-    absl::StatusOr<std::unique_ptr<Env>> host,
-    const FakeSimulatorOptions& options, bool check_actions = true) {
-  RILL_RETURN_IF_ERROR(host.status());
-  EnvSpec spec = (*host)->spec();
-  spec.device = Device::Fake();
-  RILL_ASSIGN_OR_RETURN(auto simulator,
-                        MakeFakeSimulator(*std::move(host), options));
-  return MakeDeviceEnv(std::move(spec), std::move(simulator),
-                       {.fills_in_place = options.fills_in_place,
-                        .check_actions = check_actions});
-}
 
 // No episode of the tests falls at its time limit, which two of three flags
 // could not say.
@@ -94,26 +80,15 @@ const FakeSimulatorOptions kVariants[] = {
 
 INSTANTIATE_TEST_SUITE_P(GroupsInPlace, EnvConformanceTest,
                          ::testing::Values([] {
-                           return OnFakeDevice(TwoAgents(), kVariants[1]);
+                           return MakeFakeDeviceEnv(TwoAgents(), kVariants[1]);
                          }));
 INSTANTIATE_TEST_SUITE_P(NewArrays, EnvConformanceTest, ::testing::Values([] {
-                           return OnFakeDevice(CartPole(), kVariants[4]);
+                           return MakeFakeDeviceEnv(CartPole(), kVariants[4]);
                          }));
 
 // --- The same as on the host -------------------------------------------------
 
-class DeviceEnvTest : public ::testing::Test {
- protected:
-  void SetUp() override { fake_ = FakeBackend::Install({}); }
-  void TearDown() override {
-    EXPECT_THAT(fake_->TakeMisuse(), IsEmpty());
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kDevice), 0);
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kPinned), 0);
-    EXPECT_EQ(fake_->NumStreamsAndEvents(), 0);
-  }
-
-  FakeBackend* fake_;
-};
+class DeviceEnvTest : public FakeDeviceTest {};
 
 absl::StatusOr<std::unique_ptr<Env>> MakeAnt(
     EnvSpec spec, std::unique_ptr<DeviceSimulator> simulator) {
@@ -138,7 +113,7 @@ TEST_F(DeviceEnvTest, RolloutsEqualThoseOfItsSimulatorOnTheHost) {
   RILL_ASSERT_OK_AND_ASSIGN(auto host, CartPole());
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, Rollout(*host, policy, options));
   for (const FakeSimulatorOptions& variant : kVariants) {
-    RILL_ASSERT_OK_AND_ASSIGN(auto env, OnFakeDevice(CartPole(), variant));
+    RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeFakeDeviceEnv(CartPole(), variant));
     RILL_ASSERT_OK_AND_ASSIGN(TensorDict got, Rollout(*env, policy, options));
     RILL_EXPECT_OK(got.CheckEqual(want));
   }
@@ -174,7 +149,8 @@ TEST_F(DeviceEnvTest, RolloutsOfGroupsEqualThoseOnTheHost) {
   RILL_ASSERT_OK_AND_ASSIGN(auto host, TwoAgents());
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, Rollout(*host, policy, options));
   for (const FakeSimulatorOptions& variant : kVariants) {
-    RILL_ASSERT_OK_AND_ASSIGN(auto env, OnFakeDevice(TwoAgents(), variant));
+    RILL_ASSERT_OK_AND_ASSIGN(auto env,
+                              MakeFakeDeviceEnv(TwoAgents(), variant));
     RILL_ASSERT_OK_AND_ASSIGN(TensorDict got, Rollout(*env, policy, options));
     RILL_EXPECT_OK(got.CheckEqual(want));
   }
@@ -187,7 +163,7 @@ TEST_F(DeviceEnvTest, WithoutAChecksWaitActionsAreStillInOrder) {
   RILL_ASSERT_OK_AND_ASSIGN(auto host, CartPole());
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, Rollout(*host, policy, options));
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto env, OnFakeDevice(CartPole(), {}, /*check_actions=*/false));
+      auto env, MakeFakeDeviceEnv(CartPole(), {}, /*check_actions=*/false));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict got, Rollout(*env, policy, options));
   RILL_EXPECT_OK(got.CheckEqual(want));
 }
@@ -196,7 +172,7 @@ TEST_F(DeviceEnvTest, WithoutAChecksWaitActionsAreStillInOrder) {
 // a reset.
 TEST_F(DeviceEnvTest, AResetComesBehindTheDefaultStream) {
   RILL_ASSERT_OK_AND_ASSIGN(auto host, CartPole());
-  RILL_ASSERT_OK_AND_ASSIGN(auto env, OnFakeDevice(CartPole(), {}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeFakeDeviceEnv(CartPole(), {}));
   const std::vector<uint8_t> all(kLanes, 1);
   RILL_ASSERT_OK(host->Reset(all));
   RILL_ASSERT_OK_AND_ASSIGN(const Tensor root, env->step().Get("observation"));
@@ -213,7 +189,7 @@ TEST_F(DeviceEnvTest, AResetComesBehindTheDefaultStream) {
 // TearDown finds memory that went while a kernel used it.
 TEST_F(DeviceEnvTest, MayGoBetweenBeginStepAndEndStep) {
   for (const FakeSimulatorOptions& variant : kVariants) {
-    RILL_ASSERT_OK_AND_ASSIGN(auto env, OnFakeDevice(CartPole(), variant));
+    RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeFakeDeviceEnv(CartPole(), variant));
     RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(kLanes, 1)));
     RILL_ASSERT_OK(env->BeginStep());
   }
@@ -226,7 +202,7 @@ TEST_F(DeviceEnvTest, EvaluationsEqualThoseOfItsSimulatorOnTheHost) {
       const EvaluateResult want,
       EvaluatePolicy(*host, policy, {.episodes = 20, .seed = 3}));
   for (const FakeSimulatorOptions& variant : kVariants) {
-    RILL_ASSERT_OK_AND_ASSIGN(auto env, OnFakeDevice(CartPole(), variant));
+    RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeFakeDeviceEnv(CartPole(), variant));
     RILL_ASSERT_OK_AND_ASSIGN(
         const EvaluateResult got,
         EvaluatePolicy(*env, policy, {.episodes = 20, .seed = 3}));
@@ -569,7 +545,7 @@ TEST_F(ScriptedEnvTest, AnErrorOfTheSimulatorCutsOffAllLanes) {
 }
 
 TEST_F(DeviceEnvTest, AnErrorOfTheDeviceComesBackFromTheStep) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto env, OnFakeDevice(CartPole(), {}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeFakeDeviceEnv(CartPole(), {}));
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(kLanes, 1)));
   fake_->FailNext(FakeBackend::Operation::kLaunch, 1,
                   absl::UnavailableError("illegal address"));
@@ -583,8 +559,8 @@ TEST_F(DeviceEnvTest, AnErrorOfTheDeviceComesBackFromTheStep) {
 // --- State -------------------------------------------------------------------
 
 TEST_F(DeviceEnvTest, AStateOfAnotherLayoutIsRefusedByName) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto env,
-                            OnFakeDevice(CartPole(), {.saves_state = true}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env, MakeFakeDeviceEnv(CartPole(), {.saves_state = true}));
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(kLanes, 1)));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, env->SaveState());
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict without, state.Clone());
@@ -607,8 +583,8 @@ TEST_F(DeviceEnvTest, AStateOfAnotherLayoutIsRefusedByName) {
 }
 
 TEST_F(DeviceEnvTest, AStateMayHaveGaps) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto env,
-                            OnFakeDevice(CartPole(), {.saves_state = true}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env, MakeFakeDeviceEnv(CartPole(), {.saves_state = true}));
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(kLanes, 1)));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, env->SaveState());
   RILL_ASSERT_OK_AND_ASSIGN(

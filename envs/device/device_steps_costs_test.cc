@@ -16,6 +16,7 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/device/testing/fake_device_test.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/device/device_env.h"
@@ -48,7 +49,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 using Operation = FakeBackend::Operation;
 
@@ -78,15 +78,9 @@ TransformsUnderTest Many() {
           Torque()};
 }
 
-class DeviceStepsCostsTest : public ::testing::Test {
+class DeviceStepsCostsTest : public FakeDeviceTest {
  protected:
-  void SetUp() override { fake_ = FakeBackend::Install({.run_some_seed = 7}); }
-  void TearDown() override {
-    EXPECT_THAT(fake_->TakeMisuse(), IsEmpty());
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kDevice), 0);
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kPinned), 0);
-    EXPECT_EQ(fake_->NumStreamsAndEvents(), 0);
-  }
+  DeviceStepsCostsTest() : FakeDeviceTest({.run_some_seed = 7}) {}
 
   struct Costs {
     int64_t launches = 0;
@@ -121,8 +115,6 @@ class DeviceStepsCostsTest : public ::testing::Test {
     costs.allocations += fake_->Count(Operation::kAllocate);
     return costs;
   }
-
-  FakeBackend* fake_;
 };
 
 // Beside those of the environment alone. The numbers are what a step in steady
@@ -400,17 +392,10 @@ TEST_F(DeviceStepsCostsTest, ErrorsOfTheDeviceComeBackAndAResetGoesOn) {
 // --- As any environment ------------------------------------------------------
 
 absl::StatusOr<std::unique_ptr<Env>> CartPoleWithChain(bool fills_in_place) {
-  RILL_ASSIGN_OR_RETURN(auto host,
-                        MakeCartPole({.lanes = 3, .max_episode_steps = 17}));
-  EnvSpec spec = host->spec();
-  spec.device = Device::Fake();
   RILL_ASSIGN_OR_RETURN(
-      auto simulator,
-      MakeFakeSimulator(std::move(host), {.fills_in_place = fills_in_place,
-                                          .saves_state = true}));
-  RILL_ASSIGN_OR_RETURN(auto env,
-                        MakeDeviceEnv(std::move(spec), std::move(simulator),
-                                      {.fills_in_place = fills_in_place}));
+      auto env, MakeFakeDeviceEnv(
+                    MakeCartPole({.lanes = 3, .max_episode_steps = 17}),
+                    {.fills_in_place = fills_in_place, .saves_state = true}));
   return TransformedEnv::Create(
       std::move(env),
       ChainOf(

@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/device/testing/fake_device_test.h"
 #include "rill/envs/device/device_env.h"
 #include "rill/envs/device/testing/step_cases.h"
 #include "rill/envs/device/testing/twin_envs.h"
@@ -30,22 +31,9 @@
 namespace rill {
 namespace {
 
-using ::testing::IsEmpty;
-
-bool IsWait(const FakeBackend::Call& call) {
-  return call.kind == FakeBackend::Call::Kind::kSynchronizeStream ||
-         call.kind == FakeBackend::Call::Kind::kSynchronizeEvent;
-}
-
-class DeviceStepsFakeTest : public ::testing::Test {
+class DeviceStepsFakeTest : public FakeDeviceTest {
  protected:
-  void SetUp() override { fake_ = FakeBackend::Install({.run_some_seed = 7}); }
-  void TearDown() override {
-    EXPECT_THAT(fake_->TakeMisuse(), IsEmpty());
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kDevice), 0);
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kPinned), 0);
-    EXPECT_EQ(fake_->NumStreamsAndEvents(), 0);
-  }
+  DeviceStepsFakeTest() : FakeDeviceTest({.run_some_seed = 7}) {}
 
   // By a legal action.
   int64_t WaitsOfAStep(Env& env) {
@@ -54,11 +42,7 @@ class DeviceStepsFakeTest : public ::testing::Test {
     RILL_EXPECT_OK(env.step().Find("action")->CopyFrom(*action.Find("action")));
     fake_->StartCalls();
     RILL_EXPECT_OK(env.Step());
-    int64_t waits = 0;
-    for (const FakeBackend::Call& call : fake_->TakeCalls()) {
-      waits += IsWait(call) ? 1 : 0;
-    }
-    return waits;
+    return TakeWaits();
   }
 
   // Whether the transforms of the case work on the device: a step then waits
@@ -93,8 +77,6 @@ class DeviceStepsFakeTest : public ::testing::Test {
       RILL_EXPECT_OK(twins.CompareStates());
     }
   }
-
-  FakeBackend* fake_;
 };
 
 // --- Each transform ----------------------------------------------------------

@@ -14,6 +14,7 @@
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/device/testing/fake_device_test.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/device/device_env.h"
@@ -41,7 +42,6 @@ namespace rill {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr int64_t kLanes = 3;
 using MadeEnv = absl::StatusOr<std::unique_ptr<Env>>;
@@ -50,16 +50,8 @@ MadeEnv CartPole() {
   return MakeCartPole({.lanes = kLanes, .max_episode_steps = 17});
 }
 
-// The environment of a fake simulator whose kernels step `host`.
-MadeEnv OnDevice(MadeEnv host,
-                 const FakeSimulatorOptions& options = {.saves_state = true}) {
-  RILL_RETURN_IF_ERROR(host.status());
-  EnvSpec spec = (*host)->spec();
-  spec.device = Device::Fake();
-  RILL_ASSIGN_OR_RETURN(auto simulator,
-                        MakeFakeSimulator(*std::move(host), options));
-  return MakeDeviceEnv(std::move(spec), std::move(simulator),
-                       {.fills_in_place = options.fills_in_place});
+MadeEnv OnDevice(MadeEnv host) {
+  return MakeFakeDeviceEnv(std::move(host), {.saves_state = true});
 }
 
 template <typename... Each>
@@ -89,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Chain, EnvConformanceTest, ::testing::Values([] {
                            return WithChain(OnDevice(CartPole()));
                          }));
 INSTANTIATE_TEST_SUITE_P(NewArrays, EnvConformanceTest, ::testing::Values([] {
-                           return WithChain(OnDevice(
+                           return WithChain(MakeFakeDeviceEnv(
                                CartPole(), {.fills_in_place = false,
                                             .flags = {"done", "truncated"}}));
                          }));
@@ -104,24 +96,14 @@ INSTANTIATE_TEST_SUITE_P(Groups, EnvConformanceTest, ::testing::Values([] {
                                *StepCounter::Create({}));
                          }));
 
-class TransformedDeviceEnvTest : public ::testing::Test {
+class TransformedDeviceEnvTest : public FakeDeviceTest {
  protected:
-  void SetUp() override { fake_ = FakeBackend::Install({}); }
-  void TearDown() override {
-    EXPECT_THAT(fake_->TakeMisuse(), IsEmpty());
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kDevice), 0);
-    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kPinned), 0);
-    EXPECT_EQ(fake_->NumStreamsAndEvents(), 0);
-  }
-
   static Tensor Read(const Env& env, absl::string_view key) {
     return *env.step().Get(key)->To(Device::Cpu());
   }
   static absl::Status ResetAll(Env& env) {
     return env.Reset(std::vector<uint8_t>(kLanes, 1));
   }
-
-  FakeBackend* fake_;
 };
 
 TEST_F(TransformedDeviceEnvTest, RolloutsEqualThoseOfHostMemory) {
@@ -142,8 +124,8 @@ TEST_F(TransformedDeviceEnvTest, RolloutsEqualThoseOfHostMemory) {
   for (const bool fills_in_place : {true, false}) {
     fake_ = FakeBackend::Install({.run_some_seed = 7});
     RILL_ASSERT_OK_AND_ASSIGN(
-        auto env,
-        transformed(OnDevice(CartPole(), {.fills_in_place = fills_in_place})));
+        auto env, transformed(MakeFakeDeviceEnv(
+                      CartPole(), {.fills_in_place = fills_in_place})));
     EXPECT_EQ(env->spec().device, Device::Fake());
     env->step().ForEachLeaf([](absl::string_view key, const Tensor& leaf) {
       EXPECT_EQ(leaf.device(), Device::Fake()) << key;

@@ -12,6 +12,7 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/device/testing/fake_device_test.h"
 #include "rill/envs/device/testing/async_policy.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -23,7 +24,6 @@ namespace rill {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr int64_t kLanes = 3;
 
@@ -55,13 +55,7 @@ absl::StatusOr<Leaves> MakeLeaves(Device device, float first) {
   return Leaves{.step = step, .root = root};
 }
 
-class MovedPolicyTest : public ::testing::Test {
- protected:
-  void SetUp() override { fake_ = FakeBackend::Install({}); }
-  void TearDown() override { EXPECT_THAT(fake_->TakeMisuse(), IsEmpty()); }
-
-  FakeBackend* fake_;
-};
+class MovedPolicyTest : public FakeDeviceTest {};
 
 // Nothing on the fake device happens before somebody waits.
 TEST_F(MovedPolicyTest, WritesWhatThePolicyWritesBesideItsLeaves) {

@@ -17,6 +17,7 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
+#include "rill/envs/device/device_env.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/steps/step_carry.h"
 #include "rill/specs/spec.h"
@@ -276,6 +277,19 @@ absl::StatusOr<std::unique_ptr<DeviceSimulator>> MakeFakeSimulator(
                                                    std::move(stream), options);
   RILL_RETURN_IF_ERROR(simulator->Init());
   return simulator;
+}
+
+absl::StatusOr<std::unique_ptr<Env>> MakeFakeDeviceEnv(
+    absl::StatusOr<std::unique_ptr<Env>> env,
+    const FakeSimulatorOptions& options, bool check_actions) {
+  RILL_RETURN_IF_ERROR(env.status());
+  EnvSpec spec = (*env)->spec();
+  spec.device = Device::Fake();
+  RILL_ASSIGN_OR_RETURN(auto simulator,
+                        MakeFakeSimulator(*std::move(env), options));
+  return MakeDeviceEnv(std::move(spec), std::move(simulator),
+                       {.fills_in_place = options.fills_in_place,
+                        .check_actions = check_actions});
 }
 
 }  // namespace rill

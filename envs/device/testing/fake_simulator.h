@@ -33,6 +33,11 @@ struct FakeSimulatorOptions {
 absl::StatusOr<std::unique_ptr<DeviceSimulator>> MakeFakeSimulator(
     std::unique_ptr<Env> env, const FakeSimulatorOptions& options = {});
 
+// The environment of such a simulator of `env`.
+absl::StatusOr<std::unique_ptr<Env>> MakeFakeDeviceEnv(
+    absl::StatusOr<std::unique_ptr<Env>> env,
+    const FakeSimulatorOptions& options = {}, bool check_actions = true);
+
 }  // namespace rill
 
 #endif  // RILL_ENVS_DEVICE_TESTING_FAKE_SIMULATOR_H_

@@ -47,14 +47,9 @@ absl::StatusOr<std::unique_ptr<Env>> MakeHostEnv(const LeafSpec& action) {
 
 absl::StatusOr<std::unique_ptr<Env>> TwinEnvs::OnDevice(
     const LeafSpec& action, const DeviceEnvOptions& options) {
-  RILL_ASSIGN_OR_RETURN(auto env, MakeHostEnv(action));
-  EnvSpec spec = env->spec();
-  spec.device = Device::Fake();
-  RILL_ASSIGN_OR_RETURN(
-      auto simulator,
-      MakeFakeSimulator(std::move(env),
-                        {.fills_in_place = options.fills_in_place}));
-  return MakeDeviceEnv(std::move(spec), std::move(simulator), options);
+  return MakeFakeDeviceEnv(MakeHostEnv(action),
+                           {.fills_in_place = options.fills_in_place},
+                           options.check_actions);
 }
 
 absl::StatusOr<TwinEnvs> TwinEnvs::Create(const TransformsUnderTest& transforms,

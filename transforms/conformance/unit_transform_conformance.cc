@@ -16,9 +16,18 @@
 #include "rill/tensors/dtype.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
-#include "rill/transforms/conformance/fake_sample_reader.h"
 
 namespace rill {
+
+void UnitTransformConformanceTest::SetUp() {
+  under_test_ = GetParam()();
+  unit_ = under_test_.make();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict store, under_test_.rows.Random({UnitTransformUnderTest::kRows},
+                                                Rng(12, RngStream::kUser), 0));
+  reader_.emplace(under_test_.rows, std::move(store));
+}
+
 namespace {
 
 using ::testing::AnyOf;
@@ -38,13 +47,6 @@ std::vector<Slot> Anchors(int64_t count, uint64_t batch) {
   return anchors;
 }
 
-FakeSampleReader MakeReader(const TensorDictSpec& spec) {
-  auto store = spec.Random({kRows}, Rng(12, RngStream::kUser), 0);
-  RILL_EXPECT_OK(store);
-  return FakeSampleReader(spec,
-                          store.ok() ? *std::move(store) : TensorDict({kRows}));
-}
-
 Lists ListsOf(const UnitTransform& unit, const TensorDictSpec& rows) {
   auto reads = unit.PlanReads(rows);
   RILL_EXPECT_OK(reads);
@@ -57,11 +59,10 @@ Lists ListsOf(const UnitTransform& unit, const TensorDictSpec& rows) {
 // --- Specs -------------------------------------------------------------------
 
 TEST_P(UnitTransformConformanceTest, ReadsNameLeavesOfTheRowsOnce) {
-  const auto unit = under_test().make();
   const TensorDictSpec& rows = under_test().rows;
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec batch, unit->BatchSpec(rows));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec batch, unit_->BatchSpec(rows));
   std::set<std::string> filled;
-  for (const auto& list : ListsOf(*unit, rows)) {
+  for (const auto& list : ListsOf(*unit_, rows)) {
     for (const std::string& key : list.batch) {
       EXPECT_NE(rows.Find(key), nullptr) << key;
       EXPECT_TRUE(filled.insert(key).second) << key;
@@ -77,7 +78,7 @@ TEST_P(UnitTransformConformanceTest, ReadsNameLeavesOfTheRowsOnce) {
     }
   }
   RILL_ASSERT_OK_AND_ASSIGN(const UnitTransform::Reads reads,
-                            unit->PlanReads(rows));
+                            unit_->PlanReads(rows));
   const SamplePlan plan = under_test().plan({7, 0, 7});
   ASSERT_EQ(reads.context.size(), plan.context.size());
   for (size_t i = 0; i < plan.context.size(); ++i) {
@@ -87,21 +88,18 @@ TEST_P(UnitTransformConformanceTest, ReadsNameLeavesOfTheRowsOnce) {
 }
 
 TEST_P(UnitTransformConformanceTest, SpecPredictsWhatApplyMakes) {
-  const auto unit = under_test().make();
-  const FakeSampleReader reader = MakeReader(under_test().rows);
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec want,
-                            unit->BatchSpec(reader.spec()));
+                            unit_->BatchSpec(reader_->spec()));
   for (const int64_t count : {0, 1, 5, 64}) {
     RILL_ASSERT_OK_AND_ASSIGN(
         const TensorDict batch,
-        reader.Read(*unit, under_test().plan(Anchors(count, 0))));
+        reader_->Read(*unit_, under_test().plan(Anchors(count, 0))));
     RILL_EXPECT_OK(want.CheckLayout("Apply", batch)) << count;
     RILL_EXPECT_OK(want.CheckValues("Apply", batch)) << count;
   }
 }
 
 TEST_P(UnitTransformConformanceTest, RowsOfAnotherKindAreRefusedByBoth) {
-  const auto unit = under_test().make();
   for (const TensorDictSpec::Leaf& leaf : under_test().rows.leaves()) {
     TensorDictSpec without = under_test().rows;
     without.Erase(leaf.key);
@@ -109,13 +107,13 @@ TEST_P(UnitTransformConformanceTest, RowsOfAnotherKindAreRefusedByBoth) {
     RILL_ASSERT_OK(
         other.Set(leaf.key, LeafSpec::Unbounded(DType::kComplex64, {7})));
     for (const TensorDictSpec& spec : {without, other}) {
-      const absl::Status reads = unit->PlanReads(spec).status();
-      const absl::Status batch = unit->BatchSpec(spec).status();
+      const absl::Status reads = unit_->PlanReads(spec).status();
+      const absl::Status batch = unit_->BatchSpec(spec).status();
       EXPECT_EQ(reads.code(), batch.code()) << reads << batch;
       if (reads.ok()) continue;
       EXPECT_THAT(reads.code(), AnyOf(absl::StatusCode::kInvalidArgument,
                                       absl::StatusCode::kNotFound));
-      EXPECT_THAT(reads.ToString(), HasSubstr(unit->name()));
+      EXPECT_THAT(reads.ToString(), HasSubstr(unit_->name()));
       EXPECT_THAT(reads.ToString(), HasSubstr(leaf.key));
     }
   }
@@ -124,16 +122,14 @@ TEST_P(UnitTransformConformanceTest, RowsOfAnotherKindAreRefusedByBoth) {
 // --- Apply -------------------------------------------------------------------
 
 TEST_P(UnitTransformConformanceTest, LeavesItDoesNotChangeAreAsGathered) {
-  const auto unit = under_test().make();
-  const FakeSampleReader reader = MakeReader(under_test().rows);
   const SamplePlan plan = under_test().plan(Anchors(16, 1));
   TensorDict gathered;
   RILL_ASSERT_OK_AND_ASSIGN(const auto inputs,
-                            reader.Gather(*unit, plan, &gathered));
+                            reader_->Gather(*unit_, plan, &gathered));
   RILL_ASSERT_OK(gathered.Set(
       "index", *Tensor::Zeros(DType::kInt64, gathered.batch_shape())));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, gathered.Clone());
-  RILL_ASSERT_OK(unit->Apply(plan, inputs.rows, inputs.context, &batch));
+  RILL_ASSERT_OK(unit_->Apply(plan, inputs.rows, inputs.context, &batch));
   const std::vector<std::string>& changes = under_test().changes;
   for (const std::string& key : gathered.LeafKeys()) {
     if (std::find(changes.begin(), changes.end(), key) != changes.end()) {
@@ -148,33 +144,29 @@ TEST_P(UnitTransformConformanceTest, LeavesItDoesNotChangeAreAsGathered) {
 
 // A batch without them gets the same others, and no more of them than it had.
 TEST_P(UnitTransformConformanceTest, UntouchedLeavesAreNeitherReadNorMade) {
-  const auto unit = under_test().make();
-  const FakeSampleReader reader = MakeReader(under_test().rows);
   const SamplePlan plan = under_test().plan(Anchors(16, 1));
   TensorDict batch;
   RILL_ASSERT_OK_AND_ASSIGN(const auto inputs,
-                            reader.Gather(*unit, plan, &batch));
+                            reader_->Gather(*unit_, plan, &batch));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict without, batch.Clone());
   std::vector<std::string> untouched;
-  for (const auto& list : ListsOf(*unit, reader.spec())) {
+  for (const auto& list : ListsOf(*unit_, reader_->spec())) {
     for (const std::string& key : list.untouched) {
       EXPECT_THAT(list.batch, Contains(key));
       RILL_ASSERT_OK(without.Delete(key));
       untouched.push_back(key);
     }
   }
-  RILL_ASSERT_OK(unit->Apply(plan, inputs.rows, inputs.context, &batch));
-  RILL_ASSERT_OK(unit->Apply(plan, inputs.rows, inputs.context, &without));
+  RILL_ASSERT_OK(unit_->Apply(plan, inputs.rows, inputs.context, &batch));
+  RILL_ASSERT_OK(unit_->Apply(plan, inputs.rows, inputs.context, &without));
   for (const std::string& key : untouched) RILL_ASSERT_OK(batch.Delete(key));
   RILL_EXPECT_OK(without.CheckEqual(batch));
 }
 
 TEST_P(UnitTransformConformanceTest, ReusesTheLeavesOfABatchThatItMade) {
-  const auto unit = under_test().make();
-  const FakeSampleReader reader = MakeReader(under_test().rows);
   const SamplePlan plan = under_test().plan(Anchors(8, 2));
   TensorDict batch;
-  RILL_ASSERT_OK(reader.ReadInto(*unit, plan, &batch));
+  RILL_ASSERT_OK(reader_->ReadInto(*unit_, plan, &batch));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict first, batch.Clone());
   std::map<std::string, const std::byte*> places;
   for (const std::string& key : batch.LeafKeys()) {
@@ -185,7 +177,7 @@ TEST_P(UnitTransformConformanceTest, ReusesTheLeavesOfABatchThatItMade) {
     batch.ForEachLeaf([fill](absl::string_view, const Tensor& leaf) {
       std::fill_n(leaf.raw_data(), leaf.size_bytes(), std::byte(fill));
     });
-    RILL_ASSERT_OK(reader.ReadInto(*unit, plan, &batch));
+    RILL_ASSERT_OK(reader_->ReadInto(*unit_, plan, &batch));
     RILL_EXPECT_OK(batch.CheckEqual(first));
     for (const std::string& key : batch.LeafKeys()) {
       EXPECT_EQ(batch.Find(key)->raw_data(), places[key]) << key;
@@ -198,20 +190,17 @@ TEST_P(UnitTransformConformanceTest, EqualTransformsMakeEqualThings) {
   const auto b = under_test().make();
   EXPECT_FALSE(a->name().empty());
   EXPECT_EQ(a->name(), b->name());
-  const FakeSampleReader reader = MakeReader(under_test().rows);
   const SamplePlan plan = under_test().plan(Anchors(32, 3));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict of_a, reader.Read(*a, plan));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict of_b, reader.Read(*b, plan));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict of_a, reader_->Read(*a, plan));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict of_b, reader_->Read(*b, plan));
   RILL_EXPECT_OK(of_a.CheckEqual(of_b));
 }
 
 TEST_P(UnitTransformConformanceTest, ADrawIsTheSameWhateverIsBesideIt) {
-  const auto unit = under_test().make();
-  if (!unit->traits().is_drawwise) return;
-  const FakeSampleReader reader = MakeReader(under_test().rows);
+  if (!unit_->traits().is_drawwise) return;
   const std::vector<Slot> anchors = Anchors(5, 7);
   const SamplePlan plan = under_test().plan(anchors);
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict all, reader.Read(*unit, plan));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict all, reader_->Read(*unit_, plan));
   for (size_t draw = 0; draw < anchors.size(); ++draw) {
     std::vector<int64_t> rows;
     for (int64_t row = 0; row < all.batch_shape()[0]; ++row) {
@@ -221,7 +210,7 @@ TEST_P(UnitTransformConformanceTest, ADrawIsTheSameWhateverIsBesideIt) {
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, all.Gather(rows));
     RILL_ASSERT_OK_AND_ASSIGN(
         const TensorDict got,
-        reader.Read(*unit, under_test().plan({anchors[draw]})));
+        reader_->Read(*unit_, under_test().plan({anchors[draw]})));
     RILL_EXPECT_OK(got.CheckEqual(want)) << "draw " << draw;
   }
 }
@@ -229,13 +218,12 @@ TEST_P(UnitTransformConformanceTest, ADrawIsTheSameWhateverIsBesideIt) {
 // --- Leaves that a reader may put together itself ----------------------------
 
 TEST_P(UnitTransformConformanceTest, JoinedLeavesAreStoredRowsAsTheyAre) {
-  const auto unit = under_test().make();
-  const FakeSampleReader reader = MakeReader(under_test().rows);
   const SamplePlan plan = under_test().plan(Anchors(16, 5));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, reader.Read(*unit, plan));
-  for (const auto& joined : unit->JoinedLeaves(reader.spec())) {
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
+                            reader_->Read(*unit_, plan));
+  for (const auto& joined : unit_->JoinedLeaves(reader_->spec())) {
     std::vector<Slot> slots;
-    RILL_ASSERT_OK(unit->JoinedSlots(plan, joined, &slots));
+    RILL_ASSERT_OK(unit_->JoinedSlots(plan, joined, &slots));
     const Tensor& leaf = *batch.Find(joined.key);
     const size_t parts = joined.parts.size();
     ASSERT_EQ(slots.size(),
@@ -244,7 +232,7 @@ TEST_P(UnitTransformConformanceTest, JoinedLeavesAreStoredRowsAsTheyAre) {
     for (size_t i = 0; i < slots.size(); ++i) {
       RILL_ASSERT_OK_AND_ASSIGN(
           const Tensor part,
-          reader.store().Find(joined.parts[i % parts])->Select(0, slots[i]));
+          reader_->store().Find(joined.parts[i % parts])->Select(0, slots[i]));
       RILL_ASSERT_OK_AND_ASSIGN(const Tensor dense, part.Contiguous());
       const auto bytes = static_cast<size_t>(dense.size_bytes());
       ASSERT_EQ(std::memcmp(at, dense.raw_data(), bytes), 0)
@@ -256,23 +244,22 @@ TEST_P(UnitTransformConformanceTest, JoinedLeavesAreStoredRowsAsTheyAre) {
 }
 
 TEST_P(UnitTransformConformanceTest, TheUnitWithoutJoinedLeavesMakesTheOthers) {
-  const auto unit = under_test().make();
-  const FakeSampleReader reader = MakeReader(under_test().rows);
-  const auto joined = unit->JoinedLeaves(reader.spec());
+  const auto joined = unit_->JoinedLeaves(reader_->spec());
   if (joined.empty()) return;
   const SamplePlan plan = under_test().plan(Anchors(16, 6));
-  const auto without = unit->WithoutJoined();
+  const auto without = unit_->WithoutJoined();
   ASSERT_NE(without, nullptr);
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, reader.Read(*unit, plan));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, reader_->Read(*unit_, plan));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDictSpec spec,
-                            unit->BatchSpec(reader.spec()));
+                            unit_->BatchSpec(reader_->spec()));
   for (const auto& leaf : joined) {
     RILL_ASSERT_OK(want.Delete(leaf.key));
     spec.Erase(leaf.key);
   }
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, reader.Read(*without, plan));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got,
+                            reader_->Read(*without, plan));
   RILL_EXPECT_OK(got.CheckEqual(want));
-  EXPECT_THAT(without->BatchSpec(reader.spec()), IsOkAndHolds(spec));
+  EXPECT_THAT(without->BatchSpec(reader_->spec()), IsOkAndHolds(spec));
 }
 
 // --- Plans that are not the unit's -------------------------------------------
@@ -330,38 +317,34 @@ std::vector<SamplePlan> BrokenPlans(const SamplePlan& plan) {
 }
 
 TEST_P(UnitTransformConformanceTest, BrokenPlansAreErrors) {
-  const auto unit = under_test().make();
-  const FakeSampleReader reader = MakeReader(under_test().rows);
   const SamplePlan plan = under_test().plan(Anchors(6, 4));
   TensorDict gathered;
   RILL_ASSERT_OK_AND_ASSIGN(const auto inputs,
-                            reader.Gather(*unit, plan, &gathered));
+                            reader_->Gather(*unit_, plan, &gathered));
   const std::vector<SamplePlan> broken = BrokenPlans(plan);
   for (size_t i = 0; i < broken.size(); ++i) {
     RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, gathered.Clone());
-    EXPECT_THAT(unit->Apply(broken[i], inputs.rows, inputs.context, &batch),
-                StatusIs(absl::StatusCode::kInternal, HasSubstr(unit->name())))
+    EXPECT_THAT(unit_->Apply(broken[i], inputs.rows, inputs.context, &batch),
+                StatusIs(absl::StatusCode::kInternal, HasSubstr(unit_->name())))
         << "plan " << i;
-    for (const auto& joined : unit->JoinedLeaves(reader.spec())) {
+    for (const auto& joined : unit_->JoinedLeaves(reader_->spec())) {
       std::vector<Slot> slots;
       EXPECT_THAT(
-          unit->JoinedSlots(broken[i], joined, &slots),
-          StatusIs(absl::StatusCode::kInternal, HasSubstr(unit->name())))
+          unit_->JoinedSlots(broken[i], joined, &slots),
+          StatusIs(absl::StatusCode::kInternal, HasSubstr(unit_->name())))
           << "plan " << i;
     }
   }
 }
 
 TEST_P(UnitTransformConformanceTest, InputsOfAnotherKindAreErrors) {
-  const auto unit = under_test().make();
-  const FakeSampleReader reader = MakeReader(under_test().rows);
   const SamplePlan plan = under_test().plan(Anchors(6, 4));
   TensorDict gathered;
   RILL_ASSERT_OK_AND_ASSIGN(const auto inputs,
-                            reader.Gather(*unit, plan, &gathered));
+                            reader_->Gather(*unit_, plan, &gathered));
   const auto apply = [&](const FakeSampleReader::Gathered& wrong) {
     TensorDict batch = *gathered.Clone();
-    return unit->Apply(plan, wrong.rows, wrong.context, &batch).code();
+    return unit_->Apply(plan, wrong.rows, wrong.context, &batch).code();
   };
   const auto is_error =
       AnyOf(absl::StatusCode::kInternal, absl::StatusCode::kNotFound,
@@ -385,17 +368,15 @@ TEST_P(UnitTransformConformanceTest, InputsOfAnotherKindAreErrors) {
 }
 
 TEST_P(UnitTransformConformanceTest, RowsBehindAListMeanNothing) {
-  const auto unit = under_test().make();
-  const FakeSampleReader reader = MakeReader(under_test().rows);
   const SamplePlan plan = under_test().plan(Anchors(6, 4));
   TensorDict want;
-  RILL_ASSERT_OK_AND_ASSIGN(auto inputs, reader.Gather(*unit, plan, &want));
+  RILL_ASSERT_OK_AND_ASSIGN(auto inputs, reader_->Gather(*unit_, plan, &want));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict got, want.Clone());
-  RILL_ASSERT_OK(unit->Apply(plan, inputs.rows, inputs.context, &want));
+  RILL_ASSERT_OK(unit_->Apply(plan, inputs.rows, inputs.context, &want));
   for (TensorDict& list : inputs.context) {
     RILL_ASSERT_OK_AND_ASSIGN(list, Cat({list, list}));
   }
-  RILL_ASSERT_OK(unit->Apply(plan, inputs.rows, inputs.context, &got));
+  RILL_ASSERT_OK(unit_->Apply(plan, inputs.rows, inputs.context, &got));
   RILL_EXPECT_OK(got.CheckEqual(want));
 }
 

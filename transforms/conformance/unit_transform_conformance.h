@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "rill/slots/sample_plan.h"
 #include "rill/slots/slot.h"
 #include "rill/specs/spec.h"
+#include "rill/transforms/conformance/fake_sample_reader.h"
 #include "rill/transforms/unit_transform.h"
 
 namespace rill {
@@ -36,8 +38,11 @@ struct UnitTransformUnderTest {
 class UnitTransformConformanceTest
     : public ::testing::TestWithParam<std::function<UnitTransformUnderTest()>> {
  protected:
-  void SetUp() override { under_test_ = GetParam()(); }
+  void SetUp() override;
   const UnitTransformUnderTest& under_test() const { return under_test_; }
+
+  std::unique_ptr<UnitTransform> unit_;
+  std::optional<FakeSampleReader> reader_;  // Of random rows.
 
  private:
   UnitTransformUnderTest under_test_;

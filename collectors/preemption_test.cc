@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -57,7 +58,8 @@ using ::testing::IsEmpty;
 constexpr int64_t kLanes = 2;
 constexpr int64_t kTime = 10;  // Steps of a whole batch.
 
-// Which worker waits before which of its steps.
+// Which worker waits before which of its steps. They open once workers can see
+// that they are to end their batches.
 class Gates {
  public:
   // Before a round: `slow` workers have `done` steps behind them, and wait
@@ -112,18 +114,17 @@ class Gates {
   std::map<int64_t, int64_t> closed_ ABSL_GUARDED_BY(mutex_);  // To a step.
   int64_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_open_ ABSL_GUARDED_BY(mutex_) = true;
+  ScopedFaultHook hook_{[this](absl::string_view point, absl::string_view) {
+    if (point == "interruptor.interrupted") Open();
+    return absl::OkStatus();
+  }};
 };
 
-// Opens the gates once workers can see that they are to end their batches.
-ScopedFaultHook OpenWhenInterrupted(Gates* gates) {
-  return ScopedFaultHook([gates](absl::string_view point, absl::string_view) {
-    if (point == "interruptor.interrupted") gates->Open();
-    return absl::OkStatus();
-  });
-}
-
-MultiCollectorOptions CartPoles(int64_t workers, Gates* gates) {
+MultiCollectorOptions CartPoles(
+    int64_t workers, Gates* gates = nullptr,
+    std::optional<double> preemptive_threshold = std::nullopt) {
   MultiCollectorOptions options;
+  options.preemptive_threshold = preemptive_threshold;
   options.producer = 0;
   options.workers = workers;
   options.worker =
@@ -206,9 +207,8 @@ class PaddedTest : public ::testing::TestWithParam<CatResults> {};
 
 TEST_P(PaddedTest, E6_MissingFramesHaveNoTrajectoryAndAreMasked) {
   Gates gates;
-  const ScopedFaultHook hook = OpenWhenInterrupted(&gates);
-  MultiCollectorOptions options = CartPoles(3, &gates);
-  options.preemptive_threshold = 0.5;  // Two of three.
+  // Two of three.
+  MultiCollectorOptions options = CartPoles(3, &gates, 0.5);
   options.cat_results = GetParam();
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(options));
@@ -251,9 +251,7 @@ INSTANTIATE_TEST_SUITE_P(Padded, PaddedTest,
 
 TEST(PreemptionTest, E6_AlongTimeMissingFramesAreDropped) {
   Gates gates;
-  const ScopedFaultHook hook = OpenWhenInterrupted(&gates);
-  MultiCollectorOptions options = CartPoles(3, &gates);
-  options.preemptive_threshold = 0.5;
+  MultiCollectorOptions options = CartPoles(3, &gates, 0.5);
   options.cat_results = CatResults::kTime;
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(options));
@@ -271,11 +269,9 @@ TEST(PreemptionTest, E6_AlongTimeMissingFramesAreDropped) {
 
 TEST(PreemptionTest, ASinkGetsTheRowsThatExistAndEpisodesGoOn) {
   Gates gates;
-  const ScopedFaultHook hook = OpenWhenInterrupted(&gates);
-  MultiCollectorOptions options = CartPoles(2, &gates);
-  options.preemptive_threshold = 0.5;
-  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
-                            MultiSyncCollector::Create(options));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto collector,
+      MultiSyncCollector::Create(CartPoles(2, &gates, 0.5)));
   CheckedArrivals got(2);
   const std::vector<std::pair<int64_t, int64_t>> slow_ones = {
       {0, 1}, {1, 4}, {0, 9}, {1, 1}};
@@ -293,11 +289,9 @@ TEST(PreemptionTest, ASinkGetsTheRowsThatExistAndEpisodesGoOn) {
 
 TEST(PreemptionTest, ASinkThatTakesItsTimeHoldsNobodyUp) {
   Gates gates;
-  const ScopedFaultHook hook = OpenWhenInterrupted(&gates);
-  MultiCollectorOptions options = CartPoles(2, &gates);
-  options.preemptive_threshold = 0.5;
-  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
-                            MultiSyncCollector::Create(options));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto collector,
+      MultiSyncCollector::Create(CartPoles(2, &gates, 0.5)));
   gates.Close({{1, {.at = 3}}});
   std::vector<int64_t> steps;
   FunctionSink sink([&](const TensorDict& batch, const WriteInfo&) {
@@ -321,11 +315,9 @@ TEST(PreemptionTest, TheShareIsRoundedUpToWorkers) {
                           Case{.share = 0.31, .workers = 10, .enough = 4},
                           Case{.share = 1e-6, .workers = 3, .enough = 1}}) {
     Gates gates;
-    const ScopedFaultHook hook = OpenWhenInterrupted(&gates);
-    MultiCollectorOptions options = CartPoles(one.workers, &gates);
-    options.preemptive_threshold = one.share;
-    RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
-                              MultiSyncCollector::Create(options));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const auto collector,
+        MultiSyncCollector::Create(CartPoles(one.workers, &gates, one.share)));
     std::map<int64_t, Gates::Slow> slow;
     for (int64_t w = 0; w < one.workers - one.enough; ++w) {
       slow[w] = {.at = 3};
@@ -341,11 +333,8 @@ TEST(PreemptionTest, TheShareIsRoundedUpToWorkers) {
 
 TEST(PreemptionTest, InterruptEndsTheBatchesAtHandAndNoLaterOne) {
   Gates gates;
-  const ScopedFaultHook hook = OpenWhenInterrupted(&gates);
-  MultiCollectorOptions options = CartPoles(2, &gates);
-  options.preemptive_threshold = 1;
-  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
-                            MultiSyncCollector::Create(options));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector, MultiSyncCollector::Create(
+                                                      CartPoles(2, &gates, 1)));
   CheckedArrivals got(2);
   gates.Close({{0, {.at = 2}}, {1, {.at = 7}}});
   std::thread user([&] {
@@ -365,7 +354,7 @@ TEST(PreemptionTest, InterruptEndsTheBatchesAtHandAndNoLaterOne) {
 
 TEST(PreemptionTest, InterruptNeedsTheOption) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
-                            MultiSyncCollector::Create(CartPoles(2, nullptr)));
+                            MultiSyncCollector::Create(CartPoles(2)));
   EXPECT_THAT(collector->Interrupt(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("preemptive_threshold")));
@@ -373,9 +362,7 @@ TEST(PreemptionTest, InterruptNeedsTheOption) {
 
 TEST(PreemptionTest, ShortBatchesThatASinkRefusedAreInTheState) {
   Gates gates;
-  const ScopedFaultHook hook = OpenWhenInterrupted(&gates);
-  MultiCollectorOptions options = CartPoles(3, &gates);
-  options.preemptive_threshold = 0.3;
+  MultiCollectorOptions options = CartPoles(3, &gates, 0.3);
   RILL_ASSERT_OK_AND_ASSIGN(const auto first,
                             MultiSyncCollector::Create(options));
   RILL_ASSERT_OK_AND_ASSIGN(const auto second,
@@ -398,7 +385,7 @@ TEST(PreemptionTest, ShortBatchesThatASinkRefusedAreInTheState) {
 
   // Without the option all batches are whole.
   RILL_ASSERT_OK_AND_ASSIGN(const auto whole,
-                            MultiSyncCollector::Create(CartPoles(3, nullptr)));
+                            MultiSyncCollector::Create(CartPoles(3)));
   EXPECT_THAT(whole->LoadState(state),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("got a batch of shape [2, 6]")));
@@ -406,7 +393,7 @@ TEST(PreemptionTest, ShortBatchesThatASinkRefusedAreInTheState) {
 
 TEST(PreemptionTest, ABatchThatWasLeftOverIsPartOfTheNextOne) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
-                            MultiSyncCollector::Create(CartPoles(2, nullptr)));
+                            MultiSyncCollector::Create(CartPoles(2)));
   CheckedArrivals got(2);
   got.refused = 1;
   EXPECT_FALSE(collector->CollectInto(got.sink).ok());
@@ -432,7 +419,6 @@ TEST(PreemptionTest, RandomRoundsLoseNoStepAndMakeNoneTwice) {
     const int64_t workers = random(1, 6);
     const int64_t enough = random(1, workers + 1);
     Gates gates;
-    const ScopedFaultHook hook = OpenWhenInterrupted(&gates);
     MultiCollectorOptions options = CartPoles(workers, &gates);
     options.preemptive_threshold =
         static_cast<double>(enough) / static_cast<double>(workers);
@@ -470,7 +456,7 @@ TEST(PreemptionTest, RandomRoundsLoseNoStepAndMakeNoneTwice) {
 }
 
 TEST(CatResultsTest, WholeBatchesAreStackedOrOneBehindTheOther) {
-  MultiCollectorOptions options = CartPoles(3, nullptr);
+  MultiCollectorOptions options = CartPoles(3);
   options.cat_results = CatResults::kStack;
   RILL_ASSERT_OK_AND_ASSIGN(const auto stacked,
                             MultiSyncCollector::Create(options));
@@ -492,7 +478,7 @@ TEST(CatResultsTest, WholeBatchesAreStackedOrOneBehindTheOther) {
 }
 
 TEST(FramesPerWorkerTest, EachWorkerMakesItsOwnNumber) {
-  MultiCollectorOptions options = CartPoles(2, nullptr);
+  MultiCollectorOptions options = CartPoles(2);
   options.frames_per_batch = 0;
   options.frames_per_worker = {7, 20};  // 4 steps and 10.
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
@@ -515,7 +501,7 @@ TEST(FramesPerWorkerTest, EachWorkerMakesItsOwnNumber) {
 }
 
 TEST(FramesPerWorkerTest, MultiAsyncCollectorCountsTheRowsThatCame) {
-  MultiCollectorOptions options = CartPoles(2, nullptr);
+  MultiCollectorOptions options = CartPoles(2);
   options.frames_per_batch = 0;
   options.frames_per_worker = {7, 20};
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
@@ -530,7 +516,7 @@ TEST(FramesPerWorkerTest, MultiAsyncCollectorCountsTheRowsThatCame) {
 TEST(PreemptionTest, CreateNamesTheWrongOption) {
   const auto refused =
       [](const std::function<void(MultiCollectorOptions*)>& to) {
-        MultiCollectorOptions options = CartPoles(2, nullptr);
+        MultiCollectorOptions options = CartPoles(2);
         to(&options);
         return MultiSyncCollector::Create(options).status();
       };
@@ -556,7 +542,7 @@ TEST(PreemptionTest, CreateNamesTheWrongOption) {
               }),
               names("frames_per_worker: got 0, [20, 0]"));
 
-  MultiCollectorOptions options = CartPoles(2, nullptr);
+  MultiCollectorOptions options = CartPoles(2);
   options.preemptive_threshold = 1;
   EXPECT_THAT(MultiAsyncCollector::Create(options).status(),
               names("preemptive_threshold"));
@@ -568,7 +554,7 @@ TEST(PreemptionTest, CreateNamesTheWrongOption) {
 
 // The option alone changes nothing.
 absl::StatusOr<std::unique_ptr<Source>> MakeSource() {
-  MultiCollectorOptions options = CartPoles(2, nullptr);
+  MultiCollectorOptions options = CartPoles(2);
   options.preemptive_threshold = 1;
   options.cat_results = CatResults::kTime;
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Source> source,

@@ -183,17 +183,21 @@ void ExpectEqual(const Arrived& a, const Arrived& b) {
   RILL_EXPECT_OK(a.statistics.CheckEqual(b.statistics));
 }
 
+// A run whose log is at `path` then.
+template <typename Collector>
+absl::StatusOr<Arrived> Record(const std::string& path,
+                               const RunOptions& options) {
+  RILL_ASSIGN_OR_RETURN(const auto recorder,
+                        FlightRecorder::Record({.path = path}));
+  return RunWith<Collector>(options, recorder.get());
+}
+
 // Records a run, repeats it, and expects that both are one.
 template <typename Collector>
 void ExpectRepeats(absl::string_view name, const RunOptions& options,
                    Arrived* run) {
   const std::string path = NewPath(name);
-  {
-    RILL_ASSERT_OK_AND_ASSIGN(const auto recorder,
-                              FlightRecorder::Record({.path = path}));
-    RILL_ASSERT_OK_AND_ASSIGN(*run,
-                              RunWith<Collector>(options, recorder.get()));
-  }
+  RILL_ASSERT_OK_AND_ASSIGN(*run, Record<Collector>(path, options));
   RILL_ASSERT_OK_AND_ASSIGN(const auto recorder, FlightRecorder::Repeat(path));
   RILL_ASSERT_OK_AND_ASSIGN(const Arrived again,
                             RunWith<Collector>(options, recorder.get()));
@@ -287,14 +291,10 @@ TEST(TeamRepeatTest, ARepeatEndsWhereAWorkersPartsFailed) {
   RunOptions options = {.collector = ThreeThreads()};
   options.collector.worker = MakeFailingWorker;
   const std::string path = NewPath("failed");
-  {
-    RILL_ASSERT_OK_AND_ASSIGN(const auto recorder,
-                              FlightRecorder::Record({.path = path}));
-    RILL_ASSERT_OK_AND_ASSIGN(const Arrived run, RunWith<MultiAsyncCollector>(
-                                                     options, recorder.get()));
-    EXPECT_THAT(run.codes,
-                ::testing::Contains(absl::StatusCode::kResourceExhausted));
-  }
+  RILL_ASSERT_OK_AND_ASSIGN(const Arrived run,
+                            Record<MultiAsyncCollector>(path, options));
+  EXPECT_THAT(run.codes,
+              ::testing::Contains(absl::StatusCode::kResourceExhausted));
   RILL_ASSERT_OK_AND_ASSIGN(const auto recorder, FlightRecorder::Repeat(path));
   EXPECT_THAT(RunWith<MultiAsyncCollector>(options, recorder.get()),
               StatusIs(absl::StatusCode::kAborted,
@@ -304,12 +304,7 @@ TEST(TeamRepeatTest, ARepeatEndsWhereAWorkersPartsFailed) {
 TEST(TeamRepeatTest, PartsThatFailInTheRepeatAloneAreADifference) {
   RunOptions options = {.collector = ThreeThreads()};
   const std::string path = NewPath("fails_again");
-  {
-    RILL_ASSERT_OK_AND_ASSIGN(const auto recorder,
-                              FlightRecorder::Record({.path = path}));
-    RILL_ASSERT_OK(
-        RunWith<MultiAsyncCollector>(options, recorder.get()).status());
-  }
+  RILL_ASSERT_OK(Record<MultiAsyncCollector>(path, options).status());
   options.collector.worker = MakeFailingWorker;
   RILL_ASSERT_OK_AND_ASSIGN(const auto recorder, FlightRecorder::Repeat(path));
   EXPECT_THAT(RunWith<MultiAsyncCollector>(options, recorder.get()),
@@ -348,12 +343,7 @@ TEST(TeamRepeatTest, AWorkerThatCannotBeMadeAgainIsADifference) {
   RunOptions options = {.collector = ThreeThreads()};
   options.collector.max_restarts = 1;
   const std::string path = NewPath("not_again");
-  {
-    RILL_ASSERT_OK_AND_ASSIGN(const auto recorder,
-                              FlightRecorder::Record({.path = path}));
-    RILL_ASSERT_OK(
-        RunWith<MultiAsyncCollector>(options, recorder.get()).status());
-  }
+  RILL_ASSERT_OK(Record<MultiAsyncCollector>(path, options).status());
   KillLastWorker(path);
   options.collector.worker =
       [](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
@@ -370,12 +360,7 @@ TEST(TeamRepeatTest, AWorkerThatCannotBeMadeAgainIsADifference) {
 TEST(TeamRepeatTest, AnotherProgramIsNotTakenForTheRun) {
   const std::string path = NewPath("another");
   const RunOptions options = {.collector = ThreeThreads()};
-  {
-    RILL_ASSERT_OK_AND_ASSIGN(const auto recorder,
-                              FlightRecorder::Record({.path = path}));
-    RILL_ASSERT_OK(
-        RunWith<MultiAsyncCollector>(options, recorder.get()).status());
-  }
+  RILL_ASSERT_OK(Record<MultiAsyncCollector>(path, options).status());
   RunOptions more_calls = options, other_seed = options, other_env = options;
   more_calls.calls = 25;
   other_seed.collector.seed = 12;

@@ -20,7 +20,7 @@
 
 namespace rill {
 
-// Transforms beside a RandomEnv with actions of a spec.
+// Transforms beside an environment of random steps, with actions of a spec.
 struct TransformsUnderTest {
   std::function<TransformedEnv::Transforms()> make;
   LeafSpec action = LeafSpec::Categorical(3);

@@ -2,11 +2,13 @@
 #ifndef RILL_TESTING_STATUS_MATCHERS_H_
 #define RILL_TESTING_STATUS_MATCHERS_H_
 
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/status_matchers.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -14,9 +16,10 @@
 // macros around them that show the whole status when they fail.
 //
 //   EXPECT_THAT(manifest.Int("step"), IsOkAndHolds(Eq(3)));
-//   EXPECT_THAT(dict.Get("b"), StatusIs(absl::StatusCode::kNotFound));
+//   EXPECT_THAT(dict.Get("b"), IsNotFound());
+//   EXPECT_THAT(dict.Get("b"), IsNotFound("observation"));  // In the message.
 //   EXPECT_THAT(dict.Get("b"), StatusIs(absl::StatusCode::kNotFound,
-//                                       HasSubstr("observation")));
+//                                       StartsWith("TensorDict::Get")));
 //   RILL_ASSERT_OK_AND_ASSIGN(Tensor t, dict.Get("observation"));
 //   RILL_EXPECT_OK(storage.Sync());
 
@@ -47,6 +50,10 @@ using ::absl_testing::StatusIs;
 
 namespace testing_internal {
 
+inline auto HasCode(absl::StatusCode code, absl::string_view text) {
+  return StatusIs(code, ::testing::HasSubstr(std::string(text)));
+}
+
 inline ::testing::AssertionResult SaysOk(const char* text,
                                          const absl::Status& status) {
   if (status.ok()) return ::testing::AssertionSuccess();
@@ -60,6 +67,36 @@ template <typename T>
 }
 
 }  // namespace testing_internal
+
+// A status of this code whose message has `text` in it; without one, any.
+inline auto IsInvalidArgument(absl::string_view text = "") {
+  return testing_internal::HasCode(absl::StatusCode::kInvalidArgument, text);
+}
+inline auto IsFailedPrecondition(absl::string_view text = "") {
+  return testing_internal::HasCode(absl::StatusCode::kFailedPrecondition, text);
+}
+inline auto IsOutOfRange(absl::string_view text = "") {
+  return testing_internal::HasCode(absl::StatusCode::kOutOfRange, text);
+}
+inline auto IsNotFound(absl::string_view text = "") {
+  return testing_internal::HasCode(absl::StatusCode::kNotFound, text);
+}
+inline auto IsDataLoss(absl::string_view text = "") {
+  return testing_internal::HasCode(absl::StatusCode::kDataLoss, text);
+}
+inline auto IsUnavailable(absl::string_view text = "") {
+  return testing_internal::HasCode(absl::StatusCode::kUnavailable, text);
+}
+inline auto IsResourceExhausted(absl::string_view text = "") {
+  return testing_internal::HasCode(absl::StatusCode::kResourceExhausted, text);
+}
+inline auto IsDeadlineExceeded(absl::string_view text = "") {
+  return testing_internal::HasCode(absl::StatusCode::kDeadlineExceeded, text);
+}
+inline auto IsInternal(absl::string_view text = "") {
+  return testing_internal::HasCode(absl::StatusCode::kInternal, text);
+}
+
 }  // namespace rill
 
 #endif  // RILL_TESTING_STATUS_MATCHERS_H_

@@ -12,6 +12,7 @@
 namespace rill {
 namespace {
 
+using ::testing::Not;
 using ::testing::Pointee;
 
 absl::StatusOr<int> Lost() { return absl::NotFoundError("no key \"a\""); }
@@ -23,6 +24,21 @@ TEST(StatusMatchersTest, AssertOkAndAssignMovesTheValue) {
   RILL_ASSERT_OK_AND_ASSIGN(
       pointer, absl::StatusOr<std::unique_ptr<int>>(std::make_unique<int>(4)));
   EXPECT_THAT(pointer, Pointee(4));
+}
+
+TEST(StatusMatchersTest, CodesAreMatchedWithATextOfTheMessage) {
+  EXPECT_THAT(Lost(), IsNotFound());
+  EXPECT_THAT(Lost().status(), IsNotFound("key \"a\""));
+  EXPECT_THAT(Lost(), Not(IsNotFound("key \"b\"")));
+  EXPECT_THAT(Lost(), Not(IsDataLoss()));
+  EXPECT_THAT(absl::InvalidArgumentError("x"), IsInvalidArgument());
+  EXPECT_THAT(absl::FailedPreconditionError("x"), IsFailedPrecondition());
+  EXPECT_THAT(absl::OutOfRangeError("x"), IsOutOfRange());
+  EXPECT_THAT(absl::DataLossError("x"), IsDataLoss());
+  EXPECT_THAT(absl::UnavailableError("x"), IsUnavailable());
+  EXPECT_THAT(absl::ResourceExhaustedError("x"), IsResourceExhausted());
+  EXPECT_THAT(absl::DeadlineExceededError("x"), IsDeadlineExceeded());
+  EXPECT_THAT(absl::InternalError("x"), IsInternal());
 }
 
 TEST(StatusMatchersTest, MismatchShowsTheWholeStatus) {

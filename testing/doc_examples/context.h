@@ -25,7 +25,7 @@ namespace rill::doc_examples {
 
 using ::testing::AllOf;
 using ::testing::Eq;
-using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 extern const std::unique_ptr<ReplayBuffer> buffer;
 extern const std::vector<double> probabilities;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/base/fault_point.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/base/const_init.h"
@@ -44,6 +45,13 @@ ScopedFaultHook::ScopedFaultHook(FaultHook new_hook)
   hook = &hook_;
   base_internal::fault_hook_set.store(true, std::memory_order_relaxed);
 }
+
+ScopedFaultHook::ScopedFaultHook(absl::string_view point,
+                                 const absl::Status& error)
+    : ScopedFaultHook([point = std::string(point), error](
+                          absl::string_view reached, absl::string_view) {
+        return reached == point ? error : absl::OkStatus();
+      }) {}
 
 ScopedFaultHook::~ScopedFaultHook() {
   absl::MutexLock lock(&hook_mutex);

@@ -41,6 +41,8 @@ inline absl::Status FaultPoint(absl::string_view point,
 class ScopedFaultHook {
  public:
   explicit ScopedFaultHook(FaultHook hook);
+  // One that returns `error` at `point`, whatever the object.
+  ScopedFaultHook(absl::string_view point, const absl::Status& error);
   ~ScopedFaultHook();
   ScopedFaultHook(const ScopedFaultHook&) = delete;
   ScopedFaultHook& operator=(const ScopedFaultHook&) = delete;

@@ -35,6 +35,12 @@ TEST(FaultPointTest, HookSeesNameAndObjectAndDecides) {
   EXPECT_THAT(seen, ElementsAre("file.open good", "file.write bad"));
 }
 
+TEST(FaultPointTest, HookOfOnePointLeavesTheOthersAlone) {
+  const ScopedFaultHook hook("file.open", absl::DataLossError("planted"));
+  EXPECT_THAT(FaultPoint("file.open", "a"), IsDataLoss("planted"));
+  RILL_EXPECT_OK(FaultPoint("file.write", "a"));
+}
+
 TEST(FaultPointTest, HookEndsWithItsScopeAndTheOuterOneIsBack) {
   const ScopedFaultHook outer([](absl::string_view, absl::string_view) {
     return absl::UnknownError("outer");

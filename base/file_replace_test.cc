@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -54,7 +53,6 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // The parameter: whether the file system can exchange two names.
 class ReplaceDirectoryTest : public ::testing::TestWithParam<bool> {
@@ -134,7 +132,7 @@ TEST_P(ReplaceDirectoryTest, AnyFaultLeavesTheOldTreeAndNothingElse) {
       RILL_ASSERT_OK(status);
       break;
     }
-    ASSERT_THAT(status, StatusIs(absl::StatusCode::kDataLoss)) << fail_at;
+    ASSERT_THAT(status, IsDataLoss()) << fail_at;
     ASSERT_EQ(Text("f"), "old") << fail_at;
     ASSERT_EQ(Text("sub/f"), "old") << fail_at;
     ASSERT_THAT(ListDirectory(root_), IsOkAndHolds(ElementsAre("d")))
@@ -146,7 +144,7 @@ TEST_P(ReplaceDirectoryTest, AnyFaultLeavesTheOldTreeAndNothingElse) {
 
 TEST_P(ReplaceDirectoryTest, FileInItsPlaceIsRefused) {
   RILL_ASSERT_OK(WriteFileAtomically(path_, "file"));
-  EXPECT_THAT(Replace("new"), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(Replace("new"), IsFailedPrecondition());
   EXPECT_THAT(ReadFile(path_), IsOkAndHolds("file"));
 }
 
@@ -190,7 +188,7 @@ TEST_P(ReplaceDirectoryTest, AFileIsReplacedWholeOrNotAtAll) {
       RILL_ASSERT_OK(status);
       break;
     }
-    ASSERT_THAT(status, StatusIs(absl::StatusCode::kDataLoss)) << fail_at;
+    ASSERT_THAT(status, IsDataLoss()) << fail_at;
     ASSERT_THAT(ReadFile(path_), IsOkAndHolds("old")) << fail_at;
     ASSERT_THAT(ListDirectory(root_), IsOkAndHolds(ElementsAre("d")));
   }
@@ -198,7 +196,7 @@ TEST_P(ReplaceDirectoryTest, AFileIsReplacedWholeOrNotAtAll) {
   EXPECT_GE(reached, 6);  // Open, reserve, write, two syncs, rename.
   RILL_ASSERT_OK(RemoveAll(path_));
   RILL_ASSERT_OK(CreateDirectories(path_));
-  EXPECT_THAT(replace("new"), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(replace("new"), IsFailedPrecondition());
 }
 
 // Nothing keeps the old content there.
@@ -212,9 +210,7 @@ TEST_P(ReplaceDirectoryTest, AFileWithoutAWayBackSaysWhichContentIsThere) {
                    : absl::OkStatus();
       });
   const absl::Status status = WriteFileAtomically(path_, "new");
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss,
-                               HasSubstr(GetParam() ? "planted"
-                                                    : "new content stays")));
+  EXPECT_THAT(status, IsDataLoss(GetParam() ? "planted" : "new content stays"));
   EXPECT_THAT(ReadFile(path_), IsOkAndHolds(GetParam() ? "old" : "new"));
   EXPECT_THAT(ListDirectory(root_), IsOkAndHolds(ElementsAre("d")));
 }

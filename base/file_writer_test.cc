@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
@@ -15,8 +14,6 @@
 
 namespace rill {
 namespace {
-
-using ::testing::HasSubstr;
 
 TEST(FileWriterTest, AppendsAndOverwrites) {
   const std::string path = FreshPath("written");
@@ -37,42 +34,34 @@ TEST(FileWriterTest, StaysInsideTheAnnouncedSizeAndWhatWasAppended) {
   RILL_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<FileWriter> file,
                             FileWriter::Create(path, 4));
   RILL_ASSERT_OK(file->Append("abc"));
-  EXPECT_THAT(file->Append("de"), StatusIs(absl::StatusCode::kOutOfRange,
-                                           HasSubstr("got 2 bytes at 3")));
-  EXPECT_THAT(file->Overwrite(2, "xy"),
-              StatusIs(absl::StatusCode::kOutOfRange));
-  EXPECT_THAT(file->Overwrite(-1, "x"),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(file->Append("de"), IsOutOfRange("got 2 bytes at 3"));
+  EXPECT_THAT(file->Overwrite(2, "xy"), IsOutOfRange());
+  EXPECT_THAT(file->Overwrite(-1, "x"), IsOutOfRange());
   RILL_ASSERT_OK(file->Append("d"));
   EXPECT_THAT(ReadFile(path), IsOkAndHolds("abcd"));
   EXPECT_THAT(FileWriter::Create(FreshPath("negative"), -1),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+              IsInvalidArgument());
 }
 
 TEST(FileWriterTest, WhatExistsIsNotTouched) {
   const std::string path = FreshPath("there");
   RILL_ASSERT_OK(WriteFileAtomically(path, "old"));
-  EXPECT_THAT(FileWriter::Create(path, 1),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(FileWriter::Create(path, 1), IsFailedPrecondition());
   EXPECT_THAT(ReadFile(path), IsOkAndHolds("old"));
 }
 
 TEST(FileWriterTest, AFullDiskIsMetBeforeTheFirstByte) {
   const std::string path = FreshPath("full");
-  ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-    return point == "file.reserve" ? absl::ResourceExhaustedError("full")
-                                   : absl::OkStatus();
-  });
-  EXPECT_THAT(FileWriter::Create(path, 4),
-              StatusIs(absl::StatusCode::kResourceExhausted));
+  const ScopedFaultHook hook("file.reserve",
+                             absl::ResourceExhaustedError("full"));
+  EXPECT_THAT(FileWriter::Create(path, 4), IsResourceExhausted());
   EXPECT_FALSE(PathExists(path));
 }
 
 TEST(FileWriterTest, MoreThanTheDiskHasIsRefused) {
   const std::string path = FreshPath("huge");
   EXPECT_THAT(FileWriter::Create(path, int64_t{1} << 60),
-              StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("asked 1152921504606846976 bytes")));
+              IsResourceExhausted("asked 1152921504606846976 bytes"));
   EXPECT_FALSE(PathExists(path));
 }
 

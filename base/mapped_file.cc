@@ -95,13 +95,4 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(data_, size_bytes_);
 }
 
-absl::Status MappedFile::Sync() const {
-  RILL_RETURN_IF_ERROR(FaultPoint("file.sync", path_));
-  if (data_ == nullptr) return absl::OkStatus();
-  if (msync(data_, size_bytes_, MS_SYNC) != 0) {
-    return FileError(errno, "MappedFile::Sync", "sync", path_);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace rill

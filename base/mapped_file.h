@@ -17,7 +17,7 @@ namespace rill {
 //
 // Thread-safety: immutable (the bytes are the caller's to synchronise).
 // Cost: Open reads nothing; pages come in when they are touched.
-// Fault points: "file.open", "file.reserve", "file.map", "file.sync".
+// Fault points: "file.open", "file.reserve", "file.map".
 class MappedFile {
  public:
   enum class Mode { kReadOnly, kReadWrite };
@@ -42,9 +42,6 @@ class MappedFile {
   int64_t size_bytes() const { return size_bytes_; }
   bool is_writable() const { return writable_; }
   const std::string& path() const { return path_; }
-
-  // Writes dirty pages to the disk and waits for them.
-  absl::Status Sync() const;
 
  private:
   MappedFile(std::string path, std::byte* data, int64_t size_bytes,

@@ -51,7 +51,6 @@ TEST_F(MappedFileTest, BytesStayInTheFile) {
   {
     RILL_ASSERT_OK_AND_ASSIGN(auto file, MappedFile::Create(path_, 3));
     std::memcpy(file->data(), "abc", 3);
-    RILL_EXPECT_OK(file->Sync());
   }
   EXPECT_THAT(ReadFile(path_), IsOkAndHolds("abc"));
   {
@@ -81,8 +80,7 @@ TEST_F(MappedFileTest, MoreThanTheDiskHasNamesAskedAndFreeAndLeavesNoFile) {
   const int64_t bytes =
       static_cast<int64_t>(fs.f_blocks) * static_cast<int64_t>(fs.f_frsize) * 2;
   const auto file = MappedFile::Create(path_, bytes);
-  ASSERT_THAT(file,
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(path_)));
+  ASSERT_THAT(file, IsResourceExhausted(path_));
   EXPECT_THAT(std::string(file.status().message()),
               AllOf(HasSubstr(absl::StrCat("asked ", bytes, " bytes")),
                     MatchesRegex(".*has [0-9]+ bytes free.*")));
@@ -91,17 +89,14 @@ TEST_F(MappedFileTest, MoreThanTheDiskHasNamesAskedAndFreeAndLeavesNoFile) {
 
 TEST_F(MappedFileTest, CreateRefusesAFileThatIsThere) {
   RILL_ASSERT_OK(WriteFileAtomically(path_, "abc"));
-  EXPECT_THAT(
-      MappedFile::Create(path_, 100),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(path_)));
+  EXPECT_THAT(MappedFile::Create(path_, 100), IsFailedPrecondition(path_));
   EXPECT_THAT(ReadFile(path_), IsOkAndHolds("abc"));
 }
 
 TEST_F(MappedFileTest, CreateRefusesSizesBelowOne) {
   for (const int64_t bytes : {0, -1}) {
-    EXPECT_THAT(
-        MappedFile::Create(path_, bytes),
-        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want > 0")));
+    EXPECT_THAT(MappedFile::Create(path_, bytes),
+                IsInvalidArgument("want > 0"));
   }
 }
 
@@ -125,20 +120,16 @@ TEST_F(MappedFileTest, EmptyFileHasNoData) {
                             MappedFile::Open(path_, Mode::kReadWrite));
   EXPECT_EQ(file->size_bytes(), 0);
   EXPECT_EQ(file->data(), nullptr);
-  RILL_EXPECT_OK(file->Sync());
 }
 
 TEST_F(MappedFileTest, OnlyRegularFilesAreOpened) {
-  EXPECT_THAT(MappedFile::Open(path_, Mode::kReadOnly),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr(path_)));
+  EXPECT_THAT(MappedFile::Open(path_, Mode::kReadOnly), IsNotFound(path_));
   RILL_ASSERT_OK(CreateDirectories(path_));
-  EXPECT_THAT(MappedFile::Open(path_, Mode::kReadOnly),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(MappedFile::Open(path_, Mode::kReadOnly), IsFailedPrecondition());
   RILL_ASSERT_OK(RemoveAll(path_));
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_THAT(MappedFile::Open(path_, Mode::kReadOnly),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("regular file")));
+              IsFailedPrecondition("regular file"));
 }
 
 TEST_F(MappedFileTest, InjectedFailureLeavesNoFile) {
@@ -155,16 +146,10 @@ TEST_F(MappedFileTest, InjectedFailureLeavesNoFile) {
   }
 }
 
-TEST_F(MappedFileTest, InjectedFailuresToOpenAndSyncAreReturned) {
+TEST_F(MappedFileTest, InjectedFailureToOpenIsReturned) {
   RILL_ASSERT_OK_AND_ASSIGN(auto file, MappedFile::Create(path_, 100));
-  const ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-    return point == "file.sync" || point == "file.open"
-               ? absl::DataLossError("planted")
-               : absl::OkStatus();
-  });
-  const auto planted = StatusIs(absl::StatusCode::kDataLoss, "planted");
-  EXPECT_THAT(file->Sync(), planted);
-  EXPECT_THAT(MappedFile::Open(path_, MappedFile::Mode::kReadOnly), planted);
+  const ScopedFaultHook hook("file.open", absl::DataLossError("planted"));
+  EXPECT_THAT(MappedFile::Open(path_, Mode::kReadOnly), IsDataLoss("planted"));
 }
 
 }  // namespace

@@ -60,8 +60,7 @@ TEST_F(NewDirectoryTest, MakesNothingWhereTwoLevelsAreMissing) {
 TEST_F(NewDirectoryTest, RelativePathsLieInTheWorkingDirectory) {
   RILL_EXPECT_OK(CheckNewDirectory(kCaller, kWhat, "rows"));
   RILL_EXPECT_OK(CheckNewDirectory(kCaller, kWhat, "runs/rows"));
-  EXPECT_THAT(CheckNewDirectory(kCaller, kWhat, "a/slip/rows"),
-              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(CheckNewDirectory(kCaller, kWhat, "a/slip/rows"), IsNotFound());
 }
 
 TEST_F(NewDirectoryTest, FileInTheWayIsRefused) {

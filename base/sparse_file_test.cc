@@ -76,8 +76,7 @@ TEST_F(SparseFileTest, FilesLieSideBySideInOneRange) {
   EXPECT_THAT(ReadFile(other), IsOkAndHolds("0123456789"));
   RILL_ASSERT_OK_AND_ASSIGN(const std::string content, ReadFile(path_));
   EXPECT_EQ(content[page], '1');
-  const auto refused =
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("multiple of"));
+  const auto refused = IsInvalidArgument("multiple of");
   EXPECT_THAT(second->Map(*range, 1), refused);
   EXPECT_THAT(second->Map(*range, -page), refused);
   EXPECT_THAT(second->Map(*range, 3 * page), refused);
@@ -86,8 +85,7 @@ TEST_F(SparseFileTest, FilesLieSideBySideInOneRange) {
 }
 
 TEST_F(SparseFileTest, OpenWantsThatFileInThatSize) {
-  EXPECT_THAT(SparseFile::Open(path_, 5, Mode::kReadOnly),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr(path_)));
+  EXPECT_THAT(SparseFile::Open(path_, 5, Mode::kReadOnly), IsNotFound(path_));
   RILL_ASSERT_OK(WriteFileAtomically(path_, "12345"));
   RILL_EXPECT_OK(SparseFile::Open(path_, 5, Mode::kReadOnly).status());
   for (const int64_t bytes : {4, 6}) {
@@ -100,36 +98,30 @@ TEST_F(SparseFileTest, OpenWantsThatFileInThatSize) {
   RILL_ASSERT_OK(RemoveAll(link));
   ASSERT_EQ(symlink(path_.c_str(), link.c_str()), 0);
   EXPECT_THAT(SparseFile::Open(link, 5, Mode::kReadWrite),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
   RILL_EXPECT_OK(RemoveAll(link));
   RILL_ASSERT_OK(RemoveAll(path_));
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_THAT(SparseFile::Open(path_, 5, Mode::kReadOnly),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
 }
 
 TEST_F(SparseFileTest, BadSizesAndPiecesAreRefused) {
-  EXPECT_THAT(SparseFile::Create(path_, 0),
-              StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(AddressRange::Create(-1),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(SparseFile::Create(path_, 0), IsInvalidArgument());
+  EXPECT_THAT(AddressRange::Create(-1), IsInvalidArgument());
   RILL_ASSERT_OK_AND_ASSIGN(const auto empty, AddressRange::Create(0));
   EXPECT_EQ(empty->size_bytes(), 0);
-  EXPECT_THAT(AddressRange::Create(INT64_MAX),
-              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(AddressRange::Create(INT64_MAX), IsResourceExhausted());
   RILL_ASSERT_OK_AND_ASSIGN(auto file, SparseFile::Create(path_, 100));
-  EXPECT_THAT(SparseFile::Create(path_, 100),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(SparseFile::Create(path_, 100), IsFailedPrecondition());
   for (const auto& [offset, bytes] : {std::pair<int64_t, int64_t>(-1, 1),
                                       {0, -1},
                                       {0, 101},
                                       {100, 1},
                                       {INT64_MAX, 1},
                                       {1, INT64_MAX}}) {
-    EXPECT_THAT(file->Reserve(offset, bytes),
-                StatusIs(absl::StatusCode::kInvalidArgument));
-    EXPECT_THAT(file->Zero(offset, bytes),
-                StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(file->Reserve(offset, bytes), IsInvalidArgument());
+    EXPECT_THAT(file->Zero(offset, bytes), IsInvalidArgument());
   }
   RILL_EXPECT_OK(file->Reserve(100, 0));
 }
@@ -217,7 +209,7 @@ TEST_F(SparseFileTest, FullDiskNamesBothSidesKeepsRowsAndGivesBackTheRest) {
     const int64_t before = BytesOnDisk(path);
     // Around what is stored: holes on both sides of it, neither fits.
     const absl::Status status = file->Reserve(kAt - kMiB / 4, 4 * kMiB);
-    EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
+    EXPECT_THAT(status, IsResourceExhausted());
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr(absl::StrCat("asked ", 4 * kMiB, " bytes")),
                       MatchesRegex(".*has [0-9]+ bytes free.*")));
@@ -245,8 +237,7 @@ TEST_F(SparseFileTest, WhatAFailedReserveHadGotIsGivenBack) {
       std::memset(range->data() + at, 'a', bytes);
     }
     const int64_t before = BytesOnDisk(path);
-    EXPECT_THAT(file->Reserve(0, 3 * kMiB / 4),
-                StatusIs(absl::StatusCode::kResourceExhausted));
+    EXPECT_THAT(file->Reserve(0, 3 * kMiB / 4), IsResourceExhausted());
     EXPECT_EQ(BytesOnDisk(path), before);
   });
 }
@@ -295,10 +286,7 @@ TEST_F(SparseFileTest, InjectedFailuresChangeNothing) {
 
 TEST_F(SparseFileTest, InjectedFailureToOpenIsReturned) {
   RILL_ASSERT_OK(SparseFile::Create(path_, kMiB).status());
-  const ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-    return point == "file.open" ? absl::DataLossError("planted")
-                                : absl::OkStatus();
-  });
+  const ScopedFaultHook hook("file.open", absl::DataLossError("planted"));
   EXPECT_THAT(SparseFile::Open(path_, kMiB, SparseFile::Mode::kReadOnly),
               StatusIs(absl::StatusCode::kDataLoss, "planted"));
 }

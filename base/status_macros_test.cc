@@ -15,8 +15,6 @@
 namespace rill {
 namespace {
 
-using ::testing::Pointee;
-
 absl::Status Check(const absl::Status& status) {
   RILL_RETURN_IF_ERROR(status);
   return absl::UnknownError("went on");
@@ -70,8 +68,7 @@ TEST(StatusMacrosTest, ContextKeepsPayloads) {
 }
 
 TEST(StatusMacrosTest, ReturnIfErrorIsOneStatement) {
-  EXPECT_THAT(CheckIf(true, absl::NotFoundError("x")),
-              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(CheckIf(true, absl::NotFoundError("x")), IsNotFound());
   RILL_EXPECT_OK(CheckIf(true, absl::OkStatus()));
   EXPECT_THAT(CheckIf(false, absl::OkStatus()),
               StatusIs(absl::StatusCode::kUnknown, "else"));

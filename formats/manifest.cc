@@ -164,18 +164,6 @@ FileSums SumsOf(const ManifestText& manifest) {
   return sums;
 }
 
-absl::StatusOr<Manifest> Read(const std::string& directory,
-                              std::optional<absl::string_view> kind,
-                              int64_t max_version, FileSums* sums) {
-  RILL_ASSIGN_OR_RETURN(const ManifestText manifest,
-                        ReadText(directory, kind, max_version));
-  for (const ManifestFile& file : manifest.files) {
-    RILL_RETURN_IF_ERROR(CheckFile(directory, file, *sums));
-  }
-  *sums = SumsOf(manifest);
-  return Manifest{manifest.kind, manifest.version, manifest.fields};
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> Manifest::Text(const std::string& name) const {
@@ -233,24 +221,25 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
                                       absl::string_view kind,
                                       int64_t max_version) {
   FileSums none;
-  return Read(directory, kind, max_version, &none);
+  return ReadManifest(directory, kind, max_version, &none);
 }
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
                                       absl::string_view kind,
                                       int64_t max_version, FileSums* sums) {
-  return Read(directory, kind, max_version, sums);
+  RILL_ASSIGN_OR_RETURN(const ManifestText manifest,
+                        ReadText(directory, kind, max_version));
+  for (const ManifestFile& file : manifest.files) {
+    RILL_RETURN_IF_ERROR(CheckFile(directory, file, *sums));
+  }
+  *sums = SumsOf(manifest);
+  return Manifest{manifest.kind, manifest.version, manifest.fields};
 }
 
 absl::StatusOr<FileSums> ReadFileSums(const std::string& directory) {
   RILL_ASSIGN_OR_RETURN(const ManifestText manifest,
                         ReadText(directory, std::nullopt, /*max_version=*/0));
   return SumsOf(manifest);
-}
-
-absl::StatusOr<Manifest> ReadAnyManifest(const std::string& directory) {
-  FileSums none;
-  return Read(directory, std::nullopt, /*max_version=*/0, &none);
 }
 
 }  // namespace rill

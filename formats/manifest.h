@@ -81,10 +81,6 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
                                       absl::string_view kind,
                                       int64_t max_version, FileSums* sums);
 
-// The same of any kind and version, for those who only look: what the fields
-// and files mean is then not known.
-absl::StatusOr<Manifest> ReadAnyManifest(const std::string& directory);
-
 }  // namespace rill
 
 #endif  // RILL_FORMATS_MANIFEST_H_

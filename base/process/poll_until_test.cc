@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "rill/base/clock.h"
 #include "rill/base/fault_point.h"

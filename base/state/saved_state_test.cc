@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "absl/crc/crc32c.h"
-#include "absl/status/status.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
@@ -19,10 +17,6 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
-constexpr absl::StatusCode kFailedPrecondition =
-    absl::StatusCode::kFailedPrecondition;
 
 absl::StatusOr<int64_t> Example() {
   SavedState state("Counter", /*version=*/1);
@@ -66,28 +60,25 @@ TEST(SavedStateTest, WhatIsEncodedReadsTheSame) {
 TEST(SavedStateTest, ErrorsNameTypeValueGotAndWanted) {
   const SavedState state = Whole();
   EXPECT_THAT(state.Get<int64_t>("none"),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("Outer::LoadState: \"none\": got none, want "
-                                 "int64")));
+              IsFailedPrecondition("Outer::LoadState: \"none\": got none, want "
+                                   "int64"));
   EXPECT_THAT(state.Get<double>("count"),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("\"count\": got int64, want float64")));
-  EXPECT_THAT(state.Ints("keys"),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("\"keys\": got a list of float64, want a list "
-                                 "of int64")));
+              IsFailedPrecondition("\"count\": got int64, want float64"));
+  EXPECT_THAT(
+      state.Ints("keys"),
+      IsFailedPrecondition("\"keys\": got a list of float64, want a list "
+                           "of int64"));
   EXPECT_THAT(state.Ints("slots", 3),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       HasSubstr("\"slots\": got 2 numbers, want a multiple of "
-                                 "3")));
+              IsDataLoss("\"slots\": got 2 numbers, want a multiple of "
+                         "3"));
   EXPECT_THAT(state.Part("both", "Inner", 1),
-              StatusIs(kFailedPrecondition, HasSubstr("got 2 parts, want 1")));
-  EXPECT_THAT(state.Part("inner", "Inner", 0),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("got the state of Inner version 1, want that "
-                                 "of Inner version <= 0")));
+              IsFailedPrecondition("got 2 parts, want 1"));
+  EXPECT_THAT(
+      state.Part("inner", "Inner", 0),
+      IsFailedPrecondition("got the state of Inner version 1, want that "
+                           "of Inner version <= 0"));
   EXPECT_THAT(state.CheckType("Other", 3),
-              StatusIs(kFailedPrecondition, HasSubstr("Outer version 3")));
+              IsFailedPrecondition("Outer version 3"));
 }
 
 TEST(SavedStateTest, SetReplaces) {
@@ -125,20 +116,17 @@ TEST(SavedStateTest, EveryCutAndEveryChangedByteIsFound) {
   const std::string bytes = Whole().Encode();
   const std::string content = bytes.substr(0, bytes.size() - 4);
   for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_THAT(SavedState::Decode(bytes.substr(0, size)),
-                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(SavedState::Decode(bytes.substr(0, size)), IsDataLoss());
     std::string changed = bytes;
     changed[size] ^= 1;
-    EXPECT_THAT(SavedState::Decode(changed),
-                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(SavedState::Decode(changed), IsDataLoss());
   }
   for (size_t size = 12; size < content.size(); ++size) {
     EXPECT_THAT(SavedState::Decode(WithChecksum(content.substr(0, size))),
-                StatusIs(absl::StatusCode::kDataLoss))
+                IsDataLoss())
         << size;
   }
-  EXPECT_THAT(SavedState::Decode(WithChecksum(content + "x")),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(SavedState::Decode(WithChecksum(content + "x")), IsDataLoss());
 }
 
 TEST(SavedStateTest, PartsInOneAnotherHaveABound) {
@@ -151,8 +139,7 @@ TEST(SavedStateTest, PartsInOneAnotherHaveABound) {
   RILL_EXPECT_OK(SavedState::Decode(state.Encode()));
   SavedState outer("Deep", 1);
   outer.SetPart("in", std::move(state));
-  EXPECT_THAT(SavedState::Decode(outer.Encode()),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(SavedState::Decode(outer.Encode()), IsDataLoss());
 }
 
 TEST(SavedStateTest, ANewerFormIsRefused) {
@@ -160,7 +147,7 @@ TEST(SavedStateTest, ANewerFormIsRefused) {
   bytes.resize(bytes.size() - 4);
   bytes[8] = 2;
   EXPECT_THAT(SavedState::Decode(WithChecksum(bytes)),
-              StatusIs(kFailedPrecondition, HasSubstr("form: got 2, want 1")));
+              IsFailedPrecondition("form: got 2, want 1"));
 }
 
 }  // namespace

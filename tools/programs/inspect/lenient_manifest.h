@@ -9,7 +9,7 @@
 
 namespace rill::inspect {
 
-// ReadAnyManifest (formats/manifest.h) of a directory that may be damaged. Each
+// ReadManifest of any kind and version, of a directory that may be damaged. Each
 // file that is missing, of another size or changed adds a line to `damage`. So
 // does the manifest itself, which is then empty. Thread-safety: thread-safe.
 Manifest ReadLenientManifest(const std::string& directory,

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
@@ -28,6 +27,7 @@ namespace {
 
 using formats_internal::AppendLittle;
 using formats_internal::Values;
+using formats_internal::WriteConsolidated;
 using formats_internal::WriteInPlace;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -38,23 +38,6 @@ using Mode = LoadMemmapOptions::Mode;
 constexpr char kStack[] = "formats/testdata/tensordict/K.bin";
 constexpr char kKinds[] = "formats/testdata/tensordict/L.bin";
 constexpr char kOthers[] = "formats/testdata/tensordict/M.bin";
-
-auto Broken(absl::string_view what) {
-  return StatusIs(absl::StatusCode::kDataLoss, HasSubstr(std::string(what)));
-}
-auto Refused(absl::string_view what) {
-  return StatusIs(absl::StatusCode::kInvalidArgument,
-                  HasSubstr(std::string(what)));
-}
-
-// A file of `data` and this JSON.
-std::string Write(absl::string_view data, absl::string_view json) {
-  const std::string path = FreshPath("written.bin");
-  std::string bytes = absl::StrCat(data, json);
-  AppendLittle<int64_t>(static_cast<int64_t>(json.size()), &bytes);
-  WriteInPlace(path, bytes);
-  return path;
-}
 
 // A dictionary of batch [2] around `leaves`, with `more` members behind.
 std::string Dict(absl::string_view leaves, absl::string_view more = "") {
@@ -125,7 +108,7 @@ TEST(ConsolidatedKindsTest, LoadsThePeersKindsAndSavesTheirBytes) {
 }
 
 TEST(ConsolidatedKindsTest, WhatHasNoPlaceHereIsRefusedByNameAndTheRestLoads) {
-  EXPECT_THAT(LoadConsolidated(kOthers), Refused("\"deep\""));
+  EXPECT_THAT(LoadConsolidated(kOthers), IsInvalidArgument("\"deep\""));
   std::vector<RefusedEntry> refused;
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,
                             LoadConsolidated(kOthers, {.refused = &refused}));
@@ -152,7 +135,7 @@ TEST(ConsolidatedKindsTest, RowsApartAreNotMappedWritable) {
   const std::string path = FreshPath("apart.bin");
   WriteInPlace(path, bytes);
   EXPECT_THAT(LoadConsolidated(path, {.mode = Mode::kMapShared}),
-              Refused("one behind the other"));
+              IsInvalidArgument("one behind the other"));
 }
 
 TensorDict Episode(int64_t steps) {
@@ -178,9 +161,11 @@ TEST(ConsolidatedKindsTest, LazyStackExample) {
     RILL_EXPECT_OK(loaded.CheckEqual(episodes));
     EXPECT_TRUE(loaded.is_locked());
   }
-  EXPECT_THAT(LoadConsolidated(path), Refused("LoadConsolidatedLazyStack"));
+  EXPECT_THAT(LoadConsolidated(path),
+              IsInvalidArgument("LoadConsolidatedLazyStack"));
   RILL_ASSERT_OK(SaveConsolidated(Episode(1), path));
-  EXPECT_THAT(LoadConsolidatedLazyStack(path), Refused("LoadConsolidated"));
+  EXPECT_THAT(LoadConsolidatedLazyStack(path),
+              IsInvalidArgument("LoadConsolidated"));
 }
 
 TEST(ConsolidatedKindsTest, RoundTripKeepsEveryKind) {
@@ -241,19 +226,19 @@ TEST(ConsolidatedKindsTest, WhatThePeersFileCannotHoldIsRefusedWhenSaved) {
       RaggedTensor::FromRows(
           {Values<float>({1, 2}, {1, 2}), Values<float>({3, 4}, {2, 1})}));
   RILL_ASSERT_OK(dict.Set("rows", std::move(rows)));
-  EXPECT_THAT(SaveConsolidated(dict, path), Refused("use SaveTdz"));
+  EXPECT_THAT(SaveConsolidated(dict, path), IsInvalidArgument("use SaveTdz"));
   TensorDict many({5000});
   RILL_ASSERT_OK_AND_ASSIGN(NonTensorStack names,
                             NonTensorStack::Filled({5000}, {"1"}));
   RILL_ASSERT_OK(many.Set("names", std::move(names)));
-  EXPECT_THAT(SaveConsolidated(many, path), Refused("got 5000"));
+  EXPECT_THAT(SaveConsolidated(many, path), IsInvalidArgument("got 5000"));
   EXPECT_FALSE(PathExists(path));
 }
 
 TEST(ConsolidatedKindsTest, StacksAreChecked) {
   const auto load = [](absl::string_view stack) {
-    return LoadConsolidated(
-        Write("", Dict("", absl::StrCat(",\"s\":", stack))));
+    return LoadConsolidated(WriteConsolidated(
+        "written.bin", "", Dict("", absl::StrCat(",\"s\":", stack))));
   };
   const std::string member = absl::StrReplaceAll(
       Dict(""),
@@ -263,30 +248,31 @@ TEST(ConsolidatedKindsTest, StacksAreChecked) {
   };
   const std::string two = absl::StrCat(",\"1\":", member, ",\"0\":", member);
   RILL_EXPECT_OK(lazy(two));
-  EXPECT_THAT(lazy(""), Broken("without members"));
-  EXPECT_THAT(lazy(absl::StrCat(",\"1\":", member)), Broken("member"));
-  EXPECT_THAT(lazy(absl::StrCat(",\"00\":", member)), Broken("member"));
-  EXPECT_THAT(lazy(absl::StrCat(two, ",\"x\":", member)), Broken("member"));
-  EXPECT_THAT(lazy(two, 1), Broken("got 1, want one in [0, 0]"));
-  EXPECT_THAT(lazy(two, -1), Broken("stack_dim"));
-  EXPECT_THAT(lazy(two, 9), Broken("stack_dim"));
+  EXPECT_THAT(lazy(""), IsDataLoss("without members"));
+  EXPECT_THAT(lazy(absl::StrCat(",\"1\":", member)), IsDataLoss("member"));
+  EXPECT_THAT(lazy(absl::StrCat(",\"00\":", member)), IsDataLoss("member"));
+  EXPECT_THAT(lazy(absl::StrCat(two, ",\"x\":", member)), IsDataLoss("member"));
+  EXPECT_THAT(lazy(two, 1), IsDataLoss("got 1, want one in [0, 0]"));
+  EXPECT_THAT(lazy(two, -1), IsDataLoss("stack_dim"));
+  EXPECT_THAT(lazy(two, 9), IsDataLoss("stack_dim"));
   EXPECT_THAT(lazy(absl::StrCat(",\"0\":", member, ",\"1\":", Dict(""))),
-              Broken("batch shape"));
+              IsDataLoss("batch shape"));
   // Both classes hold values.
   for (const char* cls : {"NonTensorStack", "LazyStackedTensorDict"}) {
     RILL_EXPECT_OK(load(Stack(cls, R"("1":[7,[],null],"0":["a"])", "")));
-    EXPECT_THAT(load(Stack(cls, R"("0":[7,[],null])", "")), Refused("[1]"));
+    EXPECT_THAT(load(Stack(cls, R"("0":[7,[],null])", "")),
+                IsInvalidArgument("[1]"));
     EXPECT_THAT(load(Stack(cls, R"("0":[7,[]],"1":[7,[3]])", "")),
-                StatusIs(absl::StatusCode::kDataLoss));
+                IsDataLoss());
     EXPECT_THAT(
         load(Stack(cls, R"("0":[7,[]])", absl::StrCat(",\"1\":", member))),
-        Refused("a value"));
+        IsInvalidArgument("a value"));
   }
   // A few bytes that ask for eight terabytes.
   EXPECT_THAT(
       load(Stack("NonTensorStack",
                  R"("0":[7,[1000000000000]],"1":[7,[1000000000000]])", "", 1)),
-      Refused("values of one stack"));
+      IsInvalidArgument("values of one stack"));
 }
 
 TEST(ConsolidatedKindsTest, JaggedTensorsAreChecked) {
@@ -296,9 +282,10 @@ TEST(ConsolidatedKindsTest, JaggedTensorsAreChecked) {
   for (const int64_t length : {1, 1}) AppendLittle<int64_t>(length, &data);
   const auto load = [&](absl::string_view values, absl::string_view offsets,
                         absl::string_view more = "") {
-    return LoadConsolidated(
-        Write(data, Dict(absl::StrCat("\"<NJT_VALUES>j\":", values,
-                                      ",\"<NJT_OFFSETS>j\":", offsets, more))));
+    return LoadConsolidated(WriteConsolidated(
+        "written.bin", data,
+        Dict(absl::StrCat("\"<NJT_VALUES>j\":", values,
+                          ",\"<NJT_OFFSETS>j\":", offsets, more))));
   };
   const std::string v = R"(["torch.int32",[3],0,16,4])";
   const std::string o = R"(["torch.int64",[3],16,40,0,1])";
@@ -316,21 +303,25 @@ TEST(ConsolidatedKindsTest, JaggedTensorsAreChecked) {
         R"(["torch.int64",[3,1],16,40,0,1])", R"(["torch.int64",[0],16,16,0])",
         R"(["torch.int64",[3],16,48,0,1])", R"(["torch.int64",[3],0,24,0,1])",
         R"(["torch.int64",[3],24,48,0,1])"}) {
-    EXPECT_THAT(load(v, offsets), StatusIs(absl::StatusCode::kDataLoss))
-        << offsets;
+    EXPECT_THAT(load(v, offsets), IsDataLoss()) << offsets;
   }
-  EXPECT_THAT(load(v, R"(["torch.int64",[2],16,32,0,1])"),
-              Refused("jagged tensor"));  // One row, of a batch of two.
-  EXPECT_THAT(load(R"(["torch.int32",[2],0,8,0])", o), Broken("offset 2"));
-  EXPECT_THAT(load(R"(["torch.qint8",[3],0,8,5])", o), Refused("qint8"));
+  EXPECT_THAT(
+      load(v, R"(["torch.int64",[2],16,32,0,1])"),
+      IsInvalidArgument("jagged tensor"));  // One row, of a batch of two.
+  EXPECT_THAT(load(R"(["torch.int32",[2],0,8,0])", o), IsDataLoss("offset 2"));
+  EXPECT_THAT(load(R"(["torch.qint8",[3],0,8,5])", o),
+              IsInvalidArgument("qint8"));
   EXPECT_THAT(load(v, o, R"(,"<NJT_LENGTHS>j":["torch.int64",[1],40,48,0])"),
-              StatusIs(absl::StatusCode::kDataLoss));
-  EXPECT_THAT(LoadConsolidated(Write(data, Dict("\"<NJT_VALUES>j\":" + v))),
-              Broken("<NJT_OFFSETS>"));
-  EXPECT_THAT(LoadConsolidated(Write(data, Dict("\"<NJT_OFFSETS>j\":" + o))),
-              Broken("<NJT_VALUES>"));
-  EXPECT_THAT(LoadConsolidated(Write(data, Dict("\"<NJT>j\":" + v))),
-              Broken("<NJT_VALUES>"));
+              IsDataLoss());
+  EXPECT_THAT(LoadConsolidated(WriteConsolidated(
+                  "written.bin", data, Dict("\"<NJT_VALUES>j\":" + v))),
+              IsDataLoss("<NJT_OFFSETS>"));
+  EXPECT_THAT(LoadConsolidated(WriteConsolidated(
+                  "written.bin", data, Dict("\"<NJT_OFFSETS>j\":" + o))),
+              IsDataLoss("<NJT_VALUES>"));
+  EXPECT_THAT(LoadConsolidated(WriteConsolidated("written.bin", data,
+                                                 Dict("\"<NJT>j\":" + v))),
+              IsDataLoss("<NJT_VALUES>"));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 // hang, no allocation that the files do not back.
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
@@ -12,6 +11,7 @@
 #include "rill/base/rng.h"
 #include "rill/formats/file_tree.h"
 #include "rill/formats/memmap_directory.h"
+#include "rill/formats/test_dicts.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/tensor.h"
 #include "rill/testing/fresh_path.h"
@@ -22,6 +22,7 @@ namespace {
 
 using formats_internal::CopyTree;
 using formats_internal::ListFiles;
+using formats_internal::WithRandomEdits;
 using formats_internal::WriteInPlace;
 
 class CorruptionTest : public ::testing::Test {
@@ -84,23 +85,7 @@ TEST_F(CorruptionTest, ChangedMetaGivesAStatusOrADictionary) {
     RILL_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(path));
     const std::string alphabet = "0123456789[]{}\",:-.e\\\0\xFFtrueTensorDict";
     for (int round = 0; round < 250; ++round) {
-      std::string changed = whole;
-      const int64_t edits = 1 + rng.UniformInt(round, 0, 3);
-      for (uint32_t edit = 0; edit < edits; ++edit) {
-        const size_t at = rng.UniformInt(round, 3 * edit + 1, changed.size());
-        const char by =
-            alphabet[rng.UniformInt(round, 3 * edit + 2, alphabet.size())];
-        switch (rng.UniformInt(round, 3 * edit + 3, 3)) {
-          case 0:
-            changed[at] = by;
-            break;
-          case 1:
-            changed.insert(at, 1, by);
-            break;
-          default:
-            changed.erase(at, 1);
-        }
-      }
+      const std::string changed = WithRandomEdits(whole, alphabet, rng, round);
       WriteInPlace(path, changed);
       LoadAndTouch(changed);
     }
@@ -123,8 +108,7 @@ TEST_F(CorruptionTest, FoldersInThePlaceOfFilesAndTheReverseAreFound) {
   }
   RILL_ASSERT_OK(RemoveAll(JoinPath(directory_, "next")));
   WriteInPlace(JoinPath(directory_, "next"), "x");
-  EXPECT_THAT(LoadMemmapDirectory(directory_),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(LoadMemmapDirectory(directory_), IsDataLoss());
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 

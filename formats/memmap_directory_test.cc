@@ -4,17 +4,14 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rill/base/fault_point.h"
 #include "rill/base/file.h"
 #include "rill/base/mapped_file.h"
 #include "rill/formats/file_tree.h"
@@ -29,12 +26,12 @@
 namespace rill {
 namespace {
 
+using formats_internal::ExpectEveryFaultIsReturned;
 using formats_internal::Fixture;
 using formats_internal::Floats;
 using formats_internal::Sample;
 using formats_internal::WriteInPlace;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using Mode = LoadMemmapOptions::Mode;
 
 TEST(MemmapDirectoryTest, Example) {
@@ -46,8 +43,7 @@ TEST(MemmapDirectoryTest, Example) {
   RILL_EXPECT_OK(loaded.CheckEqual(steps));
 }
 
-// --- What TorchRL wrote
-// -------------------------------------------------------
+// --- What TorchRL wrote ------------------------------------------------------
 
 TEST(MemmapDirectoryTest, LoadsThePeersDtypesNamesAndNesting) {
   for (const Mode mode : {Mode::kMapReadOnly, Mode::kCopy}) {
@@ -115,8 +111,7 @@ TEST(MemmapDirectoryTest, ThePeersTextsLoadAsValues) {
   EXPECT_EQ(name.json, "\"z\"");
 }
 
-// --- Ours
-// ------------------------------------------------------------------------
+// --- Ours --------------------------------------------------------------------
 
 TEST(MemmapDirectoryTest, RoundTripKeepsEverything) {
   const std::string directory = FreshPath("round");
@@ -162,9 +157,8 @@ TEST(MemmapDirectoryTest, SomebodysDirectoryIsNotReplaced) {
   const std::string directory = FreshPath("somebodys");
   RILL_ASSERT_OK(CreateDirectories(directory));
   WriteInPlace(JoinPath(directory, "thesis.tex"), "x");
-  EXPECT_THAT(
-      SaveMemmapDirectory(Sample(), directory),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("thesis.tex")));
+  EXPECT_THAT(SaveMemmapDirectory(Sample(), directory),
+              IsFailedPrecondition("thesis.tex"));
   EXPECT_THAT(ListDirectory(directory),
               IsOkAndHolds(ElementsAre("thesis.tex")));
 }
@@ -174,17 +168,8 @@ TEST(MemmapDirectoryTest, AFailedSaveLeavesTheOldTree) {
   RILL_ASSERT_OK(SaveMemmapDirectory(Sample(), directory));
   TensorDict other({1});
   RILL_ASSERT_OK(other.Set("x", Floats({1}, {1})));
-  for (const absl::string_view point :
-       {"file.open", "file.reserve", "file.write", "file.sync",
-        "file.rename"}) {
-    ScopedFaultHook hook([point](absl::string_view at, absl::string_view) {
-      return at == point ? absl::ResourceExhaustedError("disk full")
-                         : absl::OkStatus();
-    });
-    EXPECT_THAT(SaveMemmapDirectory(other, directory),
-                StatusIs(absl::StatusCode::kResourceExhausted))
-        << point;
-  }
+  ExpectEveryFaultIsReturned(
+      [&] { return SaveMemmapDirectory(other, directory); });
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict loaded,
                             LoadMemmapDirectory(directory));
   RILL_EXPECT_OK(loaded.CheckEqual(Sample()));
@@ -197,19 +182,16 @@ TEST(MemmapDirectoryTest, ReservedAndCollidingNamesAreRefused) {
     TensorDict dict({1});
     RILL_ASSERT_OK(dict.Set(key, Floats({1}, {1})));
     EXPECT_THAT(SaveMemmapDirectory(dict, directory),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("rename the entry")))
+                IsInvalidArgument("rename the entry"))
         << key;
   }
   TensorDict colliding({1});
   RILL_ASSERT_OK(colliding.Set("a", Floats({1}, {1})));
   RILL_ASSERT_OK(colliding.Set("a.memmap/b", Floats({1}, {1})));
-  EXPECT_THAT(SaveMemmapDirectory(colliding, directory),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(SaveMemmapDirectory(colliding, directory), IsInvalidArgument());
   TensorDict meta({1});
   RILL_ASSERT_OK(meta.Set("meta.json/b", Floats({1}, {1})));
-  EXPECT_THAT(SaveMemmapDirectory(meta, directory),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(SaveMemmapDirectory(meta, directory), IsInvalidArgument());
   EXPECT_FALSE(PathExists(directory));
 }
 
@@ -244,7 +226,7 @@ TEST(MemmapDirectoryTest, CreatedFilesAreZeroReservedAndWritable) {
               IsOkAndHolds(ElementsAre(0, 0, 0, 0, 0, 7)));
   EXPECT_EQ(TensorDictSpec::Of(loaded), spec);
   EXPECT_THAT(CreateMemmapDirectory(spec, {3}, directory),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
 }
 
 // Leaves without bytes have no file that would be found.
@@ -257,19 +239,17 @@ TEST(MemmapDirectoryTest, CreatedFilesReplaceNone) {
     TensorDictSpec spec;
     RILL_ASSERT_OK(spec.Set("x", {.dtype = DType::kInt32, .shape = {size}}));
     EXPECT_THAT(CreateMemmapDirectory(spec, {3}, directory),
-                StatusIs(absl::StatusCode::kFailedPrecondition,
-                         HasSubstr("meta.json")));
+                IsFailedPrecondition("meta.json"));
     EXPECT_THAT(ReadFile(meta), IsOkAndHolds(before));
     EXPECT_FALSE(PathExists(JoinPath(directory, "x.memmap")));
   }
 }
 
-// --- What may be wrong on the disk
-// ----------------------------------------------
+// --- What may be wrong on the disk -------------------------------------------
 
 TEST(MemmapDirectoryTest, NoDirectoryIsNotFound) {
   EXPECT_THAT(LoadMemmapDirectory(FreshPath("nowhere")),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("meta.json")));
+              IsNotFound("meta.json"));
 }
 
 TEST(MemmapDirectoryTest, ShortAndMissingFilesAreDataLossLongOnesAreNot) {
@@ -282,15 +262,12 @@ TEST(MemmapDirectoryTest, ShortAndMissingFilesAreDataLossLongOnesAreNot) {
   EXPECT_EQ(longer.Find("obs")->num_elements(), 4);
   ASSERT_EQ(truncate(file.c_str(), 15), 0);
   EXPECT_THAT(LoadMemmapDirectory(directory),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       HasSubstr("got 15 bytes, want 16")));
+              IsDataLoss("got 15 bytes, want 16"));
   EXPECT_THAT(FileSize(file), IsOkAndHolds(15));  // Nothing was mended.
   RILL_ASSERT_OK(RemoveAll(file));
-  EXPECT_THAT(LoadMemmapDirectory(directory),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("16 bytes")));
+  EXPECT_THAT(LoadMemmapDirectory(directory), IsDataLoss("16 bytes"));
   RILL_ASSERT_OK(RemoveAll(JoinPath(directory, "next")));
-  EXPECT_THAT(LoadMemmapDirectory(directory),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(LoadMemmapDirectory(directory), IsDataLoss());
 }
 
 TEST(MemmapDirectoryTest, LinksBelowTheDirectoryAreRefused) {
@@ -299,8 +276,7 @@ TEST(MemmapDirectoryTest, LinksBelowTheDirectoryAreRefused) {
   const std::string file = JoinPath(directory, "obs.memmap");
   RILL_ASSERT_OK(RemoveAll(file));
   ASSERT_EQ(symlink("/etc/passwd", file.c_str()), 0);
-  const auto refused =
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("symbolic link"));
+  const auto refused = IsInvalidArgument("symbolic link");
   EXPECT_THAT(LoadMemmapDirectory(directory), refused);
   RILL_ASSERT_OK(RemoveAll(file));
   WriteInPlace(file, std::string(16, 'x'));
@@ -322,9 +298,7 @@ TEST(MemmapDirectoryTest, KeysCannotNameFilesOutside) {
         absl::StrCat(R"({")", key,
                      R"(":{"shape":[4],"dtype":"torch.uint8"},"shape":[4],)",
                      R"("_type":"<class 'tensordict._td.TensorDict'>"})"));
-    EXPECT_THAT(LoadMemmapDirectory(directory),
-                StatusIs(absl::StatusCode::kDataLoss))
-        << key;
+    EXPECT_THAT(LoadMemmapDirectory(directory), IsDataLoss()) << key;
   }
 }
 
@@ -356,9 +330,7 @@ TEST(MemmapDirectoryTest, TwoEntriesInOneFolderAreDataLoss) {
   RILL_ASSERT_OK(CreateDirectories(path));
   WriteInPlace(JoinPath(path, "meta.json"),
                R"({"shape":[],"_type":"<class 'tensordict._td.TensorDict'>"})");
-  EXPECT_THAT(LoadMemmapDirectory(root),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       HasSubstr("got it for two entries")));
+  EXPECT_THAT(LoadMemmapDirectory(root), IsDataLoss("got it for two entries"));
 }
 
 TEST(MemmapDirectoryTest, DepthIsLimitedBothWays) {
@@ -367,7 +339,7 @@ TEST(MemmapDirectoryTest, DepthIsLimitedBothWays) {
   TensorDict dict({1});
   RILL_ASSERT_OK(dict.Set(key, Floats({1}, {1})));
   EXPECT_THAT(SaveMemmapDirectory(dict, FreshPath("deep")),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("depth")));
+              IsInvalidArgument("depth"));
 
   const std::string root = FreshPath("deep");
   std::string path = root;
@@ -378,8 +350,7 @@ TEST(MemmapDirectoryTest, DepthIsLimitedBothWays) {
     WriteInPlace(JoinPath(path, "meta.json"), meta);
     path = JoinPath(path, "d");
   }
-  EXPECT_THAT(LoadMemmapDirectory(root),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("depth")));
+  EXPECT_THAT(LoadMemmapDirectory(root), IsInvalidArgument("depth"));
 }
 
 // A directory made by the plan is what CreateMemmapDirectory makes.
@@ -415,8 +386,7 @@ TEST(MemmapDirectoryTest, MissingParentsNameThePath) {
   const std::string root = FreshPath("memmap_parents");
   const std::string path = JoinPath(root, "at/all");
   const auto refuses = [&](const std::string& caller) {
-    return StatusIs(absl::StatusCode::kNotFound,
-                    HasSubstr(caller + ": directory: got \"" + path + "\""));
+    return IsNotFound(caller + ": directory: got \"" + path + "\"");
   };
   EXPECT_THAT(SaveMemmapDirectory(Sample(), path),
               refuses("SaveMemmapDirectory"));

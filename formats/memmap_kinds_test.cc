@@ -28,27 +28,17 @@ namespace rill {
 namespace {
 
 using formats_internal::CopyTree;
+using formats_internal::ExpectSameFiles;
 using formats_internal::Fixture;
 using formats_internal::Floats;
 using formats_internal::ListFiles;
 using formats_internal::WriteInPlace;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr char kDictType[] = R"("_type":"<class 'tensordict._td.TensorDict'>")";
 
-void ExpectSameFiles(const std::string& ours, const std::string& peers) {
-  EXPECT_EQ(ListFiles(ours), ListFiles(peers));
-  for (const std::string& file : ListFiles(peers)) {
-    RILL_ASSERT_OK_AND_ASSIGN(const std::string want,
-                              ReadFile(JoinPath(peers, file)));
-    EXPECT_THAT(ReadFile(JoinPath(ours, file)), IsOkAndHolds(want)) << file;
-  }
-}
-
-// --- A value a row
-// -------------------------------------------------------
+// --- A value a row -----------------------------------------------------------
 
 TEST(MemmapKindsTest, ValuesOfRowsLoadAndSaveAsThePeers) {
   std::vector<RefusedEntry> refused;
@@ -105,12 +95,10 @@ TEST(MemmapKindsTest, ValuesOfRowsKeepTheirShape) {
                R"({"_type":"<class 'tensordict.tensorclass.NonTensorStack'>",)"
                R"("stack_dim":0,"device":null,"data":[[1,2,3],[4,5]]})");
   EXPECT_THAT(LoadMemmapDirectory(directory),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       HasSubstr("got [4,5], want a list of 3")));
+              IsDataLoss("got [4,5], want a list of 3"));
 }
 
-// --- Lazy stacks
-// -------------------------------------------------------
+// --- Lazy stacks -------------------------------------------------------------
 
 TEST(MemmapKindsTest, LazyStacksLoadAndSaveAsThePeers) {
   RILL_ASSERT_OK_AND_ASSIGN(const LazyStack stack,
@@ -130,16 +118,12 @@ TEST(MemmapKindsTest, LazyStacksLoadAndSaveAsThePeers) {
 
 TEST(MemmapKindsTest, TopLevelStacksAndDictionariesAreToldApart) {
   EXPECT_THAT(LoadMemmapDirectory(Fixture("E")),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("use LoadMemmapLazyStack")));
+              IsInvalidArgument("use LoadMemmapLazyStack"));
   EXPECT_THAT(LoadMemmapLazyStack(Fixture("A")),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("use LoadMemmapDirectory")));
-  EXPECT_THAT(
-      LoadMemmapDirectory(Fixture("D/s")),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("single value")));
-  EXPECT_THAT(LoadMemmapDirectory(Fixture("I.tdz")),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("I.tdz")));
+              IsInvalidArgument("use LoadMemmapDirectory"));
+  EXPECT_THAT(LoadMemmapDirectory(Fixture("D/s")),
+              IsInvalidArgument("single value"));
+  EXPECT_THAT(LoadMemmapDirectory(Fixture("I.tdz")), IsNotFound("I.tdz"));
 }
 
 LazyStack Stack(int members) {
@@ -150,9 +134,7 @@ LazyStack Stack(int members) {
                 IsOk());
     dicts.push_back(std::move(dict));
   }
-  auto stack = LazyStack::Create(std::move(dicts));
-  EXPECT_THAT(stack, IsOk());
-  return *stack;
+  return *LazyStack::Create(std::move(dicts));
 }
 
 // TorchRL loads five members after three were saved over five.
@@ -173,11 +155,9 @@ TEST(MemmapKindsTest, ReadingStopsAtTheFirstMemberThatIsMissing) {
   RILL_ASSERT_OK_AND_ASSIGN(LazyStack loaded, LoadMemmapLazyStack(directory));
   EXPECT_EQ(loaded.size(), 2);
   RILL_ASSERT_OK(RemoveAll(JoinPath(directory, "0")));
-  EXPECT_THAT(LoadMemmapLazyStack(directory),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("\"0\"")));
+  EXPECT_THAT(LoadMemmapLazyStack(directory), IsDataLoss("\"0\""));
   WriteInPlace(JoinPath(directory, "0"), "a file");
-  EXPECT_THAT(LoadMemmapLazyStack(directory),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(LoadMemmapLazyStack(directory), IsDataLoss());
 }
 
 // A LazyStack's members are dictionaries, so this one cannot be had.
@@ -193,8 +173,7 @@ TEST(MemmapKindsTest, StacksOfStacksAreRefusedByNameAndTheRestLoads) {
     RILL_ASSERT_OK(SaveMemmapLazyStack(Stack(2), folder));
   }
   EXPECT_THAT(LoadMemmapDirectory(directory),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("whose member 0 is a stack")));
+              IsInvalidArgument("whose member 0 is a stack"));
   std::vector<RefusedEntry> refused;
   RILL_ASSERT_OK_AND_ASSIGN(
       dict, LoadMemmapDirectory(directory, {.refused = &refused}));
@@ -202,12 +181,10 @@ TEST(MemmapKindsTest, StacksOfStacksAreRefusedByNameAndTheRestLoads) {
   ASSERT_EQ(refused.size(), 1);
   EXPECT_EQ(refused[0].key, "rows");
   EXPECT_THAT(LoadMemmapLazyStack(rows, {.refused = &refused}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("stack of what is refused")));
+              IsInvalidArgument("stack of what is refused"));
 }
 
-// --- Ragged leaves
-// -------------------------------------------------------
+// --- Ragged leaves -----------------------------------------------------------
 
 TEST(MemmapKindsTest, RaggedLeavesLoadAndSaveAsThePeers) {
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,
@@ -244,25 +221,25 @@ TEST(MemmapKindsTest, TablesOfShapesAreChecked) {
   RILL_EXPECT_OK(LoadMemmapDirectory(WriteRagged({2, 3}, 2, 1, 64)));  // Slack.
   RILL_EXPECT_OK(LoadMemmapDirectory(WriteRagged({0, 0}, 2, 1, 0)));
   RILL_EXPECT_OK(LoadMemmapDirectory(WriteRagged({}, 3, 0, 3)));
-  const auto broken = StatusIs(absl::StatusCode::kDataLoss);
-  EXPECT_THAT(LoadMemmapDirectory(WriteRagged({2, 3}, 2, 1, 4)), broken);
-  EXPECT_THAT(LoadMemmapDirectory(WriteRagged({2, -1}, 2, 1, 64)), broken);
-  EXPECT_THAT(LoadMemmapDirectory(WriteRagged({2}, 2, 1, 64)), broken);
+  EXPECT_THAT(LoadMemmapDirectory(WriteRagged({2, 3}, 2, 1, 4)), IsDataLoss());
+  EXPECT_THAT(LoadMemmapDirectory(WriteRagged({2, -1}, 2, 1, 64)),
+              IsDataLoss());
+  EXPECT_THAT(LoadMemmapDirectory(WriteRagged({2}, 2, 1, 64)), IsDataLoss());
   constexpr int64_t kHuge = int64_t{1} << 62;
-  EXPECT_THAT(LoadMemmapDirectory(WriteRagged({kHuge, 4}, 1, 2, 64)), broken);
+  EXPECT_THAT(LoadMemmapDirectory(WriteRagged({kHuge, 4}, 1, 2, 64)),
+              IsDataLoss());
   EXPECT_THAT(LoadMemmapDirectory(WriteRagged({kHuge, kHuge, kHuge}, 3, 1, 64)),
-              broken);
+              IsDataLoss());
   EXPECT_THAT(LoadMemmapDirectory(WriteRagged({1, 1}, 1000000000, 1, 64)),
-              broken);
+              IsDataLoss());
   // Rows without sizes: the table has no bytes, so no file bounds their number.
   const std::string scalars = WriteRagged({}, int64_t{1} << 59, 0, 5);
-  EXPECT_THAT(LoadMemmapDirectory(scalars), broken);
+  EXPECT_THAT(LoadMemmapDirectory(scalars), IsDataLoss());
   RILL_ASSERT_OK(RemoveAll(JoinPath(scalars, "r.memmap")));
-  EXPECT_THAT(LoadMemmapDirectory(scalars),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("entry \"r\"")));
+  EXPECT_THAT(LoadMemmapDirectory(scalars), IsDataLoss("entry \"r\""));
   const std::string missing = WriteRagged({2, 3}, 2, 1, 5);
   RILL_ASSERT_OK(RemoveAll(JoinPath(missing, "r.shape.memmap")));
-  EXPECT_THAT(LoadMemmapDirectory(missing), broken);
+  EXPECT_THAT(LoadMemmapDirectory(missing), IsDataLoss());
 }
 
 TEST(MemmapKindsTest, RaggedLeavesOfAnotherBatchAreRefusedByName) {
@@ -271,16 +248,13 @@ TEST(MemmapKindsTest, RaggedLeavesOfAnotherBatchAreRefusedByName) {
       JoinPath(directory, "meta.json"),
       absl::StrCat(R"({"r":{"shape":[2,1],"dtype":"torch.uint8",)",
                    R"("is_nested":true},"shape":[],)", kDictType, "}"));
-  EXPECT_THAT(
-      LoadMemmapDirectory(directory),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("got 2 rows")));
+  EXPECT_THAT(LoadMemmapDirectory(directory), IsInvalidArgument("got 2 rows"));
   std::vector<RefusedEntry> refused;
   RILL_EXPECT_OK(LoadMemmapDirectory(directory, {.refused = &refused}));
   EXPECT_EQ(refused.size(), 1);
 }
 
-// --- Classes
-// -------------------------------------------------------
+// --- Classes -----------------------------------------------------------------
 
 TEST(MemmapKindsTest, ClassesLoadAsTheirTensorsAndFields) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict dict, LoadMemmapDirectory(Fixture("F")));
@@ -301,8 +275,7 @@ TEST(MemmapKindsTest, ClassesLoadAsTheirTensorsAndFields) {
 
   WriteInPlace(JoinPath(directory, "c/other.pickle"), "cos\nsystem\n");
   EXPECT_THAT(LoadMemmapDirectory(directory),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("c/other.pickle")));
+              IsInvalidArgument("c/other.pickle"));
   std::vector<RefusedEntry> refused;
   RILL_ASSERT_OK_AND_ASSIGN(
       dict, LoadMemmapDirectory(directory, {.refused = &refused}));
@@ -312,12 +285,10 @@ TEST(MemmapKindsTest, ClassesLoadAsTheirTensorsAndFields) {
 
   RILL_ASSERT_OK(RemoveAll(JoinPath(directory, "c/_tensordict")));
   RILL_ASSERT_OK(RemoveAll(JoinPath(directory, "c/other.pickle")));
-  EXPECT_THAT(LoadMemmapDirectory(directory),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("MyTC")));
+  EXPECT_THAT(LoadMemmapDirectory(directory), IsInvalidArgument("MyTC"));
 }
 
-// --- All of them
-// -------------------------------------------------------
+// --- All of them -------------------------------------------------------------
 
 TEST(MemmapKindsTest, RoundTripInDirectoriesAndArchives) {
   TensorDict dict({2});
@@ -343,8 +314,7 @@ TEST(MemmapKindsTest, RoundTripInDirectoriesAndArchives) {
   RILL_ASSERT_OK(SaveTdzLazyStack(Stack(11), archive));
   RILL_ASSERT_OK_AND_ASSIGN(const LazyStack stack, LoadTdzLazyStack(archive));
   RILL_EXPECT_OK(stack.CheckEqual(Stack(11)));
-  EXPECT_THAT(LoadTdz(archive), StatusIs(absl::StatusCode::kInvalidArgument,
-                                         HasSubstr("LoadTdzLazyStack")));
+  EXPECT_THAT(LoadTdz(archive), IsInvalidArgument("LoadTdzLazyStack"));
 }
 
 // "n" as a ragged leaf and "n.shape" as a tensor want the same file.
@@ -356,12 +326,10 @@ TEST(MemmapKindsTest, NamesOfTablesCollideWithNobodys) {
   RILL_ASSERT_OK(SaveMemmapDirectory(dict, FreshPath("tables")));
   RILL_ASSERT_OK(dict.Set("n.shape", Floats({1}, {1})));
   EXPECT_THAT(SaveMemmapDirectory(dict, FreshPath("tables")),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("rename the entry")));
+              IsInvalidArgument("rename the entry"));
 }
 
-// --- What stands in TorchRL's list of behaviours
-// -----------------------------
+// --- What stands in TorchRL's list of behaviours -----------------------------
 
 TEST(MemmapKindsTest, C1EveryDtypeScalarsAndStridedInputGoRoundTrip) {
   TensorDict dict;
@@ -455,8 +423,7 @@ TEST(MemmapKindsTest, C5ReservedNamesAreRefusedWhenSavedInEveryKind) {
     RILL_ASSERT_OK(ragged.Set(name, std::move(rows)));
     for (const TensorDict& dict : {leaf, value, stack, ragged}) {
       EXPECT_THAT(SaveMemmapDirectory(dict, FreshPath("c5")),
-                  StatusIs(absl::StatusCode::kInvalidArgument,
-                           HasSubstr(std::string(name))));
+                  IsInvalidArgument(name));
     }
   }
   // TorchRL lost them when it saved; their files stand, nothing tells of them.

@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
@@ -15,7 +14,6 @@ namespace rill {
 namespace {
 
 using formats_internal::WriteInPlace;
-using ::testing::HasSubstr;
 
 TEST(ReplaceableTest, NothingAndEmptyAndMarkedDirectoriesMayBeReplaced) {
   const std::string path = FreshPath("replaceable");
@@ -33,29 +31,25 @@ TEST(ReplaceableTest, RowsOfALiveStorageAreNotReplaced) {
   WriteInPlace(JoinPath(path, "rill.json"), "{}");
   WriteInPlace(JoinPath(path, "rill.commit"), "x");
   EXPECT_THAT(CheckReplaceable("Save", path, "rill.json"),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("a storage lives")));
+              IsFailedPrecondition("a storage lives"));
 }
 
 TEST(ReplaceableTest, SomebodysFilesAreNotReplaced) {
   const std::string path = FreshPath("replaceable");
   RILL_ASSERT_OK(CreateDirectories(path));
   WriteInPlace(JoinPath(path, "thesis.tex"), "x");
-  EXPECT_THAT(
-      CheckReplaceable("Save", path, "rill.json"),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("thesis.tex")));
+  EXPECT_THAT(CheckReplaceable("Save", path, "rill.json"),
+              IsFailedPrecondition("thesis.tex"));
   EXPECT_THAT(
       CheckReplaceable("Save", JoinPath(path, "thesis.tex"), "rill.json"),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("a file")));
+      IsFailedPrecondition("a file"));
 }
 
 TEST(ReplaceableTest, OneMissingParentMayBeMade) {
   const std::string path = FreshPath("replaceable_parents");
   RILL_EXPECT_OK(CheckReplaceable("Save", JoinPath(path, "a"), "rill.json"));
-  EXPECT_THAT(
-      CheckReplaceable("Save", JoinPath(path, "a/b"), "rill.json"),
-      StatusIs(absl::StatusCode::kNotFound,
-               HasSubstr("Save: directory: got \"" + JoinPath(path, "a/b"))));
+  EXPECT_THAT(CheckReplaceable("Save", JoinPath(path, "a/b"), "rill.json"),
+              IsNotFound("Save: directory: got \"" + JoinPath(path, "a/b")));
   EXPECT_FALSE(PathExists(path));
 }
 

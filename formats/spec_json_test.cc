@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/formats/test_dicts.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"
 #include "rill/specs/test_specs.h"
@@ -28,7 +29,6 @@ namespace rill {
 namespace {
 
 using ::testing::AnyOf;
-using ::testing::HasSubstr;
 
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -147,8 +147,7 @@ TEST(SpecJsonTest, WhiteSpaceAndOrderDoNotMatter) {
 TEST(SpecJsonTest, EveryTruncationIsAStatus) {
   RILL_ASSERT_OK_AND_ASSIGN(const std::string text, SpecToJson(Everything()));
   for (size_t size = 0; size < text.size(); ++size) {
-    EXPECT_THAT(SpecFromJson(text.substr(0, size)), StatusIs(kDataLoss))
-        << size;
+    EXPECT_THAT(SpecFromJson(text.substr(0, size)), IsDataLoss()) << size;
   }
 }
 
@@ -174,24 +173,7 @@ TEST(SpecJsonTest, EveryChangeIsASpecOrAStatus) {
     EXPECT_THAT(SpecFromJson(again), IsOkAndHolds(*spec));
   };
   for (uint64_t round = 0; round < 600; ++round) {
-    std::string changed = whole;
-    const int64_t edits = 1 + rng.UniformInt(round, 0, 3);
-    for (uint32_t edit = 0; edit < edits; ++edit) {
-      const size_t at = rng.UniformInt(round, 3 * edit + 1, changed.size());
-      const char by =
-          alphabet[rng.UniformInt(round, 3 * edit + 2, alphabet.size())];
-      switch (rng.UniformInt(round, 3 * edit + 3, 3)) {
-        case 0:
-          changed[at] = by;
-          break;
-        case 1:
-          changed.insert(at, 1, by);
-          break;
-        default:
-          changed.erase(at, 1);
-      }
-    }
-    load(changed);
+    load(formats_internal::WithRandomEdits(whole, alphabet, rng, round));
   }
   // Both happened, so the test looked at both.
   EXPECT_GT(read, 5);
@@ -205,9 +187,7 @@ std::string WithLeaf(absl::string_view leaf) {
 
 TEST(SpecJsonTest, WrongMembersAreNamed) {
   const auto refused = [](absl::string_view leaf, absl::string_view words) {
-    EXPECT_THAT(SpecFromJson(WithLeaf(leaf)),
-                StatusIs(kDataLoss, HasSubstr(std::string(words))))
-        << leaf;
+    EXPECT_THAT(SpecFromJson(WithLeaf(leaf)), IsDataLoss(words)) << leaf;
   };
   constexpr absl::string_view kGood =
       R"({"key":"a","dtype":"bool","shape":[],"domain":"binary"})";
@@ -267,17 +247,16 @@ TEST(SpecJsonTest, WrongMembersAreNamed) {
 }
 
 TEST(SpecJsonTest, HeadsAreChecked) {
-  EXPECT_THAT(SpecFromJson("{}"), StatusIs(kDataLoss, HasSubstr("format")));
-  EXPECT_THAT(SpecFromJson("[]"), StatusIs(kDataLoss));
+  EXPECT_THAT(SpecFromJson("{}"), IsDataLoss("format"));
+  EXPECT_THAT(SpecFromJson("[]"), IsDataLoss());
   EXPECT_THAT(
       SpecFromJson(R"({"format":"rill_spec","version":2,"anything":[]})"),
-      StatusIs(absl::StatusCode::kFailedPrecondition,
-               HasSubstr("got 2, want at most 1")));
+      IsFailedPrecondition("got 2, want at most 1"));
   EXPECT_THAT(SpecFromJson(R"({"format":"rill_spec","version":0})"),
-              StatusIs(kDataLoss));
+              IsDataLoss());
   EXPECT_THAT(SpecFromJson(R"({"format":"rill_spec","version":1,"leaves":{},)"
                            R"("non_tensors":[]})"),
-              StatusIs(kDataLoss, HasSubstr("a list")));
+              IsDataLoss("a list"));
 }
 
 TEST(SpecJsonTest, HostileSizesAreRefusedEarly) {
@@ -292,8 +271,7 @@ TEST(SpecJsonTest, HostileSizesAreRefusedEarly) {
   EXPECT_THAT(SpecFromJson(WithLeaf(many)), StatusIs(kExhausted));
   std::string members = "{";
   for (int i = 0; i < 100000; ++i) absl::StrAppend(&members, "\"", i, "\":0,");
-  EXPECT_THAT(SpecFromJson(members + "\"x\":0}"),
-              StatusIs(kDataLoss, HasSubstr("too many")));
+  EXPECT_THAT(SpecFromJson(members + "\"x\":0}"), IsDataLoss("too many"));
   // Nothing is allocated for a shape alone.
   RILL_EXPECT_OK(SpecFromJson(
       WithLeaf(R"({"key":"a","dtype":"int8","shape":[1099511627776,1048576],)"
@@ -301,25 +279,23 @@ TEST(SpecJsonTest, HostileSizesAreRefusedEarly) {
   EXPECT_THAT(SpecFromJson(WithLeaf(
                   R"({"key":"a","dtype":"int8","shape":[1099511627776],)"
                   R"("domain":"bounded","low":[0],"high":[1]})")),
-              StatusIs(kDataLoss));
+              IsDataLoss());
   EXPECT_THAT(SpecFromJson(WithLeaf(
                   R"({"key":"a","dtype":"int8","shape":[],"domain":)"
                   R"("categorical","n":2,"mask":{"shape":[1099511627776,2],)"
                   R"("allowed":"10"}})")),
-              StatusIs(kDataLoss));
+              IsDataLoss());
 }
 
 TEST(SpecJsonTest, WhatCannotBeReadIsNotWritten) {
   TensorDictSpec spec;
   RILL_ASSERT_OK(spec.Set("\xFF", LeafSpec::Binary({})));
-  EXPECT_THAT(SpecToJson(spec),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("UTF-8")));
+  EXPECT_THAT(SpecToJson(spec), IsInvalidArgument("UTF-8"));
   TensorDictSpec many;
   for (int i = 0; i <= kMaxSpecJsonLeaves; ++i) {
     RILL_ASSERT_OK(many.Set(absl::StrCat(i), LeafSpec::Binary({})));
   }
-  EXPECT_THAT(SpecToJson(many), StatusIs(absl::StatusCode::kInvalidArgument,
-                                         HasSubstr("1025 leaves")));
+  EXPECT_THAT(SpecToJson(many), IsInvalidArgument("1025 leaves"));
   many.Erase("0");
   EXPECT_THAT(RunExample(many), IsOkAndHolds(many));
 }

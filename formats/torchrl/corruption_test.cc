@@ -3,7 +3,6 @@
 // reads the same.
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -118,9 +117,7 @@ TEST_P(CorruptionTest, ShortFilesAreErrors) {
     if (absl::EndsWith(file, "mintree.memmap")) continue;
     const std::string good = *ReadFile(JoinPath(path_, file));
     WriteInPlace(JoinPath(path_, file), good.substr(0, good.size() - 1));
-    EXPECT_THAT(ReadTorchRlReplayBuffer(path_),
-                StatusIs(absl::StatusCode::kDataLoss))
-        << file;
+    EXPECT_THAT(ReadTorchRlReplayBuffer(path_), IsDataLoss()) << file;
     WriteInPlace(JoinPath(path_, file), good);
   }
   RILL_EXPECT_OK(ReadTorchRlReplayBuffer(path_).status());

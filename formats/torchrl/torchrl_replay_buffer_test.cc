@@ -40,9 +40,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Form = TorchRlReplayBuffer::Form;
 
-constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
-
 // A copy of what TorchRL wrote: testdata/README.md.
 std::string Fixture(const std::string& name) {
   const std::string path = FreshPath(absl::StrCat("torchrl_", name));
@@ -411,25 +408,22 @@ TEST(TorchRlReplayBufferTest, PicklesAreNamedAndTheRestIsRead) {
 
 TEST(TorchRlReplayBufferTest, OtherStoragesAreRefusedByName) {
   EXPECT_THAT(ReadTorchRlReplayBuffer(Fixture("g")),
-              StatusIs(kInvalidArgument, HasSubstr("list of compressed")));
+              IsInvalidArgument("list of compressed"));
   EXPECT_THAT(ReadTorchRlReplayBuffer(Fixture("i")),
-              StatusIs(kInvalidArgument, HasSubstr("ensemble")));
-  EXPECT_THAT(ReadTorchRlReplayBuffer(FreshPath("torchrl_none")),
-              StatusIs(absl::StatusCode::kNotFound));
+              IsInvalidArgument("ensemble"));
+  EXPECT_THAT(ReadTorchRlReplayBuffer(FreshPath("torchrl_none")), IsNotFound());
 }
 
 TEST(TorchRlReplayBufferTest, SavesThatBrokeOffSaySo) {
   EXPECT_THAT(ReadTorchRlReplayBuffer(Fixture("j")),
-              StatusIs(kDataLoss, HasSubstr("buffer_metadata.json")));
+              IsDataLoss("buffer_metadata.json"));
   for (const char* file :
        {"storage/meta.json", "storage/obs.memmap", "writer/metadata.json",
         "storage/storage_metadata.json", "sampler/sumtree.memmap",
         "sampler/sampler_metadata.json"}) {
     const std::string path = Fixture("a");
     RILL_ASSERT_OK(RemoveAll(JoinPath(path, file)));
-    EXPECT_THAT(ReadTorchRlReplayBuffer(path),
-                StatusIs(kDataLoss, HasSubstr(path)))
-        << file;
+    EXPECT_THAT(ReadTorchRlReplayBuffer(path), IsDataLoss(path)) << file;
   }
   for (const char* name : {"shift", "is_full"}) {
     const std::string path = Fixture("k");
@@ -437,9 +431,7 @@ TEST(TorchRlReplayBufferTest, SavesThatBrokeOffSaySo) {
     RILL_ASSERT_OK(RemoveAll(JoinPath(storage, name)));
     Replace(JoinPath(storage, "meta.json"),
             absl::StrCat("\"", name, "\":{\"type\":\"NonTensorData\"},"), "");
-    EXPECT_THAT(ReadTorchRlReplayBuffer(path),
-                StatusIs(kDataLoss, HasSubstr(path)))
-        << name;
+    EXPECT_THAT(ReadTorchRlReplayBuffer(path), IsDataLoss(path)) << name;
   }
 }
 
@@ -481,8 +473,7 @@ TEST(TorchRlReplayBufferTest, WhatContradictsItselfIsRefused) {
     const bool is_only_there = std::string(c.to) == "false";
     Replace(JoinPath(path, c.file), is_only_there ? "\"data\":true" : c.from,
             is_only_there ? "\"data\":false" : c.to);
-    EXPECT_THAT(ReadTorchRlReplayBuffer(path),
-                StatusIs(kDataLoss, HasSubstr(path)));
+    EXPECT_THAT(ReadTorchRlReplayBuffer(path), IsDataLoss(path));
   }
 }
 
@@ -491,14 +482,12 @@ TEST(TorchRlReplayBufferTest, RowsOfListsOutOfRangeAreRefused) {
   const int64_t list[] = {2, 5, 3};
   WriteInPlace(JoinPath(epoch, "sampler/_sample_list.memmap"),
                {reinterpret_cast<const char*>(list), sizeof(list)});
-  EXPECT_THAT(ReadTorchRlReplayBuffer(epoch),
-              StatusIs(kDataLoss, HasSubstr("row 5")));
+  EXPECT_THAT(ReadTorchRlReplayBuffer(epoch), IsDataLoss("row 5"));
   const std::string heap = Fixture("h");
   const float values[] = {3, 0, 5, 2};
   WriteInPlace(JoinPath(heap, "writer/current_top_values.memmap"),
                {reinterpret_cast<const char*>(values), sizeof(values)});
-  EXPECT_THAT(ReadTorchRlReplayBuffer(heap),
-              StatusIs(kDataLoss, HasSubstr("row 2")));
+  EXPECT_THAT(ReadTorchRlReplayBuffer(heap), IsDataLoss("row 2"));
 }
 
 TEST(TorchRlReplayBufferTest, LinksAreRefused) {
@@ -509,7 +498,7 @@ TEST(TorchRlReplayBufferTest, LinksAreRefused) {
       symlink(JoinPath(path, "sampler/mintree.memmap").c_str(), file.c_str()),
       0);
   EXPECT_THAT(ReadTorchRlReplayBuffer(path),
-              StatusIs(kInvalidArgument, HasSubstr("symbolic link")));
+              IsInvalidArgument("symbolic link"));
 }
 
 TEST(TorchRlReplayBufferTest, WhatCannotBeWrittenIsNamed) {
@@ -521,7 +510,7 @@ TEST(TorchRlReplayBufferTest, WhatCannotBeWrittenIsNamed) {
         TorchRlReplayBuffer buffer = good;
         edit(&buffer);
         EXPECT_THAT(WriteTorchRlReplayBuffer(buffer, path),
-                    StatusIs(kInvalidArgument, HasSubstr(name)));
+                    IsInvalidArgument(name));
         EXPECT_FALSE(PathExists(path));
       };
   refuses([](auto* b) { b->capacity = 3; }, "capacity");
@@ -548,8 +537,7 @@ TEST(TorchRlReplayBufferTest, WhatCannotBeWrittenIsNamed) {
       "a.b");
   RILL_ASSERT_OK(CreateDirectories(path));
   WriteInPlace(JoinPath(path, "thesis.tex"), "mine");
-  EXPECT_THAT(WriteTorchRlReplayBuffer(good, path),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(WriteTorchRlReplayBuffer(good, path), IsFailedPrecondition());
 }
 
 }  // namespace

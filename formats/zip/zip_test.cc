@@ -28,7 +28,6 @@ namespace rill::formats_internal {
 namespace {
 
 using ::testing::AnyOf;
-using ::testing::HasSubstr;
 using File = std::pair<std::string, std::string>;  // Name and content.
 
 std::string MakeZip(const std::vector<File>& files, bool is_aligned = true) {
@@ -73,14 +72,6 @@ size_t Central(const std::string& zip, int n) {
           LoadLittle<uint16_t>(zip.data() + at + 30);
   }
   return at;
-}
-
-auto Broken(absl::string_view what) {
-  return StatusIs(absl::StatusCode::kDataLoss, HasSubstr(std::string(what)));
-}
-auto Refused(absl::string_view what) {
-  return StatusIs(absl::StatusCode::kInvalidArgument,
-                  HasSubstr(std::string(what)));
 }
 
 TEST(ZipTest, WhatIsLaidOutIsRead) {
@@ -175,27 +166,29 @@ TEST(ZipTest, MoreThan65535FilesGoThrough) {
 
 TEST(ZipTest, SizesThatNoFileHasAreRefusedWhenLaidOut) {
   ZipLayout layout;
-  EXPECT_THAT(layout.Add(std::string(65536, 'a'), 1, true), Refused("name"));
+  EXPECT_THAT(layout.Add(std::string(65536, 'a'), 1, true),
+              IsInvalidArgument("name"));
   RILL_EXPECT_OK(layout.Add(std::string(65535, 'a'), 1, true));
-  EXPECT_THAT(layout.Add("a", INT64_MAX - 10, true), Refused("size"));
+  EXPECT_THAT(layout.Add("a", INT64_MAX - 10, true), IsInvalidArgument("size"));
   RILL_ASSERT_OK(layout.Add("a", int64_t{1} << 61, true));
-  EXPECT_THAT(layout.Add("b", int64_t{1} << 61, true), Refused("size"));
+  EXPECT_THAT(layout.Add("b", int64_t{1} << 61, true),
+              IsInvalidArgument("size"));
 }
 
-// --- What may be wrong
-// -----------------------------------------------------------
+// --- What may be wrong -------------------------------------------------------
 
 TEST(ZipTest, WhatIsNoZipFileIsDataLoss) {
-  EXPECT_THAT(Parse(""), Broken("got 0 bytes"));
-  EXPECT_THAT(Parse(std::string(70000, 'x')), Broken("none or was cut short"));
-  EXPECT_THAT(Parse(std::string(22, '\0')), Broken("none or was cut short"));
+  EXPECT_THAT(Parse(""), IsDataLoss("got 0 bytes"));
+  EXPECT_THAT(Parse(std::string(70000, 'x')),
+              IsDataLoss("none or was cut short"));
+  EXPECT_THAT(Parse(std::string(22, '\0')),
+              IsDataLoss("none or was cut short"));
 }
 
 TEST(ZipTest, EveryTruncationIsDataLoss) {
   const std::string zip = MakeZip(SomeFiles());
   for (size_t size = 0; size < zip.size(); ++size) {
-    ASSERT_THAT(Parse(absl::string_view(zip).substr(0, size)),
-                StatusIs(absl::StatusCode::kDataLoss))
+    ASSERT_THAT(Parse(absl::string_view(zip).substr(0, size)), IsDataLoss())
         << size;
   }
 }
@@ -205,7 +198,7 @@ TEST(ZipTest, BytesMissingInTheMiddleAreDataLoss) {
   for (size_t at = 0; at + 40 < zip.size(); at += 7) {
     std::string cut = zip;
     cut.erase(at, 3);
-    ASSERT_THAT(Parse(cut), StatusIs(absl::StatusCode::kDataLoss)) << at;
+    ASSERT_THAT(Parse(cut), IsDataLoss()) << at;
   }
 }
 
@@ -230,17 +223,17 @@ TEST(ZipTest, DeflatedSizesThatAreNotThereAreDataLoss) {
   raw.size = 1032 * raw.packed.size();
   EXPECT_THAT(Parse(RawZip({raw})), IsOk());
   ++raw.size;
-  EXPECT_THAT(Parse(RawZip({raw})), Broken("\"x\": size: got"));
+  EXPECT_THAT(Parse(RawZip({raw})), IsDataLoss("\"x\": size: got"));
   // Stored, the two sizes are one.
   raw.size = whole.size;
   raw.method = 0;
-  EXPECT_THAT(Parse(RawZip({raw})), Broken("stored bytes, want 500"));
+  EXPECT_THAT(Parse(RawZip({raw})), IsDataLoss("stored bytes, want 500"));
   // The stream would reach into the central directory.
   std::string zip = RawZip({whole});
   const size_t local = kZipLocalBytes + 1 + 4;
   Put<uint64_t>(local + 8, whole.packed.size() + 1, &zip);
   Put<uint32_t>(Central(zip, 0) + 20, whole.packed.size() + 1, &zip);
-  EXPECT_THAT(Parse(zip), Broken("bytes before the central directory"));
+  EXPECT_THAT(Parse(zip), IsDataLoss("bytes before the central directory"));
 }
 
 TEST(ZipTest, OtherCompressionIsRefusedByNameWithWhatToDo) {
@@ -250,33 +243,35 @@ TEST(ZipTest, OtherCompressionIsRefusedByNameWithWhatToDo) {
     RawEntry raw = StoredEntry("a.memmap", "0123456789");
     raw.method = static_cast<uint16_t>(method);
     const std::string zip = RawZip({StoredEntry("meta.json", "{}"), raw});
-    EXPECT_THAT(Parse(zip), Refused(absl::StrCat(
+    EXPECT_THAT(Parse(zip), IsInvalidArgument(absl::StrCat(
                                 "\"a.memmap\": method: got ", method, " (",
                                 name, "), want 0 (stored) or 8 (deflate)")));
-    EXPECT_THAT(Parse(zip), Refused("zip -0"));
+    EXPECT_THAT(Parse(zip), IsInvalidArgument("zip -0"));
   }
 }
 
 TEST(ZipTest, EncryptionAndVolumesAreRefused) {
   std::string zip = MakeZip(SomeFiles());
   Put<uint16_t>(Central(zip, 0) + 8, 1, &zip);
-  EXPECT_THAT(Parse(zip), Refused("encrypted"));
+  EXPECT_THAT(Parse(zip), IsInvalidArgument("encrypted"));
   zip = MakeZip(SomeFiles());
   Put<uint16_t>(zip.size() - 18, 1, &zip);
-  EXPECT_THAT(Parse(zip), Refused("volumes"));
+  EXPECT_THAT(Parse(zip), IsInvalidArgument("volumes"));
 }
 
 TEST(ZipTest, NamesThatLeadOutAreRefused) {
   for (const char* const name :
        {"../a", "a/../../b", "/etc/passwd", "", ".", "a//b", "\xFF", "a/./b"}) {
-    EXPECT_THAT(Parse(MakeZip({{name, "x"}})), Refused("name")) << name;
+    EXPECT_THAT(Parse(MakeZip({{name, "x"}})), IsInvalidArgument("name"))
+        << name;
   }
-  EXPECT_THAT(Parse(MakeZip({{std::string("a\0b", 3), "x"}})), Refused("name"));
+  EXPECT_THAT(Parse(MakeZip({{std::string("a\0b", 3), "x"}})),
+              IsInvalidArgument("name"));
 }
 
 TEST(ZipTest, NamesTwiceAreDataLoss) {
   EXPECT_THAT(Parse(MakeZip({{"a", "x"}, {"b", ""}, {"a", "y"}})),
-              Broken("\"a\": got it twice"));
+              IsDataLoss("\"a\": got it twice"));
 }
 
 TEST(ZipTest, OverlappingContentsAreDataLoss) {
@@ -289,7 +284,7 @@ TEST(ZipTest, OverlappingContentsAreDataLoss) {
   Put<uint16_t>(zip.size() - 14, 2, &zip);
   Put<uint16_t>(zip.size() - 12, 2, &zip);
   Put<uint32_t>(zip.size() - 10, 2 * record.size(), &zip);
-  EXPECT_THAT(Parse(zip), Broken("inside"));
+  EXPECT_THAT(Parse(zip), IsDataLoss("inside"));
   // A content that holds another entry.
   std::string outer = MakeZip({{"a", MakeZip({{"b", "y"}}, false)}}, false);
   RILL_ASSERT_OK_AND_ASSIGN(const auto entries, Parse(outer));
@@ -305,7 +300,7 @@ TEST(ZipTest, OverlappingContentsAreDataLoss) {
   Put<uint16_t>(zip.size() - 14, 2, &zip);
   Put<uint16_t>(zip.size() - 12, 2, &zip);
   Put<uint32_t>(zip.size() - 10, 2 * first.size(), &zip);
-  EXPECT_THAT(Parse(zip), Broken("\"b\": it starts at"));
+  EXPECT_THAT(Parse(zip), IsDataLoss("\"b\": it starts at"));
 }
 
 TEST(ZipTest, HeadersThatContradictTheDirectoryAreDataLoss) {
@@ -326,8 +321,7 @@ TEST(ZipTest, HeadersThatContradictTheDirectoryAreDataLoss) {
         Change{central, 0}}) {
     std::string zip = whole;
     Put<uint32_t>(change.at, change.value, &zip);
-    EXPECT_THAT(Parse(zip), StatusIs(absl::StatusCode::kDataLoss))
-        << change.at << " " << change.value;
+    EXPECT_THAT(Parse(zip), IsDataLoss()) << change.at << " " << change.value;
   }
 }
 
@@ -338,7 +332,7 @@ TEST(ZipTest, SizesBehindTheContentMayBeZeroInItsHeader) {
   const size_t wide = kZipLocalBytes + 1 + 4;
   Put<uint64_t>(wide, 0, &zip);
   Put<uint64_t>(wide + 8, 0, &zip);
-  EXPECT_THAT(Parse(zip), Broken("contradict"));
+  EXPECT_THAT(Parse(zip), IsDataLoss("contradict"));
   Put<uint16_t>(Central(zip, 0) + 8, 8, &zip);
   RILL_ASSERT_OK_AND_ASSIGN(const auto entries, Parse(zip));
   EXPECT_EQ(zip.substr(entries[0].offset, entries[0].size), "xyz");

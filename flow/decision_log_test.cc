@@ -5,7 +5,6 @@
 #include <limits>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/testing/status_matchers.h"
@@ -47,8 +46,7 @@ TEST(ArrivalTest, NumbersThatAreNoArrivalsAreRefused) {
       {0, 1, 0, kLeast},
   };
   for (const auto& numbers : all) {
-    EXPECT_THAT(Arrival::FromNumbers(numbers),
-                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(Arrival::FromNumbers(numbers), IsDataLoss());
   }
 }
 
@@ -74,8 +72,7 @@ TEST(PriorityCountsTest, NumbersThatAreNoHistogramAreRefused) {
                                                  {1, 0, 0, kMost},
                                                  {1, 0, 0, -1}};
   for (const auto& numbers : all) {
-    EXPECT_THAT(PriorityCounts::FromNumbers(numbers),
-                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(PriorityCounts::FromNumbers(numbers), IsDataLoss());
   }
 }
 

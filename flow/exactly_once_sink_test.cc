@@ -21,7 +21,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
-using ::testing::HasSubstr;
 
 absl::Status RunExample(Sink& buffer, const TensorDict& batch) {
   ExactlyOnceSink once(&buffer);
@@ -69,9 +68,8 @@ TEST_F(ExactlyOnceSinkTest, ARefusedNumberHasNotArrived) {
 
 TEST_F(ExactlyOnceSinkTest, AGapIsRefusedByItsNumbers) {
   RILL_ASSERT_OK(Write(4, 2));
-  EXPECT_THAT(Write(4, 4), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                    HasSubstr("producer 4: got 4, want 3")));
-  EXPECT_THAT(Write(4, -1), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Write(4, 4), IsFailedPrecondition("producer 4: got 4, want 3"));
+  EXPECT_THAT(Write(4, -1), IsInvalidArgument());
   once_.Forget(4);
   RILL_EXPECT_OK(Write(4, 1));
   EXPECT_THAT(seen_, ElementsAre(2, 1));
@@ -90,7 +88,7 @@ TEST_F(ExactlyOnceSinkTest, CutsPassAndHaveNoNumber) {
   RILL_ASSERT_OK(Write(3, 2));
   EXPECT_THAT(seen_, ElementsAre(1, -304, -304, 2));
   answer_ = absl::UnavailableError("busy");
-  EXPECT_THAT(once_.Cut(3, {}), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(once_.Cut(3, {}), IsUnavailable());
 }
 
 TEST_F(ExactlyOnceSinkTest, NumbersGoOnInALoadedState) {
@@ -103,8 +101,7 @@ TEST_F(ExactlyOnceSinkTest, NumbersGoOnInALoadedState) {
   RILL_EXPECT_OK(second.Write(batch_, {.producer = 9, .sequence = 6}));
   EXPECT_THAT(seen_, ElementsAre(1, 5, 6));
   EXPECT_THAT(second.LoadState(batch_),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("\"producers\": got none")));
+              IsFailedPrecondition("\"producers\": got none"));
   EXPECT_EQ(second.newest(9), 6);
 }
 

@@ -46,8 +46,7 @@ TEST(FunctionSinkTest, HandsBatchesAndErrorsThrough) {
   EXPECT_EQ(seen.producer, 1);
   EXPECT_EQ(seen.first_lane, 2);
   EXPECT_EQ(seen.policy_version, 3);
-  EXPECT_THAT(sink.Write(MakeSteps(3), {}),
-              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(sink.Write(MakeSteps(3), {}), IsResourceExhausted());
   RILL_EXPECT_OK(sink.Cut(1, {.first = 2, .count = 1}));
   RILL_EXPECT_OK(sink.Flush());
 }
@@ -62,8 +61,7 @@ TEST(FunctionSinkTest, HandsCutsThroughWhereItIsGivenAFunction) {
         lanes = which;
         return absl::UnavailableError("busy");
       });
-  EXPECT_THAT(sink.Cut(7, {.first = 2, .count = 3}),
-              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(sink.Cut(7, {.first = 2, .count = 3}), IsUnavailable());
   EXPECT_EQ(producer, 7);
   EXPECT_EQ(lanes, (LaneRange{.first = 2, .count = 3}));
 }

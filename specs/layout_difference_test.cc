@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/specs/layout_difference.h"
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/specs/spec.h"

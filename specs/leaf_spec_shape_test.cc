@@ -156,8 +156,7 @@ TEST(LeafSpecShapeTest, StackJoinsBoundsAndMasks) {
 
 TEST(LeafSpecShapeTest, NamesWhatDoesNotFit) {
   const LeafSpec spec = LeafSpec::OneHot(3, DType::kBool, {2});
-  EXPECT_THAT(spec.Index(2), StatusIs(absl::StatusCode::kOutOfRange,
-                                      HasSubstr("got 2, want one in [0, 2)")));
+  EXPECT_THAT(spec.Index(2), IsOutOfRange("got 2, want one in [0, 2)"));
   EXPECT_THAT(LeafSpec::OneHot(3).Index(0),
               StatusIs(kInvalid, HasSubstr("holds choices")));
   EXPECT_THAT(LeafSpec::Unbounded(DType::kFloat32, {}).Index(0),

@@ -119,8 +119,7 @@ TEST(LegalChoicesTest, AForbiddenOptionNamesLaneChoiceAndLeaf) {
                "T: lane 1, choice 1: \"move\": got option 0, want one that "
                "\"legal\" allows, say 1"));
   EXPECT_THAT(legal.Check("T", *Tensor::From<int64_t>({0, 3, 1, 1}, {2, 2})),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("lane 0, choice 1: \"move\": got no single")));
+              IsInvalidArgument("lane 0, choice 1: \"move\": got no single"));
 }
 
 TEST(LegalChoicesTest, NothingLegalIsTheMasksFaultAndNamesIt) {
@@ -139,9 +138,8 @@ TEST(LegalChoicesTest, NothingLegalIsTheMasksFaultAndNamesIt) {
   std::vector<double> sums(3);
   EXPECT_THAT(legal.AddLogProbs("T", 1, absl::MakeSpan(sums)), nothing);
   // A wrong option has precedence.
-  EXPECT_THAT(
-      legal.Check("T", *Tensor::From<int64_t>({1, 1, 1}, {3})),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("lane 2")));
+  EXPECT_THAT(legal.Check("T", *Tensor::From<int64_t>({1, 1, 1}, {3})),
+              IsInvalidArgument("lane 2"));
 }
 
 // A byte of a bool from elsewhere that is neither 0 nor 1.
@@ -186,28 +184,26 @@ TEST(LegalChoicesTest, LogProbabilitiesAreThoseOfTheDraws) {
 }
 
 TEST(LegalChoicesTest, OtherLayoutsAreRefused) {
-  const auto invalid = [](const std::string& text) {
-    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text));
-  };
   EXPECT_THAT(LegalMaskShape(LeafSpec::Binary({2})).status(),
-              invalid("want choices"));
+              IsInvalidArgument("want choices"));
   const LeafSpec spec = LeafSpec::Categorical(3);
   const Tensor bytes = *Tensor::Zeros(DType::kUInt8, {2, 3});
   const LegalChoices wrong = {
       .key = "move", .mask_key = "legal", .spec = spec, .mask = bytes};
-  EXPECT_THAT(wrong.Check("T", *spec.Zero({2})),
-              invalid("\"legal\": got uint8[2, 3] on cpu, want contiguous "
-                      "bool[2, 3]"));
+  EXPECT_THAT(
+      wrong.Check("T", *spec.Zero({2})),
+      IsInvalidArgument("\"legal\": got uint8[2, 3] on cpu, want contiguous "
+                        "bool[2, 3]"));
   const Tensor mask = *Tensor::Zeros(DType::kBool, {2, 3});
   const LegalChoices legal = {
       .key = "move", .mask_key = "legal", .spec = spec, .mask = mask};
   EXPECT_THAT(legal.Check("T", *spec.Zero({3})),
-              invalid("\"move\": got int64[3]"));
+              IsInvalidArgument("\"move\": got int64[3]"));
   EXPECT_THAT(legal.Random("T", Rng(1), 0, *spec.Zero({3})),
-              invalid("\"move\": got int64[3]"));
+              IsInvalidArgument("\"move\": got int64[3]"));
   std::vector<double> sums(2);
   EXPECT_THAT(legal.AddLogProbs("T", 2, absl::MakeSpan(sums)),
-              invalid("2 parts of 1 choices"));
+              IsInvalidArgument("2 parts of 1 choices"));
 }
 
 }  // namespace

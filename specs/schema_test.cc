@@ -5,7 +5,6 @@
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
@@ -129,13 +128,10 @@ TEST(SchemaTest, BindNamesWhatDiffers) {
   RILL_EXPECT_OK(Typed<Step>::Bind(dict));  // More keys are fine.
   RILL_ASSERT_OK(dict.Set("action", Iota<int32_t>({3})));
   EXPECT_THAT(Typed<Step>::Bind(dict),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("Typed::Bind: \"action\": got int32[3], want "
-                                 "int64[3]")));
+              IsInvalidArgument("Typed::Bind: \"action\": got int32[3], want "
+                                "int64[3]"));
   RILL_ASSERT_OK(dict.Delete("action"));
-  EXPECT_THAT(Typed<Step>::Bind(dict),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("missing \"action\"")));
+  EXPECT_THAT(Typed<Step>::Bind(dict), IsInvalidArgument("missing \"action\""));
   dict = MakeSteps(3);
   RILL_ASSERT_OK(dict.Set("next/reward", Iota<float>({3})));
   EXPECT_THAT(
@@ -148,13 +144,11 @@ TEST(SchemaTest, BindWantsContiguousHostMemory) {
   TensorDict dict = MakeSteps(3);
   RILL_ASSERT_OK(dict.Set("observation", *Iota<float>({4, 3}).Permute({1, 0})));
   EXPECT_THAT(Typed<Step>::Bind(dict),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("\"observation\" is not contiguous")));
+              IsFailedPrecondition("\"observation\" is not contiguous"));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict there,
                             MakeSteps(3).To(Device::Fake()));
   EXPECT_THAT(Typed<Step>::Bind(there),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("not in host memory")));
+              IsFailedPrecondition("not in host memory"));
 }
 
 TEST(SchemaTest, CreateIsOneAllocationWithAlignedLeaves) {
@@ -168,8 +162,7 @@ TEST(SchemaTest, CreateIsOneAllocationWithAlignedLeaves) {
   steps.dict().ForEachLeaf([](absl::string_view key, const Tensor& leaf) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(leaf.raw_data()) % 64, 0) << key;
   });
-  EXPECT_THAT(Typed<Step>::Create({int64_t{1} << 60}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Typed<Step>::Create({int64_t{1} << 60}), IsInvalidArgument());
 }
 
 TEST(SchemaTest, KeysAreCheckedByTheCompiler) {

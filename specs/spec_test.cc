@@ -200,8 +200,7 @@ TEST(TensorDictSpecTest, NestedSpecsGoInAndOut) {
   RILL_ASSERT_OK(spec.Set("agent", agent));
   EXPECT_NE(spec.Find("agent/action"), nullptr);
   EXPECT_THAT(spec.Nested("agent"), IsOkAndHolds(agent));
-  EXPECT_THAT(spec.Nested("age"), StatusIs(absl::StatusCode::kNotFound,
-                                           HasSubstr("\"agent/info/name\"")));
+  EXPECT_THAT(spec.Nested("age"), IsNotFound("\"agent/info/name\""));
   const TensorDictSpec before = spec;
   EXPECT_THAT(spec.Set("action", agent), StatusIs(kInvalid));
   EXPECT_EQ(spec, before);
@@ -269,7 +268,7 @@ TEST(TensorDictSpecTest, MasksAreSetByKey) {
                             spec.Random({20}, Rng(1), 0));
   EXPECT_THAT(*dict.Flat<int64_t>("action"), Each(1));
   EXPECT_THAT(spec.SetMask("nope", MakeTensor<bool>({0, 1}, {2})),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("\"action\"")));
+              IsNotFound("\"action\""));
   EXPECT_THAT(spec.SetMask("next/done", MakeTensor<bool>({0, 1}, {2})),
               StatusIs(kInvalid, HasSubstr("\"next/done\"")));
 }
@@ -301,7 +300,7 @@ TEST(TensorDictSpecTest, ProjectMovesLeavesInside) {
   EXPECT_EQ(dict.Find("action")->data<int64_t>()[3], 3);  // Unchanged.
   EXPECT_TRUE(projected.Contains("more"));
   RILL_ASSERT_OK(dict.Delete("action"));
-  EXPECT_THAT(spec.Project(dict), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(spec.Project(dict), IsNotFound());
 }
 
 TEST(TensorDictSpecTest, EnumerateIsTheProduct) {
@@ -333,8 +332,7 @@ TEST(TensorDictSpecTest, IndexAndMapLeavesKeepKeys) {
   RILL_ASSERT_OK(want.Set("b", LeafSpec::Unbounded(DType::kFloat32, {4})));
   RILL_ASSERT_OK(want.SetNonTensor("note"));
   EXPECT_THAT(spec.Index(1), IsOkAndHolds(want));
-  EXPECT_THAT(spec.Index(2),
-              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("\"a\"")));
+  EXPECT_THAT(spec.Index(2), IsOutOfRange("\"a\""));
   EXPECT_THAT(spec.MapLeaves([](absl::string_view, const LeafSpec&) {
     return LeafSpec::Categorical(0);
   }),

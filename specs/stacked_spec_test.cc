@@ -67,7 +67,7 @@ TEST(StackedSpecTest, EqualSpecsAreOneOfALargerShape) {
   EXPECT_THAT(team.Uniform(), IsOkAndHolds(want));
   EXPECT_THAT(want.Index(2), IsOkAndHolds(agent));
   EXPECT_THAT(team.Index(3), IsOkAndHolds(agent));
-  EXPECT_THAT(team.Index(4), StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(team.Index(4), IsOutOfRange());
   EXPECT_EQ(team.ToString().substr(0, 5), "4 x {");
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict, team.Random({5}, Rng(1), 0));
   EXPECT_EQ(dict.batch_shape(), Shape({5}));
@@ -121,8 +121,7 @@ TEST(StackedSpecTest, DifferentSpecsStayAList) {
   EXPECT_FALSE(team.has_one_layout());
   EXPECT_THAT(team.Index(1), IsOkAndHolds(tank));
   EXPECT_THAT(team.Uniform(), StatusIs(kInvalid));
-  EXPECT_THAT(team.Random({2}, Rng(1), 0),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(team.Random({2}, Rng(1), 0), IsFailedPrecondition());
   RILL_ASSERT_OK_AND_ASSIGN(std::vector<TensorDict> list,
                             team.RandomList({2}, Rng(1), 0));
   RILL_EXPECT_OK(team.CheckList("Test", list));

@@ -27,7 +27,6 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 struct Step {
   std::array<float, 4> observation;
@@ -248,9 +247,7 @@ TEST(StructSchemaTest, StructsIntoKeepsWhatIsNotNamed) {
   EXPECT_EQ(out[2], (Step{{9, 9, 9, 9}, 4, 3}));
   out.pop_back();
   const std::vector<Step> before = out;
-  EXPECT_THAT(
-      StructsInto(batch, out),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("got 3, want 4")));
+  EXPECT_THAT(StructsInto(batch, out), IsInvalidArgument("got 3, want 4"));
   EXPECT_EQ(out, before);
 }
 
@@ -316,8 +313,7 @@ TEST(StructAppenderTest, ReserveAllocatesOnceAndKeepsRows) {
               }
             }),
             1);
-  EXPECT_THAT(appender.Reserve(int64_t{1} << 60),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(appender.Reserve(int64_t{1} << 60), IsInvalidArgument());
   EXPECT_EQ(appender.size(), 100);
   RILL_ASSERT_OK_AND_ASSIGN(const auto batch, appender.Take());
   EXPECT_EQ(ToStructs(batch), steps);

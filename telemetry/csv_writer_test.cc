@@ -3,11 +3,8 @@
 
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
@@ -16,8 +13,6 @@
 
 namespace rill {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -46,8 +41,7 @@ TEST(CsvWriterTest, RowOfAnotherWidthIsRefusedAndNothingIsWritten) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto csv, CsvWriter::Create(FreshDirectory() + "/curve.csv", {"a", "b"}));
   EXPECT_THAT(csv->WriteRow({1}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("got 1, want one for each of 2 columns")));
+              IsInvalidArgument("got 1, want one for each of 2 columns"));
   EXPECT_THAT(ReadFile(csv->path()), IsOkAndHolds("a,b\n"));
 }
 
@@ -64,19 +58,15 @@ TEST(CsvWriterTest, ReopenCutsOffWhatCameLater) {
                             CsvWriter::Reopen(path, /*columns=*/1, noted));
   RILL_ASSERT_OK(csv->WriteRow({3}));
   EXPECT_THAT(ReadFile(path), IsOkAndHolds("a\n1\n3\n"));
-  EXPECT_THAT(
-      CsvWriter::Reopen(path, 1, 7),
-      StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CsvWriter::Reopen: ")));
+  EXPECT_THAT(CsvWriter::Reopen(path, 1, 7), IsDataLoss("CsvWriter::Reopen: "));
 }
 
 TEST(CsvWriterTest, CreateRefusesAnExistingFileAndNoColumns) {
   const std::string path = FreshDirectory() + "/curve.csv";
   EXPECT_THAT(CsvWriter::Create(path, {}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("want at least one")));
+              IsInvalidArgument("want at least one"));
   RILL_ASSERT_OK_AND_ASSIGN(auto csv, CsvWriter::Create(path, {"a"}));
-  EXPECT_THAT(CsvWriter::Create(path, {"b"}),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(path)));
+  EXPECT_THAT(CsvWriter::Create(path, {"b"}), IsFailedPrecondition(path));
   EXPECT_THAT(ReadFile(path), IsOkAndHolds("a\n"));
 }
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -93,25 +92,23 @@ TEST(RunFilesTest, WhatCannotBeContinuedIsLeftAsItIs) {
   RILL_ASSERT_OK_AND_ASSIGN(const std::string position, files->SavePosition());
   RILL_ASSERT_OK(files->Write({2}, now));
   EXPECT_THAT(RunFiles::Open(run_dir, {{"frames", "steps"}}, position),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("got frames, want those of")));
+              IsFailedPrecondition("got frames, want those of"));
   for (const char* none :
        {"", "RunFiles1 8", "RunFiles2 8 8 events.out.tfevents.1",
         "RunFiles1 -8 8 events.out.tfevents.1", "RunFiles1 8 8 curve.csv",
         "RunFiles1 8 8 events.out.tfevents.1/../x"}) {
     EXPECT_THAT(RunFiles::Open(run_dir, {{"steps", "steps"}}, none),
-                StatusIs(absl::StatusCode::kDataLoss,
-                         HasSubstr("want one of SavePosition")));
+                IsDataLoss("want one of SavePosition"));
   }
   // The events were lost, or are those of another run.
   const std::string other =
       position.substr(0, position.rfind(' ')) + " events.out.tfevents.2.x";
   EXPECT_THAT(RunFiles::Open(run_dir, {{"steps", "steps"}}, other),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("got no file")));
+              IsDataLoss("got no file"));
   EXPECT_THAT(ReadFile(csv), IsOkAndHolds("steps\n1\n2\n"));
   RILL_ASSERT_OK(WriteFileAtomically(csv, "steps\n"));
   EXPECT_THAT(RunFiles::Open(run_dir, {{"steps", "steps"}}, position),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("got 6 bytes")));
+              IsDataLoss("got 6 bytes"));
 }
 
 TEST(RunFilesTest, NanIsAnEmptyCellAndNoEvent) {
@@ -135,10 +132,8 @@ TEST(RunFilesTest, RefusesAFolderThatExistsAndRowsOfAnotherLength) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto files, RunFiles::Create(run_dir, {{"steps", "steps"}}, now));
   EXPECT_THAT(RunFiles::Create(run_dir, {{"steps", "steps"}}, now),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("want a new folder")));
-  EXPECT_THAT(files->Write({1, 2}, now),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+              IsFailedPrecondition("want a new folder"));
+  EXPECT_THAT(files->Write({1, 2}, now), IsInvalidArgument());
   EXPECT_THAT(ReadFile(JoinPath(run_dir, "curve.csv")),
               IsOkAndHolds("steps\n"));
 }

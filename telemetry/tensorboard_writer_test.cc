@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -188,8 +187,7 @@ TEST(TensorBoardWriterTest, ReopenRefusesAShorterFile) {
   const std::string path = JoinPath(FreshDirectory(), "events");
   RILL_ASSERT_OK(WriteFileAtomically(path, "12345"));
   EXPECT_THAT(TensorBoardWriter::Reopen(path, 6),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       HasSubstr("has 5 bytes, want at least 6")));
+              IsDataLoss("has 5 bytes, want at least 6"));
   EXPECT_THAT(ReadFile(path), IsOkAndHolds("12345"));
 }
 
@@ -198,10 +196,9 @@ TEST(TensorBoardWriterTest, CreateRefusesAnExistingFileAndAMissingFolder) {
   RILL_ASSERT_OK_AND_ASSIGN(auto writer,
                             TensorBoardWriter::Create(directory, kNow, "host"));
   EXPECT_THAT(TensorBoardWriter::Create(directory, kNow, "host"),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr(writer->path())));
+              IsFailedPrecondition(writer->path()));
   EXPECT_THAT(TensorBoardWriter::Create(JoinPath(directory, "no"), kNow, "h"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/events")));
+              IsNotFound("/no/events"));
 }
 
 TEST(TensorBoardWriterTest, FailedAppendLeavesWholeRecordsOnly) {

@@ -34,7 +34,6 @@ using ::testing::Not;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr auto kNotFound = absl::StatusCode::kNotFound;
-constexpr auto kOutOfRange = absl::StatusCode::kOutOfRange;
 
 // An episode: id [], next/obs [steps, 2]; values count up from `first`.
 TensorDict Episode(int64_t steps, float first = 0) {
@@ -149,14 +148,12 @@ TEST(LazyStackTest, RefusedWritesChangeNoMember) {
   EXPECT_THAT(
       stack.SetInPlace("next/obs", MakeTensor<float>({5, 5, 5, 5}, {2, 1, 2})),
       StatusIs(kInvalid, HasSubstr("of member 1")));
-  EXPECT_THAT(stack.SetInPlace("x", Iota<float>({2})), StatusIs(kNotFound));
+  EXPECT_THAT(stack.SetInPlace("x", Iota<float>({2})), IsNotFound());
   EXPECT_THAT(stack.SetInPlace("next", Iota<float>({2})), StatusIs(kInvalid));
-  EXPECT_THAT(stack.Delete("x"), StatusIs(kNotFound));
+  EXPECT_THAT(stack.Delete("x"), IsNotFound());
   stack.Lock();
-  EXPECT_THAT(stack.Set("y", Iota<float>({2})),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(stack.Delete("id"),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(stack.Set("y", Iota<float>({2})), IsFailedPrecondition());
+  EXPECT_THAT(stack.Delete("id"), IsFailedPrecondition());
   RILL_EXPECT_OK(stack.SetInPlace("id", *stack.Get("id")));
   stack.Unlock();
   EXPECT_EQ(stack.DebugString(), before);
@@ -177,7 +174,7 @@ TEST(LazyStackTest, ACopyHasItsOwnStructure) {
 TEST(LazyStackTest, ShapeOperationsTakeMembers) {
   const LazyStack stack = Episodes();
   EXPECT_THAT(stack.Member(1), IsOkAndHolds(BitEqualTo(Episode(3, 10))));
-  EXPECT_THAT(stack.Member(3), StatusIs(kOutOfRange));
+  EXPECT_THAT(stack.Member(3), IsOutOfRange());
   EXPECT_THAT(stack.SelectDim(0, 1),
               StatusIs(kInvalid, HasSubstr("use Member")));
   RILL_ASSERT_OK_AND_ASSIGN(const LazyStack two, stack.Slice(0, 1, 3));
@@ -185,11 +182,11 @@ TEST(LazyStackTest, ShapeOperationsTakeMembers) {
   EXPECT_THAT(two.Member(0), IsOkAndHolds(BitEqualTo(Episode(3, 10))));
   EXPECT_EQ(two.members()[0].Find("id")->raw_data(),
             stack.members()[1].Find("id")->raw_data());
-  EXPECT_THAT(stack.Slice(0, 2, 4), StatusIs(kOutOfRange));
+  EXPECT_THAT(stack.Slice(0, 2, 4), IsOutOfRange());
   RILL_ASSERT_OK_AND_ASSIGN(const LazyStack rows, stack.Gather({2, 2, 0}));
   EXPECT_THAT(rows.Get("id"),
               IsOkAndHolds(TensorElementsAre<int64_t>(20, 20, 0)));
-  EXPECT_THAT(stack.Gather({3}), StatusIs(kOutOfRange));
+  EXPECT_THAT(stack.Gather({3}), IsOutOfRange());
   RILL_ASSERT_OK_AND_ASSIGN(const LazyStack raised, stack.Unsqueeze(0));
   EXPECT_EQ(raised.batch_shape(), Shape({1, 3}));
   EXPECT_EQ(raised.stack_dim(), 1);
@@ -209,7 +206,7 @@ TEST(LazyStackTest, NestedAndNonTensorValues) {
   EXPECT_EQ(stack.GetNonTensorStack("all")->values(),
             std::vector<std::string>(3, "1"));
   EXPECT_THAT(stack.GetDict("id"), StatusIs(kInvalid));
-  EXPECT_THAT(stack.GetDict("x"), StatusIs(kNotFound));
+  EXPECT_THAT(stack.GetDict("x"), IsNotFound());
 }
 
 TEST(LazyStackTest, ToDenseNamesWhatDiffers) {
@@ -261,9 +258,8 @@ TEST(LazyStackTest, CopiesAndMoves) {
   RILL_EXPECT_OK(clone.CheckEqual(stack));
   clone.members()[1].Find("next/obs")->data<float>()[3] = -1;
   EXPECT_THAT(clone.CheckEqual(stack),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("\"members/[1]/next/obs\" differs first at "
-                                 "[1, 1]: got -1, want 13")));
+              IsFailedPrecondition("\"members/[1]/next/obs\" differs first at "
+                                   "[1, 1]: got -1, want 13"));
   RILL_EXPECT_OK(clone.CheckClose(stack, 14, 0));
   EXPECT_THAT(clone.CheckClose(stack, -1, 0), StatusIs(kInvalid));
   EXPECT_FALSE(stack.CheckEqual(*stack.Slice(0, 0, 2)).ok());
@@ -315,10 +311,10 @@ TEST(LazyStackEntryTest, KeysLeadInside) {
               StatusIs(kInvalid, HasSubstr("\"deep/rows/new\"")));
   RILL_ASSERT_OK(dict.Delete("deep/rows/new"));
   EXPECT_FALSE(dict.Contains("deep/rows/new"));
-  EXPECT_THAT(dict.Delete("deep/rows/new"), StatusIs(kNotFound));
+  EXPECT_THAT(dict.Delete("deep/rows/new"), IsNotFound());
   dict.Lock();
   EXPECT_THAT(dict.Set("deep/rows/new", Iota<float>({3})),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
 }
 
 TEST(LazyStackEntryTest, RowsAreMembers) {

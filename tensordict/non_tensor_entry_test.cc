@@ -108,9 +108,8 @@ TEST(NewKindTest, OperationsKnowNoKind) {
   RILL_EXPECT_OK(dict.CheckEqual(*dict.To(Device::Cpu())));
   const TensorDict other = WithNumbers({4, 5, 6});
   EXPECT_THAT(dict.CheckEqual(other),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("\"deep/numbers\": got numbers 1 2 3, want "
-                                 "numbers 4 5 6")));
+              IsFailedPrecondition("\"deep/numbers\": got numbers 1 2 3, want "
+                                   "numbers 4 5 6"));
   RILL_ASSERT_OK(dict.CopyFrom(other));
   RILL_EXPECT_OK(dict.CheckEqual(other));
 }
@@ -126,7 +125,7 @@ TEST(NewKindTest, ErrorsNameTheKey) {
   TensorDict out({2});
   EXPECT_THAT(TensorDict::Internal::CheckAndSet(
                   &out, "few", std::make_shared<Numbers>(std::vector<int>{1})),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("few")));
+              IsInvalidArgument("few"));
 }
 
 }  // namespace

@@ -66,9 +66,8 @@ TEST(NonTensorStackTest, HoldsValuesRowMajor) {
   EXPECT_EQ(stack.size(), 6);
   EXPECT_THAT(stack.values(), ElementsAre("1", "2", "1", "4", "5", "1"));
   EXPECT_THAT(stack.At(3), IsOkAndHolds(NonTensor{"4"}));
-  EXPECT_THAT(stack.At(6), StatusIs(absl::StatusCode::kOutOfRange,
-                                    HasSubstr("index 6 is outside [0, 6)")));
-  EXPECT_THAT(stack.At(-1), StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(stack.At(6), IsOutOfRange("index 6 is outside [0, 6)"));
+  EXPECT_THAT(stack.At(-1), IsOutOfRange());
   EXPECT_EQ(stack.DebugString(), "[2, 3] {1, 2, 1, 4, 5, 1}");
   EXPECT_THAT(NonTensorStack::Create({2}, {"1"}),
               StatusIs(kInvalid, HasSubstr("got 1, want 2 of shape [2]")));
@@ -109,7 +108,7 @@ TEST(NonTensorStackTest, RefusesToJoinOtherShapes) {
   EXPECT_THAT(NonTensorStack::Cat({}, 0), StatusIs(kInvalid));
   EXPECT_THAT(NonTensorStack::Cat({Values({}, {"1"})}, 0), StatusIs(kInvalid));
   EXPECT_THAT(Values({}, {"1"}).Gather({0}), StatusIs(kInvalid));
-  EXPECT_THAT(parts[0].Gather({2}), StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(parts[0].Gather({2}), IsOutOfRange());
 }
 
 TEST(NonTensorEntryTest, ShapeMustBeTheBatchShape) {
@@ -124,8 +123,7 @@ TEST(NonTensorEntryTest, ShapeMustBeTheBatchShape) {
   EXPECT_THAT(dict.GetNonTensor("note"),
               StatusIs(kInvalid, HasSubstr("got a stack of non-tensor values, "
                                            "want a non-tensor value")));
-  EXPECT_THAT(dict.GetNonTensorStack("x"),
-              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(dict.GetNonTensorStack("x"), IsNotFound());
   RILL_ASSERT_OK(dict.Set("next/all", NonTensor{"7"}));
   EXPECT_THAT(NotesOf(dict, "next/all"), ElementsAre("7", "7"));
 }
@@ -165,14 +163,12 @@ TEST(NonTensorEntryTest, ComparisonNamesKeyAndIndex) {
   RILL_ASSERT_OK(a.Set("next", Column({2}, {"1", "2"})));
   RILL_ASSERT_OK(b.Set("next", Column({2}, {"1", "3"})));
   EXPECT_THAT(a.CheckEqual(b),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("\"next/note\" differs first at [1]: got 2, "
-                                 "want 3")));
+              IsFailedPrecondition("\"next/note\" differs first at [1]: got 2, "
+                                   "want 3"));
   RILL_EXPECT_OK(a.CheckEqual(a));
   RILL_ASSERT_OK(b.Set("next/note", NonTensor{"1"}));
   EXPECT_THAT(a.CheckClose(b, 1, 1),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("got a stack of non-tensor values")));
+              IsFailedPrecondition("got a stack of non-tensor values"));
 }
 
 TEST(NonTensorEntryTest, ReuseChangesValuesButNotLeaves) {
@@ -193,8 +189,7 @@ TEST(NonTensorEntryTest, ReuseChangesValuesButNotLeaves) {
   RILL_ASSERT_OK(StackInto(rows, 0, &out));
   EXPECT_THAT(NotesOf(out), ElementsAre("1", "2"));
   EXPECT_EQ(out.Find("action")->raw_data(), bytes);
-  EXPECT_THAT(table.GatherInto({4}, &out),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(table.GatherInto({4}, &out), IsOutOfRange());
   EXPECT_THAT(NotesOf(out), ElementsAre("1", "2"));
 }
 

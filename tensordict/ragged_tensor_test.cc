@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -59,9 +58,8 @@ TEST(RaggedTensorTest, RowsAreViews) {
   EXPECT_THAT(last, BitEqualTo(MakeTensor<float>({2, 3}, {1, 2})));
   last.data<float>()[0] = 7;
   EXPECT_EQ(rows.values().data<float>()[2], 7);
-  EXPECT_THAT(rows.Row(3), StatusIs(absl::StatusCode::kOutOfRange,
-                                    HasSubstr("index 3 is outside [0, 3)")));
-  EXPECT_THAT(rows.Row(-1), StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(rows.Row(3), IsOutOfRange("index 3 is outside [0, 3)"));
+  EXPECT_THAT(rows.Row(-1), IsOutOfRange());
 }
 
 TEST(RaggedTensorTest, CreateChecksShapes) {
@@ -147,7 +145,7 @@ TEST(RaggedEntryTest, RowsAreTheBatch) {
   EXPECT_EQ(dict.Kind("words"), EntryKind::kRagged);
   EXPECT_EQ(dict.GetRagged("words")->num_rows(), 3);
   EXPECT_THAT(dict.Get("words"), StatusIs(kInvalid, HasSubstr("a ragged")));
-  EXPECT_THAT(dict.GetRagged("x"), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(dict.GetRagged("x"), IsNotFound());
   for (const Shape& shape : {Shape({}), Shape({2}), Shape({3, 1})}) {
     TensorDict other(shape);
     EXPECT_THAT(other.Set("words", ThreeRows()),

@@ -43,8 +43,6 @@ void operator delete(void* data, size_t) noexcept { std::free(data); }
 namespace rill {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Allocations by new and of buffers while `fn` runs.
@@ -88,17 +86,13 @@ TEST(GatherTest, BadRowsLeaveOutAlone) {
   const TensorDict steps = MakeSteps(5);
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict out, steps.Gather({1, 2}));
   for (const int64_t bad : {int64_t{5}, int64_t{-1}}) {
-    EXPECT_THAT(
-        steps.GatherInto({0, bad}, &out),
-        StatusIs(absl::StatusCode::kOutOfRange,
-                 HasSubstr(absl::StrCat("row ", bad, " is outside [0, 5)"))));
+    EXPECT_THAT(steps.GatherInto({0, bad}, &out),
+                IsOutOfRange(absl::StrCat("row ", bad, " is outside [0, 5)")));
   }
   EXPECT_THAT(out.Get("action"),
               IsOkAndHolds(TensorElementsAre<int64_t>(1, 2)));
-  EXPECT_THAT(TensorDict().Gather({}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(steps.GatherInto({0}, nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(TensorDict().Gather({}), IsInvalidArgument());
+  EXPECT_THAT(steps.GatherInto({0}, nullptr), IsInvalidArgument());
 }
 
 TEST(GatherTest, NoRowsAndNoLeavesWork) {
@@ -176,8 +170,7 @@ TEST(GatherTest, LockedOutTakesBytesOnly) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict out, steps.Gather({0, 0}));
   out.Lock();
   RILL_EXPECT_OK(steps.GatherInto({3, 1}, &out));
-  EXPECT_THAT(steps.GatherInto({3}, &out),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(steps.GatherInto({3}, &out), IsFailedPrecondition());
   EXPECT_THAT(out, BitEqualTo(*steps.Gather({3, 1})));
 }
 
@@ -280,7 +273,7 @@ TEST_F(GatherDeviceTest, StridedDeviceRowsAndFaults) {
                             MakeSteps(3).To(Device::Fake()));
   fake_->FailNext(FakeBackend::Operation::kGatherRows, 1,
                   absl::InternalError("planted"));
-  EXPECT_THAT(steps.Gather({1}), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(steps.Gather({1}), IsInternal());
 }
 
 }  // namespace

@@ -26,7 +26,6 @@
 namespace rill {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -59,9 +58,8 @@ TEST(TensorDictInPlaceTest, SetInPlaceWritesBytes) {
       dict.SetInPlace("lazy/action", MakeTensor<int64_t>({5, 6}, {2})));
   EXPECT_THAT(dict.Get("lazy/action"),
               IsOkAndHolds(TensorElementsAre<int64_t>(5, 6)));
-  EXPECT_THAT(dict.SetInPlace("x", action),
-              StatusIs(kNotFound, HasSubstr("\"action\"")));
-  EXPECT_THAT(dict.SetInPlace("lazy/x", action), StatusIs(kNotFound));
+  EXPECT_THAT(dict.SetInPlace("x", action), IsNotFound("\"action\""));
+  EXPECT_THAT(dict.SetInPlace("lazy/x", action), IsNotFound());
   EXPECT_THAT(dict.SetInPlace("next", action), StatusIs(kInvalid));
   EXPECT_THAT(dict.SetInPlace("action", Iota<float>({2})),
               StatusIs(kInvalid, HasSubstr("at key \"action\"")));
@@ -85,11 +83,9 @@ TEST(TensorDictInPlaceTest, SetAtWritesOneRow) {
       dict.SetAt("side/action", 1, MakeTensor<int64_t>({7, 8}, {2})));
   EXPECT_THAT(dict.Get("side/action"),
               IsOkAndHolds(TensorElementsAre<int64_t>(0, 4, 7, 8)));
-  EXPECT_THAT(dict.SetAt("action", 2, nine),
-              StatusIs(absl::StatusCode::kOutOfRange));
-  EXPECT_THAT(dict.SetAt("lazy/action", 2, nine),
-              StatusIs(absl::StatusCode::kOutOfRange));
-  EXPECT_THAT(dict.SetAt("x", 0, nine), StatusIs(kNotFound));
+  EXPECT_THAT(dict.SetAt("action", 2, nine), IsOutOfRange());
+  EXPECT_THAT(dict.SetAt("lazy/action", 2, nine), IsOutOfRange());
+  EXPECT_THAT(dict.SetAt("x", 0, nine), IsNotFound());
   EXPECT_THAT(dict.Index(0)->SetAt("observation", 0, nine), StatusIs(kInvalid));
 }
 
@@ -140,7 +136,7 @@ TEST(TensorDictInPlaceTest, SetDefaultPopAndGetOr) {
   EXPECT_THAT(dict.SetDefault("bad", Iota<float>({3})), StatusIs(kInvalid));
   EXPECT_THAT(dict.SetDefault("next", fresh), StatusIs(kInvalid));
   EXPECT_THAT(dict.Pop("next/new"), IsOkAndHolds(BitEqualTo(fresh)));
-  EXPECT_THAT(dict.Pop("next/new"), StatusIs(kNotFound));
+  EXPECT_THAT(dict.Pop("next/new"), IsNotFound());
   EXPECT_THAT(dict.Pop("next"), StatusIs(kInvalid));
   EXPECT_THAT(dict, BitEqualTo(MakeSteps(2)));
 }

@@ -116,9 +116,8 @@ TEST(DimNamesTest, SetAndAsked) {
   TensorDict dict = Named();
   EXPECT_THAT(dict.dim_names(), ElementsAre("env", "time"));
   EXPECT_THAT(dict.DimNamed("time"), IsOkAndHolds(1));
-  EXPECT_THAT(dict.DimNamed("x"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("env, time")));
-  EXPECT_THAT(dict.DimNamed(""), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(dict.DimNamed("x"), IsNotFound("env, time"));
+  EXPECT_THAT(dict.DimNamed(""), IsNotFound());
   EXPECT_THAT(dict.SetDimNames({"a"}),
               StatusIs(kInvalid, HasSubstr("got 1, want 2")));
   EXPECT_THAT(dict.SetDimNames({"a", "a"}),
@@ -131,8 +130,7 @@ TEST(DimNamesTest, SetAndAsked) {
   RILL_ASSERT_OK(dict.SetDimNames({"", "t"}));
   dict.ClearDimNames();
   EXPECT_THAT(dict.dim_names(), IsEmpty());
-  EXPECT_THAT(dict.DimNamed("t"), StatusIs(absl::StatusCode::kNotFound,
-                                           HasSubstr("there are: none")));
+  EXPECT_THAT(dict.DimNamed("t"), IsNotFound("there are: none"));
 }
 
 TEST(DimNamesTest, NestedInherit) {

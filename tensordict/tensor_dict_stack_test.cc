@@ -6,7 +6,6 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rill/base/rng.h"
 #include "rill/device/device.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -76,18 +75,15 @@ TEST(StackTest, DifferencesNameKeyAndBothSides) {
   TensorDict other = steps;
   RILL_ASSERT_OK(other.Set("next/reward", Iota<float>({2, 2})));
   EXPECT_THAT(Stack({steps, steps, other}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("shape of \"next/reward\": got [2, 2] in "
-                                 "dictionary 2, want [2, 1] as in dictionary "
-                                 "0")));
+              IsInvalidArgument("shape of \"next/reward\": got [2, 2] in "
+                                "dictionary 2, want [2, 1] as in dictionary "
+                                "0"));
   RILL_ASSERT_OK(other.Set("next/reward", Iota<double>({2, 1})));
   EXPECT_THAT(Stack({steps, other}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("dtype of \"next/reward\": got float64")));
+              IsInvalidArgument("dtype of \"next/reward\": got float64"));
   RILL_ASSERT_OK(other.Set("next", Iota<float>({2})));
   EXPECT_THAT(Stack({steps, other}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("kind of \"next\": got a tensor")));
+              IsInvalidArgument("kind of \"next\": got a tensor"));
   RILL_ASSERT_OK(other.Delete("next"));
   EXPECT_THAT(Stack({steps, other}),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -95,29 +91,21 @@ TEST(StackTest, DifferencesNameKeyAndBothSides) {
                                        "in dictionary 1"),
                              HasSubstr("\"next/done\" as in dictionary 0"))));
   RILL_ASSERT_OK(other.Set("nexd", Iota<float>({2})));
-  EXPECT_THAT(Stack({steps, other}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("keys")));
+  EXPECT_THAT(Stack({steps, other}), IsInvalidArgument("keys"));
   EXPECT_THAT(Stack({steps, MakeSteps(3)}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("batch shape: got [3] in dictionary 1")));
+              IsInvalidArgument("batch shape: got [3] in dictionary 1"));
 }
 
 TEST(StackTest, BadArguments) {
-  EXPECT_THAT(Stack({}), StatusIs(absl::StatusCode::kInvalidArgument,
-                                  HasSubstr("got 0, want at least 1")));
+  EXPECT_THAT(Stack({}), IsInvalidArgument("got 0, want at least 1"));
   EXPECT_THAT(Stack({MakeSteps(2)}, 2),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("got 2, want one in [0, 2)")));
-  EXPECT_THAT(Cat({MakeSteps(2)}, 1),
-              StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(Cat({TensorDict()}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(Cat({MakeSteps(2), TensorDict()}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+              IsInvalidArgument("got 2, want one in [0, 2)"));
+  EXPECT_THAT(Cat({MakeSteps(2)}, 1), IsInvalidArgument());
+  EXPECT_THAT(Cat({TensorDict()}), IsInvalidArgument());
+  EXPECT_THAT(Cat({MakeSteps(2), TensorDict()}), IsInvalidArgument());
   EXPECT_THAT(Stack({TensorDict({1, 1, 1, 1, 1, 1, 1, 1})}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(StackInto({MakeSteps(2)}, 0, nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+              IsInvalidArgument());
+  EXPECT_THAT(StackInto({MakeSteps(2)}, 0, nullptr), IsInvalidArgument());
 }
 
 TEST(StackTest, NonTensorValuesThatDifferBecomeAStack) {
@@ -149,7 +137,7 @@ TEST(StackTest, IntoReusesWhatFits) {
 TEST(StackTest, ARefusedStackLeavesOutAlone) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict out, Stack(ThreeSteps()));
   EXPECT_THAT(StackInto({MakeSteps(2), MakeSteps(2), MakeSteps(3)}, 0, &out),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+              IsInvalidArgument());
   EXPECT_THAT(out, BitEqualTo(*Stack(ThreeSteps())));
 }
 
@@ -175,8 +163,7 @@ TEST(StackTest, WorksOnADevice) {
     EXPECT_THAT(stacked, BitEqualTo(*Stack(ThreeSteps(), dim)));
   }
   there[1] = MakeSteps(2, 10);
-  EXPECT_THAT(Stack(there), StatusIs(absl::StatusCode::kInvalidArgument,
-                                     HasSubstr("device of \"observation\"")));
+  EXPECT_THAT(Stack(there), IsInvalidArgument("device of \"observation\""));
 }
 
 }  // namespace

@@ -22,7 +22,6 @@ namespace rill {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Optional;
@@ -151,8 +150,7 @@ TEST_F(TensorDictWhereTest, SetOnADeviceRefusesStrangers) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("device of \"next/x\": got cpu"),
                              HasSubstr("want fake:0"))));
-  EXPECT_THAT(there.Set("sub", MakeSteps(3)),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(there.Set("sub", MakeSteps(3)), IsInvalidArgument());
   EXPECT_FALSE(there.Contains("next/x"));
   there.ClearDevice();
   RILL_EXPECT_OK(there.Set("next/x", Iota<float>({3})));
@@ -198,13 +196,11 @@ TEST_F(TensorDictWhereTest, AFailedCopyIsAStatusAndLeaksNothing) {
   for (int64_t nth = 1; nth <= steps.num_leaves(); ++nth) {
     fake_->FailNext(FakeBackend::Operation::kCopy, nth,
                     absl::InternalError("planted"));
-    EXPECT_THAT(steps.To(device_), StatusIs(absl::StatusCode::kInternal))
-        << nth;
+    EXPECT_THAT(steps.To(device_), IsInternal()) << nth;
   }
   fake_->FailNext(FakeBackend::Operation::kAllocate, 1,
                   absl::ResourceExhaustedError("planted"));
-  EXPECT_THAT(steps.Pin(device_),
-              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(steps.Pin(device_), IsResourceExhausted());
 }
 
 TEST_F(TensorDictWhereTest, CopyFromCrossesDevices) {

@@ -9,7 +9,6 @@
 #include <limits>
 #include <vector>
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/tensors/dtype.h"

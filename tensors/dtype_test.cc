@@ -35,7 +35,7 @@ TEST(DTypeTest, UnknownNamesListTheKnownOnes) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("unknown dtype: got \"float\""),
                              HasSubstr("bfloat16, float32"))));
-  EXPECT_THAT(DTypeFromName(""), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(DTypeFromName(""), IsInvalidArgument());
 }
 
 TEST(DTypeTest, TypesFromElsewhereAreRefusedByName) {

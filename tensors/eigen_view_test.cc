@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "Eigen/Core"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -65,15 +64,13 @@ TEST(EigenViewTest, HalvesCompute) {
 
 TEST(EigenViewTest, RefusesWhatItCannotMap) {
   const Tensor t = Iota<float>({2, 3});
-  EXPECT_THAT(EigenMatrix<double>(t).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(EigenMatrix<double>(t).status(), IsInvalidArgument());
   EXPECT_THAT(EigenMatrix<float>(*t.Permute({1, 0})).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
   EXPECT_THAT(EigenMatrix<float>(*t.To(Device::Fake())).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
   EXPECT_THAT(EigenMatrix<float>(Iota<float>({})).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       ::testing::HasSubstr("got 0, want at least 1")));
+              IsInvalidArgument("got 0, want at least 1"));
   EXPECT_THAT(EigenVector<float>(Iota<float>({})).status(), IsOk());
 }
 

@@ -43,20 +43,17 @@ TEST(ShapeTest, LiteralIsCutToItsLimits) {
 TEST(ShapeTest, CreateChecksRankSignAndProduct) {
   EXPECT_THAT(Shape::Create({2, 3}), IsOkAndHolds(Shape({2, 3})));
   EXPECT_THAT(Shape::Create(std::vector<int64_t>(9, 1)),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("got 9, want at most 8")));
+              IsInvalidArgument("got 9, want at most 8"));
   EXPECT_THAT(Shape::Create({2, -3}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("[2, -3]"), HasSubstr("want >= 0"))));
   EXPECT_THAT(Shape::Create({kMax, 1}), IsOk());
   EXPECT_THAT(Shape::Create({kMax, 2}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("does not fit in int64")));
+              IsInvalidArgument("does not fit in int64"));
 }
 
 TEST(ShapeTest, CreateRefusesOverflowBehindAZero) {
-  EXPECT_THAT(Shape::Create({0, kMax, kMax}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Shape::Create({0, kMax, kMax}), IsInvalidArgument());
   EXPECT_THAT(Shape::Create({0, kMax}), IsOk());
 }
 

@@ -174,8 +174,7 @@ TEST(RecordChannelKillTest, ABatchThatWasNotCommittedIsNeverSeen) {
   EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(0));
   EXPECT_EQ(checker.cut[0], 1);
   // Nothing is left and nobody writes: no wait without an end.
-  EXPECT_THAT(channel->Wait(absl::InfiniteDuration()),
-              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(channel->Wait(absl::InfiniteDuration()), IsUnavailable());
   RILL_ASSERT_OK_AND_ASSIGN(const auto next, channel->OpenProducer(0));
   RILL_ASSERT_OK(next->Write(Batch(1), {}));
   EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(1));
@@ -200,8 +199,7 @@ TEST(RecordChannelKillTest, WhatAProducerHasCutIsNotCutAgain) {
   RunAndDie(channel.get(), /*cuts=*/true);
   Checker checker(1);
   EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(1));
-  EXPECT_THAT(channel->Wait(absl::InfiniteDuration()),
-              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(channel->Wait(absl::InfiniteDuration()), IsUnavailable());
   EXPECT_EQ(checker.cuts, 1);
 }
 
@@ -247,8 +245,7 @@ TEST(RecordChannelKillTest, ACutThatTheSinkRefusesComesAgain) {
   RILL_ASSERT_OK(channel->Drain(&sink).status());
   RILL_ASSERT_OK(other->Write(Batch(0), {}));
   for (int i = 0; i < 2; ++i) {
-    EXPECT_THAT(channel->Drain(&sink),
-                StatusIs(absl::StatusCode::kFailedPrecondition));
+    EXPECT_THAT(channel->Drain(&sink), IsFailedPrecondition());
   }
   EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(1));
   EXPECT_EQ(batches, 2);

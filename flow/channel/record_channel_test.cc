@@ -140,11 +140,8 @@ TEST(RecordChannelTest, APartOfAReservedBatchIsRefused) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto producer, channel->OpenProducer(0));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lent, producer->Reserve({64}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict part, lent.Slice(0, 1, 33));
-  EXPECT_THAT(producer->Write(part, {}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("want all of it")));
-  EXPECT_THAT(producer->Reserve({1 << 20, 100}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(producer->Write(part, {}), IsInvalidArgument("want all of it"));
+  EXPECT_THAT(producer->Reserve({1 << 20, 100}), IsInvalidArgument());
 }
 
 TEST(RecordChannelTest, DrainOneTakesTheFirstBatchOfOneProducer) {
@@ -167,8 +164,7 @@ TEST(RecordChannelTest, DrainOneTakesTheFirstBatchOfOneProducer) {
   EXPECT_EQ(sink.infos[1].sequence, 2);
   EXPECT_THAT(channel->DrainOne(1, &sink), IsOkAndHolds(false));
   EXPECT_THAT(channel->DrainOne(0, &sink), IsOkAndHolds(true));
-  EXPECT_THAT(channel->DrainOne(2, &sink),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(channel->DrainOne(2, &sink), IsOutOfRange());
 }
 
 TEST(RecordChannelTest, WhatALivingProducerHasOpenIsNotCutAsADeadOnes) {
@@ -180,8 +176,7 @@ TEST(RecordChannelTest, WhatALivingProducerHasOpenIsNotCutAsADeadOnes) {
   EXPECT_THAT(channel->DrainOne(0, &sink), IsOkAndHolds(true));
   RILL_EXPECT_OK(channel->CutIfDead(0, &sink));
   EXPECT_THAT(sink.cuts, IsEmpty());
-  EXPECT_THAT(channel->CutIfDead(1, &sink),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(channel->CutIfDead(1, &sink), IsOutOfRange());
 }
 
 // Against a queue each, with rings so small that they wrap all the time.
@@ -261,7 +256,7 @@ TEST(RecordChannelTest, ThreadsMayProduceAndFlushWaitsForTheDrain) {
   }
   first.join();
   second.join();
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(status, IsUnavailable());
   EXPECT_EQ(next[0], kBatches);
   EXPECT_EQ(next[1], kBatches);
   EXPECT_EQ(channel->producer_state(0), State::kClosed);
@@ -273,8 +268,7 @@ TEST(RecordChannelTest, WhatDoesNotFitIsRefusedAndNothingIsSent) {
       RecordChannel::Create({.spec = Spec(), .bytes = 4096}));
   RILL_ASSERT_OK_AND_ASSIGN(const auto producer, channel->OpenProducer(0));
   const auto refused = [&](const TensorDict& batch, const std::string& text) {
-    EXPECT_THAT(producer->Write(batch, {}),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
+    EXPECT_THAT(producer->Write(batch, {}), IsInvalidArgument(text));
   };
   refused(Batch({200, 1}, 1), "at most 4096");
   refused(Batch({}, 1), "want [lanes, time]");
@@ -295,17 +289,16 @@ TEST(RecordChannelTest, OptionsAreChecked) {
   const auto create = [](RecordChannel::Options options) {
     return RecordChannel::Create(options).status();
   };
-  const auto invalid = StatusIs(absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(create({}), invalid);
+  EXPECT_THAT(create({}), IsInvalidArgument());
   TensorDictSpec spec = Spec();
   RILL_ASSERT_OK(spec.SetNonTensor("text"));
-  EXPECT_THAT(create({.spec = spec}), invalid);
-  EXPECT_THAT(create({.spec = Spec(), .producers = 0}), invalid);
-  EXPECT_THAT(create({.spec = Spec(), .bytes = 0}), invalid);
+  EXPECT_THAT(create({.spec = spec}), IsInvalidArgument());
+  EXPECT_THAT(create({.spec = Spec(), .producers = 0}), IsInvalidArgument());
+  EXPECT_THAT(create({.spec = Spec(), .bytes = 0}), IsInvalidArgument());
   // More than there is.
   EXPECT_THAT(
       create({.spec = Spec(), .producers = 4096, .bytes = int64_t{1} << 40}),
-      StatusIs(absl::StatusCode::kResourceExhausted));
+      IsResourceExhausted());
 }
 
 TEST(RecordChannelTest, WhatTheSinkRefusesStaysUntilAnotherTakesIt) {
@@ -324,8 +317,7 @@ TEST(RecordChannelTest, WhatTheSinkRefusesStaysUntilAnotherTakesIt) {
   Recorder drops;
   EXPECT_THAT(channel->DrainOne(1, &drops), IsOkAndHolds(true));
   EXPECT_THAT(channel->DrainOne(0, &drops), IsOkAndHolds(false));
-  EXPECT_THAT(channel->DrainOne(2, &drops),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(channel->DrainOne(2, &drops), IsOutOfRange());
   sink.refuse = absl::OkStatus();
   EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(2));
   RILL_EXPECT_OK(sink.batches[0].CheckEqual(Batch({1, 2}, 1)));
@@ -340,8 +332,7 @@ TEST(RecordChannelTest, CutsArriveInOrderAndStayWhereTheyAreRefused) {
   RILL_ASSERT_OK(producer->Cut(0, {.first = 4, .count = 2}));
   RILL_ASSERT_OK(producer->Write(Batch({2, 2}, 2), {.first_lane = 4}));
   RILL_ASSERT_OK(producer->Cut(0, {.first = 5, .count = 1}));
-  EXPECT_THAT(producer->Cut(0, {}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(producer->Cut(0, {}), IsInvalidArgument());
   Recorder sink;
   EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(2));
   const Recorder::SeenCut first = {1, {.first = 4, .count = 2}, 1};
@@ -351,8 +342,7 @@ TEST(RecordChannelTest, CutsArriveInOrderAndStayWhereTheyAreRefused) {
   RILL_ASSERT_OK(producer->Cut(0, {.first = 4, .count = 1}));
   sink.refuse = absl::UnavailableError("busy");
   for (int i = 0; i < 2; ++i) {
-    EXPECT_THAT(channel->Drain(&sink), StatusIs(absl::StatusCode::kUnavailable,
-                                                HasSubstr("from producer 1")));
+    EXPECT_THAT(channel->Drain(&sink), IsUnavailable("from producer 1"));
   }
   sink.refuse = absl::OkStatus();
   EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(0));
@@ -368,8 +358,7 @@ TEST(RecordChannelTest, AProducerThatClosesMayGoOn) {
     RILL_ASSERT_OK(producer->Write(Batch({1, 2}, i), {}));
   }
   EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(2));
-  EXPECT_THAT(channel->Wait(absl::InfiniteDuration()),
-              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(channel->Wait(absl::InfiniteDuration()), IsUnavailable());
   EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(0));
   EXPECT_THAT(sink.cuts, IsEmpty());
 }
@@ -404,7 +393,7 @@ TEST(RecordChannelTest, ARecordThatClaimsTheNextOneIsNotTaken) {
   *bytes *= 2;
   munmap(bytes, kPage);
   Recorder sink;
-  EXPECT_THAT(channel->Drain(&sink), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(channel->Drain(&sink), IsDataLoss());
   EXPECT_TRUE(sink.batches.empty());
 }
 
@@ -424,7 +413,7 @@ TEST(RecordChannelTest, WhatABrokenProducerHadOpenIsCut) {
   ASSERT_NE(words, MAP_FAILED);
   words[words[0] / 8] = 1;  // The bytes of the second record.
   munmap(words, kPage);
-  EXPECT_THAT(channel->Drain(&sink), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(channel->Drain(&sink), IsDataLoss());
   EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(0));
   const Recorder::SeenCut want = {0, {.first = 3, .count = 2}, 1};
   EXPECT_THAT(sink.cuts, ElementsAre(want));
@@ -460,8 +449,7 @@ TEST(RecordChannelTest, NothingThatAProducerWritesIsBelieved) {
     absl::Status status = channel->Drain(&sink).status();
     if (!status.ok()) {
       ++refused;
-      EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss,
-                                   HasSubstr("producer 0")));
+      EXPECT_THAT(status, IsDataLoss("producer 0"));
       RILL_EXPECT_OK(channel->Drain(&sink).status());
       EXPECT_FALSE(bad->Write(Batch({1, 1}, 0), {}).ok());
     }

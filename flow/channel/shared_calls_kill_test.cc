@@ -28,11 +28,9 @@ using ::testing::ElementsAre;
 constexpr absl::Duration kForever = absl::InfiniteDuration();
 
 std::shared_ptr<SharedCalls> Make(int64_t callers) {
-  auto calls = SharedCalls::Create({.callers = callers,
-                                    .question_bytes = sizeof(int64_t),
-                                    .answer_bytes = sizeof(int64_t)});
-  RILL_EXPECT_OK(calls);
-  return *std::move(calls);
+  return *SharedCalls::Create({.callers = callers,
+                               .question_bytes = sizeof(int64_t),
+                               .answer_bytes = sizeof(int64_t)});
 }
 
 void Put(std::byte* to, int64_t value) {

@@ -20,7 +20,6 @@ namespace rill::channel_internal {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr absl::Duration kForever = absl::InfiniteDuration();
 constexpr int64_t kWords = 100;
@@ -31,9 +30,7 @@ SharedCalls::Sizes SizesFor(int64_t callers) {
 }
 
 std::shared_ptr<SharedCalls> Make(int64_t callers) {
-  auto calls = SharedCalls::Create(SizesFor(callers));
-  RILL_EXPECT_OK(calls);
-  return *std::move(calls);
+  return *SharedCalls::Create(SizesFor(callers));
 }
 
 void Fill(std::byte* to, int64_t value) {
@@ -145,10 +142,9 @@ TEST(SharedCallsTest, CloseCancelsCallersThatWaitAndThoseThatAskLater) {
 TEST(SharedCallsTest, APlaceHasOneCallerAtATime) {
   const auto calls = Make(2);
   RILL_ASSERT_OK(calls->Open(1));
-  EXPECT_THAT(calls->Open(1), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                       HasSubstr("caller 1")));
-  EXPECT_THAT(calls->Open(2), StatusIs(absl::StatusCode::kOutOfRange));
-  EXPECT_THAT(calls->Open(-1), StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(calls->Open(1), IsFailedPrecondition("caller 1"));
+  EXPECT_THAT(calls->Open(2), IsOutOfRange());
+  EXPECT_THAT(calls->Open(-1), IsOutOfRange());
   calls->CloseCaller(1);
   RILL_EXPECT_OK(calls->Open(1));
 }
@@ -162,21 +158,21 @@ TEST(SharedCallsTest, AttachTakesTheDescriptorOfCallsOfTheSameSizesOnly) {
   EXPECT_EQ(ValueOf(calls->question(1)), 7);
   SharedCalls::Sizes sizes = SizesFor(2);
   sizes.answer_bytes += 1;
-  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(SharedCalls::Attach(dup(calls->fd()), sizes).status(), refused);
+  EXPECT_THAT(SharedCalls::Attach(dup(calls->fd()), sizes).status(),
+              IsInvalidArgument());
   EXPECT_THAT(
       SharedCalls::Attach(open("/dev/null", O_RDONLY), SizesFor(2)).status(),
-      refused);
+      IsInvalidArgument());
 }
 
 TEST(SharedCallsTest, CreateRefusesNumbersThatCannotBe) {
-  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument);
   for (const int64_t callers : {0, 4097}) {
-    EXPECT_THAT(SharedCalls::Create(SizesFor(callers)).status(), refused);
+    EXPECT_THAT(SharedCalls::Create(SizesFor(callers)).status(),
+                IsInvalidArgument());
   }
   EXPECT_THAT(
       SharedCalls::Create({.callers = 1, .question_bytes = -1}).status(),
-      refused);
+      IsInvalidArgument());
 }
 
 }  // namespace

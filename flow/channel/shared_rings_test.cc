@@ -6,12 +6,10 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <memory>
 #include <string>
 #include <thread>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,8 +18,6 @@
 
 namespace rill::channel_internal {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr int64_t kPage = 4096;
 constexpr uint64_t kTag = 17;
@@ -60,12 +56,9 @@ TEST(SharedRingsTest, BytesAreContiguousAcrossTheEndOfTheRing) {
 }
 
 TEST(SharedRingsTest, SystemThatGivesNoMemoryIsAnError) {
-  const ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-    return point == "channel.create" ? absl::ResourceExhaustedError("no memory")
-                                     : absl::OkStatus();
-  });
-  EXPECT_THAT(SharedRings::Create(2, kPage, kTag),
-              StatusIs(absl::StatusCode::kResourceExhausted));
+  const ScopedFaultHook hook("channel.create",
+                             absl::ResourceExhaustedError("no memory"));
+  EXPECT_THAT(SharedRings::Create(2, kPage, kTag), IsResourceExhausted());
 }
 
 TEST(SharedRingsTest, WhatIsNotCommittedIsNotThere) {
@@ -75,8 +68,7 @@ TEST(SharedRingsTest, WhatIsNotCommittedIsNotThere) {
   RILL_ASSERT_OK_AND_ASSIGN(std::byte* const place, rings->Reserve(0, 8, kNow));
   std::memcpy(place, "01234567", 8);
   EXPECT_EQ(Peek(*rings, 0), "");
-  EXPECT_THAT(rings->WaitForData(kNow),
-              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(rings->WaitForData(kNow), IsDeadlineExceeded());
   rings->Commit(0, 8);
   EXPECT_EQ(Peek(*rings, 0), "01234567");
   RILL_EXPECT_OK(rings->WaitForData(kNow));
@@ -88,15 +80,12 @@ TEST(SharedRingsTest, AFullRingWaitsForTheReaderUntilTheDeadline) {
   RILL_ASSERT_OK(rings->OpenWriter(0));
   RILL_ASSERT_OK(Put(rings.get(), 0, std::string(kPage - 7, 'a')));
   RILL_EXPECT_OK(rings->Reserve(0, 7, kNow).status());
-  EXPECT_THAT(rings->Reserve(0, 8, kNow),
-              StatusIs(absl::StatusCode::kDeadlineExceeded));
-  EXPECT_THAT(rings->WaitUntilReleased(0, kNow),
-              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(rings->Reserve(0, 8, kNow), IsDeadlineExceeded());
+  EXPECT_THAT(rings->WaitUntilReleased(0, kNow), IsDeadlineExceeded());
   rings->Release(0, 1);
   RILL_EXPECT_OK(rings->Reserve(0, 8, kNow).status());
-  EXPECT_THAT(
-      rings->Reserve(0, kPage + 1, kNow),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 4096")));
+  EXPECT_THAT(rings->Reserve(0, kPage + 1, kNow),
+              IsInvalidArgument("at most 4096"));
 }
 
 // A ring of a page, so that both sides sleep and wake each other all the time.
@@ -143,18 +132,16 @@ TEST(SharedRingsTest, OneWriterARingAndItsStateIsKnown) {
   EXPECT_THAT(rings->OpenWriter(0), IsOkAndHolds(State::kNone));
   EXPECT_EQ(rings->writer_state(0), State::kAlive);
   EXPECT_THAT(rings->OpenWriter(0),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr(std::to_string(getpid()))));
-  EXPECT_THAT(rings->OpenWriter(2), StatusIs(absl::StatusCode::kOutOfRange));
-  EXPECT_THAT(rings->OpenWriter(-1), StatusIs(absl::StatusCode::kOutOfRange));
+              IsFailedPrecondition(std::to_string(getpid())));
+  EXPECT_THAT(rings->OpenWriter(2), IsOutOfRange());
+  EXPECT_THAT(rings->OpenWriter(-1), IsOutOfRange());
   rings->CloseWriter(0);
   EXPECT_EQ(rings->writer_state(0), State::kClosed);
   EXPECT_THAT(rings->WaitForData(kNow),
-              StatusIs(absl::StatusCode::kDeadlineExceeded));  // Ring 1.
+              IsDeadlineExceeded());  // Ring 1.
   RILL_ASSERT_OK(rings->OpenWriter(1));
   rings->CloseWriter(1);
-  EXPECT_THAT(rings->WaitForData(absl::InfiniteDuration()),
-              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(rings->WaitForData(absl::InfiniteDuration()), IsUnavailable());
   RILL_EXPECT_OK(rings->OpenWriter(0));
 }
 
@@ -165,15 +152,12 @@ TEST(SharedRingsTest, AnAbandonedRingIsNotReadAndItsWriterKnows) {
   RILL_ASSERT_OK(Put(rings.get(), 0, "abc"));
   rings->Abandon(0);
   EXPECT_EQ(Peek(*rings, 0), "");
-  EXPECT_THAT(rings->WaitForData(absl::InfiniteDuration()),
-              StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_THAT(Put(rings.get(), 0, "d"),
-              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(rings->WaitForData(absl::InfiniteDuration()), IsUnavailable());
+  EXPECT_THAT(Put(rings.get(), 0, "d"), IsUnavailable());
   EXPECT_THAT(rings->WaitUntilReleased(0, absl::InfiniteDuration()),
-              StatusIs(absl::StatusCode::kUnavailable));
+              IsUnavailable());
   rings->CloseWriter(0);
-  EXPECT_THAT(rings->OpenWriter(0),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(rings->OpenWriter(0), IsFailedPrecondition());
 }
 
 TEST(SharedRingsTest, MoreThanARingHoldsIsNotReadable) {
@@ -186,7 +170,7 @@ TEST(SharedRingsTest, MoreThanARingHoldsIsNotReadable) {
   ASSERT_NE(committed, MAP_FAILED);
   for (const int64_t bytes : {kPage + 1, int64_t{-1}, INT64_MIN}) {
     *committed = bytes;
-    EXPECT_THAT(rings->Readable(0), StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(rings->Readable(0), IsDataLoss());
   }
   *committed = kPage;
   EXPECT_EQ(Peek(*rings, 0).size(), kPage);
@@ -195,12 +179,10 @@ TEST(SharedRingsTest, MoreThanARingHoldsIsNotReadable) {
 
 TEST(SharedRingsTest, SizesAreChecked) {
   for (const int64_t rings : {int64_t{0}, int64_t{-1}, int64_t{4097}}) {
-    EXPECT_THAT(SharedRings::Create(rings, kPage, kTag),
-                StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(SharedRings::Create(rings, kPage, kTag), IsInvalidArgument());
   }
   for (const int64_t bytes : {int64_t{0}, INT64_MAX}) {
-    EXPECT_THAT(SharedRings::Create(1, bytes, kTag),
-                StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(SharedRings::Create(1, bytes, kTag), IsInvalidArgument());
   }
   RILL_ASSERT_OK_AND_ASSIGN(const auto rings, SharedRings::Create(1, 1, kTag));
   EXPECT_EQ(rings->ring_bytes(), kPage);
@@ -210,21 +192,20 @@ TEST(SharedRingsTest, OnlyAChannelsOwnDescriptorIsAttached) {
   const auto attach = [](int fd, uint64_t tag) {
     return SharedRings::Attach(dup(fd), tag).status();
   };
-  const auto invalid = StatusIs(absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(attach(-1, kTag), invalid);
+  EXPECT_THAT(attach(-1, kTag), IsInvalidArgument());
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  EXPECT_THAT(attach(null, kTag), invalid);
+  EXPECT_THAT(attach(null, kTag), IsInvalidArgument());
   close(null);
   const int empty = memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(empty, 2 * kPage), 0);
-  EXPECT_THAT(attach(empty, kTag), invalid);  // Could be cut short.
+  EXPECT_THAT(attach(empty, kTag), IsInvalidArgument());  // Could be cut short.
   ASSERT_EQ(fcntl(empty, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-  EXPECT_THAT(attach(empty, kTag), invalid);
+  EXPECT_THAT(attach(empty, kTag), IsInvalidArgument());
   close(empty);
   RILL_ASSERT_OK_AND_ASSIGN(const auto rings,
                             SharedRings::Create(1, kPage, kTag));
   EXPECT_NE(ftruncate(rings->fd(), kPage), 0);
-  EXPECT_THAT(attach(rings->fd(), kTag + 1), invalid);
+  EXPECT_THAT(attach(rings->fd(), kTag + 1), IsInvalidArgument());
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ TEST(SharedSignalTest, AClockThatIsSetBackDelaysNeitherLooksNorTheDeadline) {
       });
   is_set_back = false;
   EXPECT_LT(after, before);
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(status, IsDeadlineExceeded());
   EXPECT_GT(looks, 0);
 }
 

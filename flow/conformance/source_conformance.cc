@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -75,8 +74,7 @@ TEST_P(SourceConformanceTest, ARefusedBatchArrivesOnceUnderItsNumber) {
     RILL_ASSERT_OK(plain->CollectInto(want.sink));
     got.is_full = true;
     for (int j = 0; j < 2; ++j) {
-      EXPECT_THAT(refused->CollectInto(got.sink),
-                  StatusIs(absl::StatusCode::kResourceExhausted));
+      EXPECT_THAT(refused->CollectInto(got.sink), IsResourceExhausted());
     }
     got.is_full = false;
     RILL_ASSERT_OK(refused->CollectInto(got.sink));
@@ -125,8 +123,7 @@ TEST_P(SourceConformanceTest, AnotherStateIsRefusedAndNothingChanges) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto source, GetParam()());
   RILL_ASSERT_OK(source->Next().status());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, source->SaveState());
-  EXPECT_THAT(source->LoadState(TensorDict()),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(source->LoadState(TensorDict()), IsFailedPrecondition());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict after, source->SaveState());
   EXPECT_THAT(after, BitEqualTo(before));
 }

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <string>
 
-#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/specs/leaf_spec.h"
@@ -16,8 +15,6 @@
 
 namespace rill::weights_internal {
 namespace {
-
-using ::testing::HasSubstr;
 
 WeightLayout Layout() {
   WeightLayout layout{.batch_shape = {2}};
@@ -40,12 +37,10 @@ TEST(WeightLayoutTest, WhatIsWrittenIsRead) {
 TEST(WeightLayoutTest, EveryCutAndEveryMoreIsDataLoss) {
   const std::string bytes = Layout().ToBytes();
   for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_THAT(WeightLayout::FromBytes(bytes.substr(0, size)),
-                StatusIs(absl::StatusCode::kDataLoss))
+    EXPECT_THAT(WeightLayout::FromBytes(bytes.substr(0, size)), IsDataLoss())
         << size;
   }
-  EXPECT_THAT(WeightLayout::FromBytes(bytes + "x"),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("more bytes")));
+  EXPECT_THAT(WeightLayout::FromBytes(bytes + "x"), IsDataLoss("more bytes"));
 }
 
 // A layout that is accepted has these bytes: a key may be any text.
@@ -77,11 +72,10 @@ TEST(WeightLayoutTest, TheLargestRanksAndBytesAreTaken) {
   const Shape eight = {1, 1, 1, 1, 1, 1, 1, 1};
   RILL_EXPECT_OK(read({}, DType::kInt64, eight));
   RILL_EXPECT_OK(read(eight, DType::kInt64, {}));
-  EXPECT_THAT(read({1}, DType::kInt64, eight),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("rank 9")));
+  EXPECT_THAT(read({1}, DType::kInt64, eight), IsDataLoss("rank 9"));
   RILL_EXPECT_OK(read({}, DType::kUInt8, {WeightLayout::kMaxBytes}));
   EXPECT_THAT(read({}, DType::kUInt8, {WeightLayout::kMaxBytes + 1}),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("snapshots")));
+              IsDataLoss("snapshots"));
 }
 
 TEST(WeightLayoutTest, AKeyTwiceIsDataLoss) {
@@ -95,13 +89,11 @@ TEST(WeightLayoutTest, AKeyTwiceIsDataLoss) {
       layout.spec.Set("1/weight", LeafSpec::Unbounded(DType::kFloat32, {})));
   bytes = layout.ToBytes();
   replace("1/weight", "0/weight");
-  EXPECT_THAT(WeightLayout::FromBytes(bytes),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("two leaves")));
+  EXPECT_THAT(WeightLayout::FromBytes(bytes), IsDataLoss("two leaves"));
   // A leaf is no dictionary.
   bytes = layout.ToBytes();
   replace("1/weight", "steps/w0");
-  EXPECT_THAT(WeightLayout::FromBytes(bytes),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(WeightLayout::FromBytes(bytes), IsDataLoss());
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 #include <cstring>
 #include <filesystem>  // NOLINT(build/c++17)
 #include <fstream>
-#include <memory>
 #include <new>
 #include <string>
 #include <vector>
@@ -154,8 +153,7 @@ TEST(WeightStoreKillTest, KilledReadersStopNobodyAndTheirPlacesComeBack) {
     // Two of the three places are free: the lasting one has the third.
     RILL_ASSERT_OK_AND_ASSIGN(const auto first, store->OpenReader());
     RILL_ASSERT_OK_AND_ASSIGN(const auto second, store->OpenReader());
-    EXPECT_THAT(store->OpenReader(),
-                StatusIs(absl::StatusCode::kResourceExhausted));
+    EXPECT_THAT(store->OpenReader(), IsResourceExhausted());
     EXPECT_EQ(first->Latest().version, version);
     EXPECT_TRUE(IsWhole(second->Latest()));
     ASSERT_EQ(kill(lasting, SIGKILL), 0);

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -67,10 +66,8 @@ bool IsWhole(const WeightStore::Snapshot& snapshot) {
 }
 
 std::unique_ptr<WeightStore> Store(int64_t max_readers = 4) {
-  auto store =
-      WeightStore::Create({.weights = Weights(0), .max_readers = max_readers});
-  RILL_EXPECT_OK(store.status());
-  return *std::move(store);
+  return *WeightStore::Create(
+      {.weights = Weights(0), .max_readers = max_readers});
 }
 
 absl::Status RunExample(const TensorDict& weights, const TensorDict& better) {
@@ -107,11 +104,9 @@ TEST(WeightStoreTest, WeightsThatAreNotFiniteAreNotPublishedWhereThatIsAsked) {
     EXPECT_EQ(published.ok(), !is_asked);
     EXPECT_EQ(store->version(), before + (is_asked ? 0 : 1));
     if (!is_asked) continue;
-    EXPECT_THAT(published,
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         ::testing::HasSubstr("WeightStore::Publish: "
-                                              "\"layer/w\": got NaN or an "
-                                              "infinity at [1, 1]")));
+    EXPECT_THAT(published, IsInvalidArgument("WeightStore::Publish: "
+                                             "\"layer/w\": got NaN or an "
+                                             "infinity at [1, 1]"));
   }
 }
 
@@ -154,9 +149,8 @@ TEST(WeightStoreTest, AVersionOfTheCallersIsAboveTheLatest) {
   EXPECT_TRUE(IsWhole(reader->Latest()));
   for (const int64_t version :
        {int64_t{9}, int64_t{8}, int64_t{-1}, (int64_t{1} << 46) + 1}) {
-    EXPECT_THAT(
-        store->PublishAs(version, Weights(version)),
-        StatusIs(kInvalidArgument, HasSubstr("want [10, 70368744177664]")));
+    EXPECT_THAT(store->PublishAs(version, Weights(version)),
+                IsInvalidArgument("want [10, 70368744177664]"));
   }
   EXPECT_EQ(reader->Latest().version, 9);
   EXPECT_THAT(store->Publish(Weights(10)), IsOkAndHolds(10));
@@ -228,7 +222,7 @@ TEST(WeightStoreTest, WeightsOfADeviceAreCopiedOrLeaveTheLatest) {
                             Weights(1).To(Device::Fake()));
   fake->FailNext(FakeBackend::Operation::kCopy, 3,
                  absl::UnavailableError("a device"));
-  EXPECT_THAT(store->Publish(better), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(store->Publish(better), IsUnavailable());
   EXPECT_EQ(reader->Latest().version, 0);
   EXPECT_TRUE(IsWhole(reader->Latest()));
   EXPECT_THAT(store->Publish(better), IsOkAndHolds(1));
@@ -242,8 +236,7 @@ TEST(WeightStoreTest, WeightsThatDoNotFitAreRefusedByNameAndChangeNothing) {
   const auto refuse = [&](auto change, absl::string_view name) {
     TensorDict weights = Weights(1);
     RILL_ASSERT_OK(change(&weights));
-    EXPECT_THAT(store->Publish(weights),
-                StatusIs(kInvalidArgument, HasSubstr(name)));
+    EXPECT_THAT(store->Publish(weights), IsInvalidArgument(name));
   };
   refuse([](TensorDict* w) { return w->Delete("steps"); }, "steps");
   refuse(
@@ -279,12 +272,9 @@ TEST(WeightStoreTest, APublishThatFailsLeavesTheLatest) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto reader, store->OpenReader());
   RILL_ASSERT_OK(store->Publish(Weights(1)));
   {
-    ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-      return point == "weights.publish" ? absl::UnavailableError("a device")
-                                        : absl::OkStatus();
-    });
-    EXPECT_THAT(store->Publish(Weights(2)),
-                StatusIs(absl::StatusCode::kUnavailable));
+    const ScopedFaultHook hook("weights.publish",
+                               absl::UnavailableError("a device"));
+    EXPECT_THAT(store->Publish(Weights(2)), IsUnavailable());
   }
   EXPECT_EQ(store->version(), 1);
   EXPECT_EQ(reader->Latest().version, 1);
@@ -296,8 +286,7 @@ TEST(WeightStoreTest, APublishThatFailsLeavesTheLatest) {
 TEST(WeightStoreTest, OptionsAreChecked) {
   const auto refuse = [](const WeightStore::Options& options,
                          absl::string_view name) {
-    EXPECT_THAT(WeightStore::Create(options),
-                StatusIs(kInvalidArgument, HasSubstr(name)));
+    EXPECT_THAT(WeightStore::Create(options), IsInvalidArgument(name));
   };
   refuse({.weights = Weights(0), .version = -1}, "version");
   refuse({.weights = Weights(0), .version = INT64_MAX}, "version");
@@ -313,9 +302,7 @@ TEST(WeightStoreTest, ReadersAreCountedAndMayOutliveTheStore) {
   auto store = Store(/*max_readers=*/2);
   RILL_ASSERT_OK_AND_ASSIGN(auto first, store->OpenReader());
   RILL_ASSERT_OK_AND_ASSIGN(auto second, store->OpenReader());
-  EXPECT_THAT(
-      store->OpenReader(),
-      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("max_readers")));
+  EXPECT_THAT(store->OpenReader(), IsResourceExhausted("max_readers"));
   first.reset();
   RILL_ASSERT_OK_AND_ASSIGN(first, store->OpenReader());
   RILL_ASSERT_OK(store->Publish(Weights(1)));
@@ -407,17 +394,16 @@ TEST(WeightStoreTest, AReaderMayAttachByTheDescriptorAlone) {
 }
 
 TEST(WeightStoreTest, OnlyAStoresOwnDescriptorIsAttached) {
-  const auto refused = StatusIs(absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(Attach(-1), refused);
+  EXPECT_THAT(Attach(-1), IsFailedPrecondition());
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  EXPECT_THAT(Attach(null), refused);
+  EXPECT_THAT(Attach(null), IsFailedPrecondition());
   close(null);
   const int empty = memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  EXPECT_THAT(Attach(empty), refused);  // Could be cut short.
+  EXPECT_THAT(Attach(empty), IsFailedPrecondition());  // Could be cut short.
   ASSERT_EQ(fcntl(empty, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-  EXPECT_THAT(Attach(empty), refused);
+  EXPECT_THAT(Attach(empty), IsFailedPrecondition());
   ASSERT_EQ(ftruncate(empty, 2 * kPage), 0);
-  EXPECT_THAT(Attach(empty), refused);
+  EXPECT_THAT(Attach(empty), IsFailedPrecondition());
   close(empty);
   const auto store = Store();
   EXPECT_NE(ftruncate(store->fd(), kPage), 0);
@@ -462,8 +448,7 @@ TEST(WeightStoreTest, ALargerDescriptionThanTheBuffersIsDataLoss) {
       std::string(reinterpret_cast<const char*>(shape), sizeof(shape)));
   ASSERT_NE(at, std::string::npos);
   Overwrite(*store, kPage + static_cast<int64_t>(at) + 8, 1 << 20);
-  EXPECT_THAT(Attach(store->fd()),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("another size")));
+  EXPECT_THAT(Attach(store->fd()), IsDataLoss("another size"));
 }
 
 TEST(WeightStoreTest, AWriterOfAnythingCannotCrashReadersAndTheWriter) {

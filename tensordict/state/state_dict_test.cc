@@ -23,10 +23,6 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
-constexpr absl::StatusCode kFailedPrecondition =
-    absl::StatusCode::kFailedPrecondition;
 
 absl::StatusOr<TensorDict> Example() {
   StateWriter state("TimeLimit", /*version=*/1);
@@ -43,7 +39,7 @@ TEST(StateDictTest, Example) {
   EXPECT_EQ(state.version(), 1);
   EXPECT_THAT(state.Get<int64_t>("limit"), IsOkAndHolds(500));
   EXPECT_THAT(state.CheckNothingElse(),
-              StatusIs(kFailedPrecondition, HasSubstr("\"steps\": got an")));
+              IsFailedPrecondition("\"steps\": got an"));
   EXPECT_THAT(*state.List<int64_t>("steps"), ElementsAre(3, 4));
   RILL_EXPECT_OK(state.CheckNothingElse());
 }
@@ -82,8 +78,7 @@ TEST(StateDictTest, TextsReadBack) {
                               StateReader::Open("Part", 1, dict));
     EXPECT_THAT(state.Text("text"), IsOkAndHolds(std::string(text)));
     EXPECT_THAT(state.Text("number"),
-                StatusIs(kFailedPrecondition,
-                         HasSubstr("\"number\": got 1, want a text")));
+                IsFailedPrecondition("\"number\": got 1, want a text"));
   }
 }
 
@@ -104,35 +99,28 @@ TEST(StateDictTest, ErrorsNameTypeEntryGotAndWanted) {
   RILL_ASSERT_OK_AND_ASSIGN(const StateReader state,
                             StateReader::Open("TimeLimit", 1, dict));
   EXPECT_THAT(state.Get<int64_t>("none"),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("TimeLimit::LoadState: \"none\": got none, "
-                                 "want int64[]; load what")));
+              IsFailedPrecondition("TimeLimit::LoadState: \"none\": got none, "
+                                   "want int64[]; load what"));
   EXPECT_THAT(state.Get<bool>("limit"),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("\"limit\": got int64[], want bool[]")));
+              IsFailedPrecondition("\"limit\": got int64[], want bool[]"));
   EXPECT_THAT(state.List<int64_t>("steps", Shape({3})),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("\"steps\": got int64[2], want int64[3]")));
+              IsFailedPrecondition("\"steps\": got int64[2], want int64[3]"));
   EXPECT_THAT(state.List<int64_t>("limit"),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("got int64[], want int64 of rank 1")));
-  EXPECT_THAT(state.Dict("steps"),
-              StatusIs(kFailedPrecondition, HasSubstr("want a dictionary")));
+              IsFailedPrecondition("got int64[], want int64 of rank 1"));
+  EXPECT_THAT(state.Dict("steps"), IsFailedPrecondition("want a dictionary"));
 }
 
 TEST(StateDictTest, TypeAndVersionAreChecked) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict dict, Example());
   EXPECT_THAT(StateReader::Open("FrameSkip", 1, dict),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("FrameSkip::LoadState: got the state of "
-                                 "\"TimeLimit\" version 1, want that of "
-                                 "\"FrameSkip\" version <= 1")));
+              IsFailedPrecondition("FrameSkip::LoadState: got the state of "
+                                   "\"TimeLimit\" version 1, want that of "
+                                   "\"FrameSkip\" version <= 1"));
   RILL_ASSERT_OK(dict.Set("version", NonTensor{"2"}));
   EXPECT_THAT(StateReader::Open("TimeLimit", 1, dict),
-              StatusIs(kFailedPrecondition, HasSubstr("version 2, want")));
+              IsFailedPrecondition("version 2, want"));
   RILL_ASSERT_OK(dict.Set("version", NonTensor{"[]"}));
-  EXPECT_THAT(StateReader::Open("TimeLimit", 1, dict),
-              StatusIs(kFailedPrecondition));
+  EXPECT_THAT(StateReader::Open("TimeLimit", 1, dict), IsFailedPrecondition());
 }
 
 TEST(StateDictTest, AStateWithoutATypeIsOfVersion0) {
@@ -146,12 +134,10 @@ TEST(StateDictTest, AnEntryDoesNotTakeThePlaceOfTypeOrVersion) {
   for (const char* key : {"type", "version"}) {
     StateWriter state("Learner", /*version=*/1);
     state.Set(key, int64_t{7});
-    EXPECT_THAT(std::move(state).Finish(),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(key)));
+    EXPECT_THAT(std::move(state).Finish(), IsInvalidArgument(key));
     SavedState without_tensors("Learner", /*version=*/1);
     without_tensors.Set(key, int64_t{7});
-    EXPECT_THAT(ToDict(without_tensors),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(key)));
+    EXPECT_THAT(ToDict(without_tensors), IsInvalidArgument(key));
   }
 }
 
@@ -164,8 +150,7 @@ TEST(StateDictTest, TheFirstErrorOfAWriterComesBack) {
   StateWriter other("Part", 1);
   other.List<int64_t>("steps", {1}, {2});
   EXPECT_THAT(std::move(other).Finish(),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("\"steps\": got 1, want 2")));
+              IsInternal("\"steps\": got 1, want 2"));
 }
 
 TEST(StateDictTest, AStateWithoutTensorsIsTheSameDictionary) {

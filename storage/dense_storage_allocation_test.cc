@@ -53,13 +53,11 @@ struct Form {
 class AllocationTest : public ::testing::TestWithParam<Form> {
  protected:
   std::unique_ptr<Storage> Make() {
-    auto storage = DenseStorage::Create({.capacity = 64,
-                                         .lanes = 2,
-                                         .layout = GetParam().layout,
-                                         .order = GetParam().order,
-                                         .dedup_next = GetParam().dedup_next});
-    EXPECT_THAT(storage, IsOk());
-    return *std::move(storage);
+    return *DenseStorage::Create({.capacity = 64,
+                                  .lanes = 2,
+                                  .layout = GetParam().layout,
+                                  .order = GetParam().order,
+                                  .dedup_next = GetParam().dedup_next});
   }
 };
 

@@ -43,9 +43,8 @@ struct Cost {
 TensorDict Batch(int64_t lanes, int64_t steps, bool has_frames) {
   TensorDict batch({lanes, steps});
   const auto add = [&](const char* key, DType dtype, Shape shape) {
-    auto tensor = Tensor::Zeros(dtype, Shape({lanes, steps}).Concat(shape));
-    RILL_EXPECT_OK(tensor);
-    RILL_EXPECT_OK(batch.Set(key, *std::move(tensor)));
+    auto tensor = *Tensor::Zeros(dtype, Shape({lanes, steps}).Concat(shape));
+    RILL_EXPECT_OK(batch.Set(key, std::move(tensor)));
   };
   if (has_frames) {
     add("observation", DType::kUInt8, {4, 84, 84});
@@ -67,13 +66,12 @@ class CostTest : public ::testing::Test {
   Cost CostOf(const TensorDict& batch, WriteObserver* observer = nullptr) {
     const int64_t lanes = batch.batch_shape()[0];
     auto storage =
-        DenseStorage::Create({.capacity = lanes * batch.batch_shape()[1] * 4,
-                              .lanes = lanes,
-                              .order = StorageOrder::kTimeMajor,
-                              .device = Device::Fake(0)});
-    RILL_EXPECT_OK(storage);
+        *DenseStorage::Create({.capacity = lanes * batch.batch_shape()[1] * 4,
+                               .lanes = lanes,
+                               .order = StorageOrder::kTimeMajor,
+                               .device = Device::Fake(0)});
     if (observer != nullptr) {
-      RILL_EXPECT_OK((*storage)->AddObserver(observer));
+      RILL_EXPECT_OK(storage->AddObserver(observer));
     }
     Cost cost;
     for (int i = 0; i < 3; ++i) {
@@ -83,7 +81,7 @@ class CostTest : public ::testing::Test {
           fake_->Count(FakeBackend::Operation::kAllocate);
       const int64_t copies = fake_->Count(FakeBackend::Operation::kCopy);
       fake_->StartCalls();
-      RILL_EXPECT_OK((*storage)->Extend(batch));
+      RILL_EXPECT_OK(storage->Extend(batch));
       cost = {.launches = Launches() - launches,
               .copies = fake_->Count(FakeBackend::Operation::kCopy) - copies,
               .allocations = fake_->Count(FakeBackend::Operation::kAllocate) -
@@ -100,7 +98,7 @@ class CostTest : public ::testing::Test {
       }
     }
     RILL_EXPECT_OK((*Stream::Default(Device::Fake(0))).Synchronize());
-    if (observer != nullptr) (*storage)->RemoveObserver(observer);
+    if (observer != nullptr) storage->RemoveObserver(observer);
     return cost;
   }
   int64_t Launches() const {
@@ -109,9 +107,7 @@ class CostTest : public ::testing::Test {
            fake_->Count(FakeBackend::Operation::kFill);
   }
   TensorDict There(const TensorDict& batch) const {
-    auto there = batch.To(Device::Fake(0));
-    RILL_EXPECT_OK(there);
-    return *std::move(there);
+    return *batch.To(Device::Fake(0));
   }
 
   FakeBackend* fake_ = nullptr;

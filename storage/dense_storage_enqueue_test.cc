@@ -28,7 +28,6 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // A batch [steps] whose only leaf holds first, first + 1, ...
@@ -210,11 +209,10 @@ TEST_F(EnqueueTest, AFailureIsToldWhateverIsWrittenNext) {
   RILL_ASSERT_OK(storage_->Extend(there));        // On the default stream.
   RILL_ASSERT_OK(storage_->Extend(Steps(5, 1)));  // On the table's.
   fake_->RunAll();
-  EXPECT_THAT(storage_->Extend(Steps(6, 1)),
-              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(storage_->Extend(Steps(6, 1)), IsUnavailable());
   RILL_EXPECT_OK(storage_->Extend(Steps(6, 1)));
   EXPECT_THAT((*Stream::Default(Device::Fake(0))).Synchronize(),
-              StatusIs(absl::StatusCode::kUnavailable));
+              IsUnavailable());
 }
 
 TEST_F(EnqueueTest, AWriteOfOtherRowsDoesNotWait) {
@@ -284,7 +282,7 @@ TEST_F(EnqueueTest, WhatFailsLaterIsTheEventsError) {
   EXPECT_THAT(read.Synchronize(),
               StatusIs(absl::StatusCode::kUnavailable, "fell off the bus"));
   // A stream that failed works again once it was waited for.
-  EXPECT_THAT(stream_->Synchronize(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(stream_->Synchronize(), IsUnavailable());
   RILL_ASSERT_OK_AND_ASSIGN(const Event again, Enqueue({0}));
   RILL_ASSERT_OK(again.Synchronize());
   EXPECT_THAT(Values(out_), ElementsAre(4));
@@ -299,13 +297,12 @@ TEST_F(EnqueueTest, AStorageThatGoesWaitsForItsReads) {
 
 TEST_F(EnqueueTest, WhatCannotBeReadLeavesOutAlone) {
   RILL_ASSERT_OK(Enqueue({0, 1})->Synchronize());
-  EXPECT_THAT(Enqueue({4}), StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(Enqueue({4}), IsOutOfRange());
   EXPECT_THAT(storage_->EnqueueRead({0}, *stream_, nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("null")));
+              IsInvalidArgument("null"));
   RILL_ASSERT_OK_AND_ASSIGN(const Stream host, Stream::Create(Device::Cpu()));
   EXPECT_THAT(storage_->EnqueueRead({0}, host, &out_),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("got one of cpu, want one of fake:0")));
+              IsInvalidArgument("got one of cpu, want one of fake:0"));
   EXPECT_THAT(Values(out_), ElementsAre(0, 1));
 }
 

@@ -286,39 +286,36 @@ TEST(DenseStorageTest, LargeBatchesAreReadByteForByte) {
   }
 }
 
-// --- Options
-// -------------------------------------------------------------------
+// --- Options -----------------------------------------------------------------
 
 TEST(DenseStorageTest, WrongOptionsAreNamed) {
-  const auto refused = [](absl::string_view what) {
-    return StatusIs(absl::StatusCode::kInvalidArgument,
-                    HasSubstr(std::string(what)));
-  };
-  EXPECT_THAT(DenseStorage::Create({}), refused("capacity: got 0"));
-  EXPECT_THAT(DenseStorage::Create({.capacity = -1}), refused("capacity"));
+  EXPECT_THAT(DenseStorage::Create({}), IsInvalidArgument("capacity: got 0"));
+  EXPECT_THAT(DenseStorage::Create({.capacity = -1}),
+              IsInvalidArgument("capacity"));
   EXPECT_THAT(DenseStorage::Create({.capacity = 4, .lanes = 0}),
-              refused("lanes: got 0"));
+              IsInvalidArgument("lanes: got 0"));
   EXPECT_THAT(DenseStorage::Create(
                   {.capacity = int64_t{1} << 40, .lanes = int64_t{1} << 25}),
-              refused("lanes"));
+              IsInvalidArgument("lanes"));
   for (const int64_t capacity : {(int64_t{1} << 40) + 1, INT64_MAX}) {
-    EXPECT_THAT(
-        DenseStorage::Create({.capacity = capacity}),
-        refused(absl::StrCat("capacity: got ", capacity, ", want in [1, ")));
+    EXPECT_THAT(DenseStorage::Create({.capacity = capacity}),
+                IsInvalidArgument(absl::StrCat("capacity: got ", capacity,
+                                               ", want in [1, ")));
   }
-  EXPECT_THAT(DenseStorage::Create({.capacity = 10, .lanes = 4}),
-              refused("capacity: got 10, want a multiple of lanes = 4"));
+  EXPECT_THAT(
+      DenseStorage::Create({.capacity = 10, .lanes = 4}),
+      IsInvalidArgument("capacity: got 10, want a multiple of lanes = 4"));
   EXPECT_THAT(DenseStorage::Create(
                   {.capacity = 4, .memory_kind = MemoryKind::kMappedFile}),
-              refused("memory_kind"));
+              IsInvalidArgument("memory_kind"));
   EXPECT_THAT(
       DenseStorage::Create({.capacity = 4, .memory_kind = MemoryKind::kPinned}),
-      refused("name a device"));
+      IsInvalidArgument("name a device"));
   TensorDictSpec wide;
   RILL_ASSERT_OK(wide.Set("x", LeafSpec{DType::kUInt8, {1 << 30}}));
   EXPECT_THAT(
       DenseStorage::Create({.capacity = int64_t{1} << 40, .spec = wide}),
-      refused("lower the capacity"));
+      IsInvalidArgument("lower the capacity"));
 }
 
 // The most slots that there are, of rows that take no memory.
@@ -339,19 +336,15 @@ TEST(DenseStorageTest, RowsWithoutBytesMayBeAsManyAsThereAreSlots) {
 TEST(DenseStorageTest, MemoryThatCannotBeHadIsResourceExhausted) {
   EXPECT_THAT(DenseStorage::Create(
                   {.capacity = int64_t{1} << 40, .spec = ConformanceSpec()}),
-              StatusIs(absl::StatusCode::kResourceExhausted));
+              IsResourceExhausted());
   // Lazy: the write fails, and the next one may go well.
   RILL_ASSERT_OK_AND_ASSIGN(auto storage,
                             DenseStorage::Create({.capacity = 8}));
   const TensorDict batch = Count(0, 2);
   {
-    ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-      return point == "host.allocate"
-                 ? absl::ResourceExhaustedError("no memory")
-                 : absl::OkStatus();
-    });
-    EXPECT_THAT(storage->Extend(batch),
-                StatusIs(absl::StatusCode::kResourceExhausted));
+    const ScopedFaultHook hook("host.allocate",
+                               absl::ResourceExhaustedError("no memory"));
+    EXPECT_THAT(storage->Extend(batch), IsResourceExhausted());
   }
   EXPECT_EQ(storage->size(), 0);
   EXPECT_TRUE(storage->spec().empty());
@@ -405,8 +398,7 @@ TEST(DenseStorageTest, RowsLieWhereTheyWereAskedTo) {
             std::tuple(Device::Cpu(), MemoryKind::kPinned));
 }
 
-// --- Layouts
-// ------------------------------------------------------------------
+// --- Layouts -----------------------------------------------------------------
 
 TEST(DenseStorageTest, SavesMoveBetweenAllLayoutsOrdersAndDevices) {
   std::vector<DenseStorage::Options> forms;
@@ -440,8 +432,7 @@ TEST(DenseStorageTest, SavesMoveBetweenAllLayoutsOrdersAndDevices) {
   }
 }
 
-// --- Event keys
-// -----------------------------------------------------------------
+// --- Event keys --------------------------------------------------------------
 
 // Keeps the values of the last events.
 class LastEvent : public WriteObserver {
@@ -527,12 +518,11 @@ TEST(DenseStorageTest, S7_TrajectoriesAreTheFirstOfTheirKeysThatRowsHave) {
   TensorDict collected = episodes;
   RILL_ASSERT_OK(collected.Set("collector/traj_ids", ids(7)));
   const auto reported = [](const TensorDict& batch) {
-    auto storage = DenseStorage::Create({.capacity = 4});
-    RILL_EXPECT_OK(storage);
+    auto storage = *DenseStorage::Create({.capacity = 4});
     LastEvent last;
-    RILL_EXPECT_OK((*storage)->AddObserver(&last));
-    RILL_EXPECT_OK((*storage)->Extend(batch));
-    (*storage)->RemoveObserver(&last);
+    RILL_EXPECT_OK(storage->AddObserver(&last));
+    RILL_EXPECT_OK(storage->Extend(batch));
+    storage->RemoveObserver(&last);
     EXPECT_THAT(last.ends, ElementsAre(0, 1, 0));
     return last.trajectories;
   };
@@ -577,8 +567,7 @@ TEST(DenseStorageTest, EventLeavesOfAnotherFormAreRefused) {
   RILL_ASSERT_OK_AND_ASSIGN(auto storage,
                             DenseStorage::Create({.capacity = 4}));
   EXPECT_THAT(storage->Extend(batch),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("EventKeys::ends: leaf \"next/done\"")));
+              IsInvalidArgument("EventKeys::ends: leaf \"next/done\""));
   EXPECT_TRUE(storage->spec().empty());
   RILL_ASSERT_OK_AND_ASSIGN(
       auto other,
@@ -590,10 +579,9 @@ TEST(DenseStorageTest, S9_SignalsWithDimensionsOfTheirOwnAreRefused) {
   const auto refusal = [](const std::string& key, DType dtype) {
     TensorDict batch({2});
     RILL_EXPECT_OK(batch.Set(key, *Tensor::Zeros(dtype, {2, 3, 1})));
-    auto storage = DenseStorage::Create({.capacity = 4});
-    RILL_EXPECT_OK(storage);
-    const absl::Status refused = (*storage)->Extend(batch).status();
-    EXPECT_EQ((*storage)->size(), 0);
+    auto storage = *DenseStorage::Create({.capacity = 4});
+    const absl::Status refused = storage->Extend(batch).status();
+    EXPECT_EQ(storage->size(), 0);
     return refused;
   };
   EXPECT_THAT(refusal("next/done", DType::kBool),
@@ -607,8 +595,7 @@ TEST(DenseStorageTest, S9_SignalsWithDimensionsOfTheirOwnAreRefused) {
                      HasSubstr("[3, 1]"), HasSubstr("int64[1]"))));
 }
 
-// --- Long reads
-// ---------------------------------------------------------------
+// --- Long reads --------------------------------------------------------------
 
 TEST(DenseStorageTest, ReadsOfManyMiBAreWhole) {
   // 1.2 MB a row and 40 bytes a row: one row a stay, and some 26,000.
@@ -639,13 +626,11 @@ TEST(DenseStorageTest, ReadsOfManyMiBAreWhole) {
           << "row " << i << " of " << width;
     }
     slots.back() = capacity;
-    EXPECT_THAT(storage->Read(slots, &rows),
-                StatusIs(absl::StatusCode::kOutOfRange));
+    EXPECT_THAT(storage->Read(slots, &rows), IsOutOfRange());
   }
 }
 
-// --- Failing devices
-// ----------------------------------------------------------
+// --- Failing devices ---------------------------------------------------------
 
 class FailingDeviceTest : public ::testing::Test {
  protected:

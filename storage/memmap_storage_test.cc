@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -112,26 +111,22 @@ TEST(MemmapStorageTest, DevicesAreRefusedWithWhatToDo) {
 
 TEST(MemmapStorageTest, BadOptionsAndFullDirectoriesAreRefused) {
   const std::string directory = FreshPath("options");
-  const auto bad = [](absl::string_view what) {
-    return StatusIs(absl::StatusCode::kInvalidArgument,
-                    HasSubstr(std::string(what)));
-  };
-  EXPECT_THAT(MemmapStorage::Create({.capacity = 1}), bad("directory"));
-  EXPECT_THAT(MemmapStorage::Open({}), bad("directory"));
-  EXPECT_THAT(MemmapStorage::Create({.directory = directory}),
-              bad("MemmapStorage::Create: Options::capacity: got 0"));
+  EXPECT_THAT(MemmapStorage::Create({.capacity = 1}),
+              IsInvalidArgument("directory"));
+  EXPECT_THAT(MemmapStorage::Open({}), IsInvalidArgument("directory"));
+  EXPECT_THAT(
+      MemmapStorage::Create({.directory = directory}),
+      IsInvalidArgument("MemmapStorage::Create: Options::capacity: got 0"));
   EXPECT_THAT(MemmapStorage::Create(
                   {.directory = directory, .capacity = 5, .lanes = 2}),
-              bad("multiple of lanes"));
+              IsInvalidArgument("multiple of lanes"));
   EXPECT_FALSE(PathExists(directory));
-  EXPECT_THAT(MemmapStorage::Open({.directory = directory}),
-              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(MemmapStorage::Open({.directory = directory}), IsNotFound());
 
   RILL_ASSERT_OK(CreateDirectories(directory));
   WriteInPlace(JoinPath(directory, "thesis.txt"), "years");
-  EXPECT_THAT(
-      MemmapStorage::Create({.directory = directory, .capacity = 5}),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("thesis.txt")));
+  EXPECT_THAT(MemmapStorage::Create({.directory = directory, .capacity = 5}),
+              IsFailedPrecondition("thesis.txt"));
   EXPECT_THAT(ListDirectory(directory),
               IsOkAndHolds(::testing::ElementsAre("thesis.txt")));
 }
@@ -142,13 +137,11 @@ TEST(MemmapStorageTest, OneOwnerAtATime) {
       .directory = directory, .capacity = 4, .spec = ConformanceSpec()};
   RILL_ASSERT_OK_AND_ASSIGN(auto storage, MemmapStorage::Create(options));
   const auto refused =
-      StatusIs(absl::StatusCode::kFailedPrecondition,
-               HasSubstr(absl::StrCat("got process ", getpid())));
+      IsFailedPrecondition(absl::StrCat("got process ", getpid()));
   EXPECT_THAT(MemmapStorage::Open(options), refused);
   storage.reset();
-  EXPECT_THAT(
-      MemmapStorage::Create(options),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("open what")));
+  EXPECT_THAT(MemmapStorage::Create(options),
+              IsFailedPrecondition("open what"));
   RILL_EXPECT_OK(MemmapStorage::Open(options).status());
 }
 
@@ -160,17 +153,15 @@ TEST(MemmapStorageTest, OpenChecksWhatItIsToldToExpect) {
                                     .spec = ConformanceSpec()};
   RILL_ASSERT_OK(MemmapStorage::Create(options).status());
   RILL_EXPECT_OK(MemmapStorage::Open(options).status());
-  const auto refused = [](absl::string_view what) {
-    return StatusIs(absl::StatusCode::kFailedPrecondition,
-                    HasSubstr(std::string(what)));
-  };
   options.capacity = 24;
-  EXPECT_THAT(MemmapStorage::Open(options), refused("capacity: got 24"));
+  EXPECT_THAT(MemmapStorage::Open(options),
+              IsFailedPrecondition("capacity: got 24"));
   options.lanes = 1;
-  EXPECT_THAT(MemmapStorage::Open(options), refused("lanes: got 1"));
+  EXPECT_THAT(MemmapStorage::Open(options),
+              IsFailedPrecondition("lanes: got 1"));
   options.capacity = 0;
   options.spec.Erase("action");
-  EXPECT_THAT(MemmapStorage::Open(options), refused("spec"));
+  EXPECT_THAT(MemmapStorage::Open(options), IsFailedPrecondition("spec"));
 }
 
 // Closed and opened again and again, in every form: an oracle's rows, slots and
@@ -466,7 +457,7 @@ TEST(MemmapStorageTest, FullDisksChangeNothingAndKeepWhatIsStored) {
             storage, MemmapStorage::Open({.directory = directory}));
       }
       EXPECT_THAT(storage->Extend(RowsFrom({200000}, 0)),
-                  StatusIs(absl::StatusCode::kResourceExhausted));
+                  IsResourceExhausted());
     });
     if (IsSkipped()) return;
   }
@@ -499,11 +490,8 @@ TEST(MemmapStorageTest, InjectedFailuresLeaveWhatWasThere) {
     RILL_ASSERT_OK_AND_ASSIGN(auto storage, MemmapStorage::Open(options));
     StorageOracle oracle({.count = 1, .capacity = 10});
     {
-      const ScopedFaultHook hook([](absl::string_view point,
-                                    absl::string_view) {
-        return point == "file.reserve" ? absl::ResourceExhaustedError("planted")
-                                       : absl::OkStatus();
-      });
+      const ScopedFaultHook hook("file.reserve",
+                                 absl::ResourceExhaustedError("planted"));
       EXPECT_THAT(storage->Extend(RowsFrom({3}, 1)),
                   StatusIs(absl::StatusCode::kResourceExhausted, "planted"));
       ExpectHolds(*storage, oracle, {});
@@ -522,10 +510,7 @@ TEST(MemmapStorageTest, InjectedFailuresLeaveWhatWasThere) {
     }
     RILL_ASSERT_OK_AND_ASSIGN(storage, MemmapStorage::Open(options));
     ExpectHolds(*storage, oracle, oracle.LiveSlots());
-    const ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-      return point == "file.sync" ? absl::DataLossError("planted")
-                                  : absl::OkStatus();
-    });
+    const ScopedFaultHook hook("file.sync", absl::DataLossError("planted"));
     EXPECT_THAT(storage->Sync(),
                 StatusIs(absl::StatusCode::kDataLoss, "planted"));
   }

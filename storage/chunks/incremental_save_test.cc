@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
@@ -58,10 +57,8 @@ TensorDict Rows(const Shape& batch, int64_t first) {
 }
 
 std::unique_ptr<Storage> Make() {
-  auto storage = DenseStorage::Create(
+  return *DenseStorage::Create(
       {.capacity = kLanes * kLaneCapacity, .lanes = kLanes});
-  RILL_EXPECT_OK(storage);
-  return *std::move(storage);
 }
 
 void Append(Storage& storage, int64_t steps, int64_t first = 0) {
@@ -263,10 +260,7 @@ TEST(IncrementalSaveTest, WhereLinksFailChunksAreWritten) {
   RILL_ASSERT_OK(storage->Save(directory));
   const auto before = Inodes(directory);
   {
-    ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-      return point == "file.link" ? absl::UnavailableError("no links")
-                                  : absl::OkStatus();
-    });
+    const ScopedFaultHook hook("file.link", absl::UnavailableError("no links"));
     RILL_ASSERT_OK(storage->Save(directory));
   }
   EXPECT_EQ(Written(before, Inodes(directory)).size(), before.size());
@@ -281,12 +275,9 @@ TEST(IncrementalSaveTest, AFailedSaveLeavesTheLastOneToLink) {
   const auto before = Inodes(directory);
   Append(*storage, 20);
   {
-    ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-      return point == "file.rename" ? absl::ResourceExhaustedError("full")
-                                    : absl::OkStatus();
-    });
-    EXPECT_THAT(storage->Save(directory),
-                StatusIs(absl::StatusCode::kResourceExhausted));
+    const ScopedFaultHook hook("file.rename",
+                               absl::ResourceExhaustedError("full"));
+    EXPECT_THAT(storage->Save(directory), IsResourceExhausted());
   }
   EXPECT_EQ(Inodes(directory), before);
   RILL_ASSERT_OK(storage->Save(directory));

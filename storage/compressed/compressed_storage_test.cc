@@ -3,7 +3,6 @@
 #include "rill/storage/compressed/compressed_storage.h"
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,8 +25,6 @@
 
 namespace rill {
 namespace {
-
-using ::testing::HasSubstr;
 
 StorageSubject MakeSubject(int64_t capacity, int64_t lanes, int64_t block_rows,
                            int level = 3) {
@@ -70,29 +67,27 @@ TEST(CompressedStorageTest, Example) {
 }
 
 TEST(CompressedStorageTest, WrongOptionsAreNamed) {
-  const auto refused = [](absl::string_view what) {
-    return StatusIs(absl::StatusCode::kInvalidArgument,
-                    HasSubstr(std::string(what)));
-  };
-  EXPECT_THAT(CompressedStorage::Create({}), refused("capacity: got 0"));
+  EXPECT_THAT(CompressedStorage::Create({}),
+              IsInvalidArgument("capacity: got 0"));
   EXPECT_THAT(CompressedStorage::Create({.capacity = 9, .lanes = 2}),
-              refused("a multiple of lanes = 2"));
+              IsInvalidArgument("a multiple of lanes = 2"));
   EXPECT_THAT(CompressedStorage::Create({.capacity = 9, .lanes = 0}),
-              refused("lanes: got 0"));
+              IsInvalidArgument("lanes: got 0"));
   for (const int64_t block_rows : {-1, 5}) {
-    EXPECT_THAT(CompressedStorage::Create(
-                    {.capacity = 8, .lanes = 2, .block_rows = block_rows}),
-                refused(absl::StrCat("block_rows: got ", block_rows)));
+    EXPECT_THAT(
+        CompressedStorage::Create(
+            {.capacity = 8, .lanes = 2, .block_rows = block_rows}),
+        IsInvalidArgument(absl::StrCat("block_rows: got ", block_rows)));
   }
   EXPECT_THAT(CompressedStorage::Create({.capacity = 8, .level = 23}),
-              refused("level: got 23"));
+              IsInvalidArgument("level: got 23"));
   EXPECT_THAT(CompressedStorage::Create({.capacity = INT64_MAX}),
-              refused("capacity: got 9223372036854775807"));
+              IsInvalidArgument("capacity: got 9223372036854775807"));
   TensorDictSpec wide;
   RILL_ASSERT_OK(wide.Set("x", LeafSpec{DType::kUInt8, {1 << 30}}));
   EXPECT_THAT(
       CompressedStorage::Create({.capacity = int64_t{1} << 40, .spec = wide}),
-      refused("lower the capacity"));
+      IsInvalidArgument("lower the capacity"));
 }
 
 TEST(CompressedStorageTest, FramesTakeAFractionOfTheirRoomAndNoiseNoMore) {
@@ -212,7 +207,7 @@ TEST(CompressedStorageTest, WritesWithoutMemoryChangeNothing) {
       if (failing >= blocks) continue;
       EXPECT_THAT(is_append ? subject.storage().Extend(batch, {}).status()
                             : subject.storage().WriteAt({0, 5, 9, 15}, rows),
-                  StatusIs(absl::StatusCode::kResourceExhausted))
+                  IsResourceExhausted())
           << failing;
     }
     subject.Check(absl::StrCat(failing));

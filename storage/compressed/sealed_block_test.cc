@@ -2,7 +2,6 @@
 #include "rill/storage/compressed/sealed_block.h"
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -85,8 +84,7 @@ TEST(SealedBlockTest, WithoutMemoryThereIsNoBlock) {
   ScopedFaultHook hook([](absl::string_view, absl::string_view) {
     return absl::ResourceExhaustedError("no memory");
   });
-  EXPECT_THAT(sealer.Seal({"abc"}),
-              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(sealer.Seal({"abc"}), IsResourceExhausted());
 }
 
 }  // namespace

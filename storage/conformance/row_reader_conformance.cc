@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -88,8 +87,7 @@ TEST_P(RowReaderConformanceTest, EnqueuedReadsGiveWhatReadGives) {
     RILL_ASSERT_OK(event.Synchronize());
     RILL_EXPECT_OK(rows.CheckEqual(subject->oracle().Rows(slots)));
   }
-  EXPECT_THAT(reader.EnqueueRead({9}, stream, &rows),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(reader.EnqueueRead({9}, stream, &rows), IsOutOfRange());
 }
 
 TEST_P(RowReaderConformanceTest, ReadLeavesGivesJustThose) {
@@ -137,11 +135,9 @@ TEST_P(RowReaderConformanceTest, ReadLeavesRefusesKeysThatAreNone) {
       StatusIs(absl::StatusCode::kNotFound,
                AllOf(HasSubstr("\"velocity\""), HasSubstr("action, "))));
   EXPECT_THAT(subject->reader().ReadLeaves({0}, {"action", "action"}, &rows),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("\"action\" twice")));
+              IsInvalidArgument("\"action\" twice"));
   EXPECT_THAT(subject->reader().ReadLeaves({3}, {"action"}, &rows),
-              StatusIs(absl::StatusCode::kOutOfRange,
-                       HasSubstr("Storage::ReadLeaves")));
+              IsOutOfRange("Storage::ReadLeaves"));
 }
 
 TEST_P(RowReaderConformanceTest, ReadReusesTensorsThatFit) {
@@ -319,7 +315,7 @@ TEST_P(RowReaderConformanceTest, ListsThatAreEnqueuedTogetherAreReadAlone) {
   EXPECT_THAT(
       reader.EnqueueReadsInto(
           {{slots, all, one.leaves()}, {none, some, places}}, &uploads, launch),
-      StatusIs(absl::StatusCode::kOutOfRange));
+      IsOutOfRange());
   RILL_EXPECT_OK(stream.Synchronize());
   uploads.End(nullptr);
 }
@@ -374,7 +370,7 @@ TEST_P(RowReaderConformanceTest, TablesHoldTheRowsOfTheirSlots) {
                     .leaves = absl::MakeConstSpan(&first, 1),
                     .table = &table}},
                   &uploads, [] { return absl::UnavailableError("no"); }),
-              StatusIs(absl::StatusCode::kUnavailable));
+              IsUnavailable());
   RILL_EXPECT_OK(stream.Synchronize());
   uploads.End(nullptr);
 }
@@ -392,7 +388,7 @@ TEST_P(RowReaderConformanceTest, ReadIntoRefusesLeavesThatDoNotFit) {
                            std::vector<BoundLeaf> places,
                            const std::string& text) {
     EXPECT_THAT(reader.ReadInto(slots, leaves, places),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
+                IsInvalidArgument(text));
   };
   BoundLeaf leaf = bound[0];
   refuses({0, 1}, {0, 1}, {leaf}, "got 1, want one for each of 2 leaves");
@@ -413,8 +409,7 @@ TEST_P(RowReaderConformanceTest, ReadIntoRefusesLeavesThatDoNotFit) {
   leaf.is_flat = false;
   leaf.strides[1] = 8;
   refuses({0, 1}, {0}, {leaf}, "in two dimensions");
-  EXPECT_THAT(reader.ReadInto({0, 6}, {0}, {bound[0]}),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(reader.ReadInto({0, 6}, {0}, {bound[0]}), IsOutOfRange());
 }
 
 TEST_P(RowReaderConformanceTest, ShownRowsAreThoseThatAreRead) {
@@ -440,8 +435,7 @@ TEST_P(RowReaderConformanceTest, ShownRowsAreThoseThatAreRead) {
     EXPECT_EQ(next, is_shown ? slots.size() : 0);
     EXPECT_THAT(reader.ShowRows({}, leaf, show), IsOkAndHolds(is_shown));
     if (!is_shown) continue;
-    EXPECT_THAT(reader.ShowRows({0, 24}, leaf, show).status(),
-                StatusIs(absl::StatusCode::kOutOfRange));
+    EXPECT_THAT(reader.ShowRows({0, 24}, leaf, show).status(), IsOutOfRange());
     int calls = 0;
     EXPECT_THAT(reader
                     .ShowRows(slots, leaf,
@@ -545,13 +539,11 @@ TEST_P(RowReaderConformanceTest, LeasesStayInOneLaneAndAmongLiveRows) {
   subject->Extend(0, 1, 5);
   subject->Extend(1, 1, 3);
   const RowReader& reader = subject->reader();
-  EXPECT_THAT(reader.Lease({4, 2}),
-              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("one lane")));
+  EXPECT_THAT(reader.Lease({4, 2}), IsOutOfRange("one lane"));
   for (const SlotRange range :
        {SlotRange{7, 2}, SlotRange{-1, 2}, SlotRange{9, 2}, SlotRange{0, -1},
         SlotRange{5, INT64_MAX}, SlotRange{INT64_MAX, 1}}) {
-    EXPECT_THAT(reader.Lease(range), StatusIs(absl::StatusCode::kOutOfRange))
-        << range.first;
+    EXPECT_THAT(reader.Lease(range), IsOutOfRange()) << range.first;
   }
 }
 
@@ -559,18 +551,15 @@ TEST_P(RowReaderConformanceTest, DeadSlotsAreOutOfRangeAndOutIsUntouched) {
   auto subject = Make(8, 2);
   const TensorDict before = ConformanceRows({2}, {1000, 1000});
   TensorDict out = before;
-  EXPECT_THAT(
-      subject->reader().Read({0}, &out),
-      StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("no row is stored")));
+  EXPECT_THAT(subject->reader().Read({0}, &out),
+              IsOutOfRange("no row is stored"));
   subject->ExtendAll(3);
   for (const Slot slot : {Slot{-1}, Slot{3}, Slot{7}, Slot{8}, INT64_MIN}) {
     EXPECT_THAT(subject->reader().Read({0, slot}, &out),
-                StatusIs(absl::StatusCode::kOutOfRange,
-                         HasSubstr(std::to_string(slot))));
+                IsOutOfRange(std::to_string(slot)));
   }
   RILL_EXPECT_OK(out.CheckEqual(before));
-  EXPECT_THAT(subject->reader().Read({0}, nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(subject->reader().Read({0}, nullptr), IsInvalidArgument());
 }
 
 }  // namespace

@@ -11,8 +11,6 @@
 
 namespace rill {
 
-using ::testing::HasSubstr;
-
 StorageSubject::StorageSubject(std::unique_ptr<Storage> storage,
                                const Lanes& lanes,
                                std::unique_ptr<RowReader> reader)
@@ -102,9 +100,8 @@ std::optional<SlotLease> StorageConformanceTest::Lease(const RowReader& reader,
   auto lease = reader.Lease(range);
   const std::string& no_leases = GetParam().no_leases;
   if (!GetParam().has_leases || !no_leases.empty()) {
-    EXPECT_THAT(lease, StatusIs(absl::StatusCode::kFailedPrecondition,
-                                HasSubstr(no_leases.empty() ? "\"next/pixels\""
-                                                            : no_leases)));
+    EXPECT_THAT(lease, IsFailedPrecondition(
+                           no_leases.empty() ? "\"next/pixels\"" : no_leases));
     return std::nullopt;
   }
   EXPECT_THAT(lease, IsOk());

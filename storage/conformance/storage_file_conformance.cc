@@ -24,8 +24,6 @@
 namespace rill {
 namespace {
 
-using ::testing::HasSubstr;
-
 // Loads what `other` saved, and expects the same of the storage.
 void LoadLike(StorageSubject& subject, StorageSubject& other,
               const std::string& directory) {
@@ -135,22 +133,18 @@ TEST_P(StorageConformanceTest, LoadRefusesOtherLanesAndSpecs) {
   auto saved = Make(8, 2);
   saved->ExtendAll(3);
   RILL_ASSERT_OK(saved->storage().Save(directory));
-  const auto refused = [](absl::string_view what) {
-    return StatusIs(absl::StatusCode::kFailedPrecondition,
-                    HasSubstr(std::string(what)));
-  };
   for (const auto& [capacity, lanes, what] :
        {std::tuple(8, 1, "lanes: got 2"), std::tuple(8, 4, "want this"),
         std::tuple(10, 2, "lane_capacity: got 4")}) {
     auto other = Make(capacity, lanes);
     other->ExtendAll(1);
-    EXPECT_THAT(other->storage().Load(directory), refused(what));
+    EXPECT_THAT(other->storage().Load(directory), IsFailedPrecondition(what));
     other->Check();
   }
   TensorDictSpec narrow = ConformanceSpec();
   narrow.Erase("action");
   RILL_ASSERT_OK_AND_ASSIGN(auto other, GetParam().create(8, 2, narrow));
-  EXPECT_THAT(other->Load(directory), refused("spec"));
+  EXPECT_THAT(other->Load(directory), IsFailedPrecondition("spec"));
   EXPECT_EQ(other->size(), 0);
 }
 
@@ -169,8 +163,7 @@ TEST_P(StorageConformanceTest, AnotherCapacityKeepsTheNewestRowsOfEachLane) {
       other->ExtendAll(4);  // What it holds goes.
       if (capacity != saved->oracle().lanes().capacity) {
         EXPECT_THAT(other->storage().Load(directory),
-                    StatusIs(absl::StatusCode::kFailedPrecondition,
-                             HasSubstr("accept_other_capacity")));
+                    IsFailedPrecondition("accept_other_capacity"));
       }
       other->Check(when);
       RILL_ASSERT_OK(
@@ -194,8 +187,7 @@ TEST_P(StorageConformanceTest, AnotherCapacityIsNoOtherNumberOfLanes) {
   auto other = Make(8, 4);
   other->ExtendAll(1);
   EXPECT_THAT(other->storage().Load(directory, {.accept_other_capacity = true}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("lanes: got 2")));
+              IsFailedPrecondition("lanes: got 2"));
   other->Check();
 }
 
@@ -211,7 +203,7 @@ TEST_P(StorageConformanceTest, CapacityOutOfRangeIsDamage) {
     RILL_ASSERT_OK(WriteManifest(manifest, directory));
     EXPECT_THAT(
         subject->storage().Load(directory, {.accept_other_capacity = true}),
-        StatusIs(absl::StatusCode::kDataLoss, HasSubstr("lane_capacity: got")));
+        IsDataLoss("lane_capacity: got"));
     subject->Check(capacity);
   }
 }
@@ -222,8 +214,7 @@ TEST_P(StorageConformanceTest, DamagedDirectoriesChangeNothing) {
   saved->ExtendAll(3);
   auto subject = Make(8, 2);
   subject->ExtendAll(2);
-  EXPECT_THAT(subject->storage().Load(directory),
-              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(subject->storage().Load(directory), IsNotFound());
   RILL_ASSERT_OK(saved->storage().Save(directory));
   for (const absl::string_view name : {"rill.json", "rows/0-0.bin"}) {
     const std::string path = JoinPath(directory, name);
@@ -233,9 +224,7 @@ TEST_P(StorageConformanceTest, DamagedDirectoriesChangeNothing) {
     for (const std::string& damaged :
          {changed, whole.substr(0, whole.size() / 2)}) {
       RILL_ASSERT_OK(WriteFileAtomically(path, damaged));
-      EXPECT_THAT(
-          subject->storage().Load(directory),
-          StatusIs(absl::StatusCode::kDataLoss, HasSubstr(std::string(name))));
+      EXPECT_THAT(subject->storage().Load(directory), IsDataLoss(name));
     }
     RILL_ASSERT_OK(WriteFileAtomically(path, whole));
     subject->Check(std::string(name));
@@ -252,9 +241,7 @@ TEST_P(StorageConformanceTest, CursorsThatLeaveNoRoomAreDamage) {
        {"4,9223372036854775807", "4611686018427387905,4", "4,-1", "4,x"}) {
     manifest.fields["cursors"] = cursors;
     RILL_ASSERT_OK(WriteManifest(manifest, directory));
-    EXPECT_THAT(
-        subject->storage().Load(directory),
-        StatusIs(absl::StatusCode::kDataLoss, HasSubstr("cursors: got")));
+    EXPECT_THAT(subject->storage().Load(directory), IsDataLoss("cursors: got"));
     subject->Check(cursors);
   }
   // The largest: rows load, and no step more is taken.
@@ -267,8 +254,7 @@ TEST_P(StorageConformanceTest, CursorsThatLeaveNoRoomAreDamage) {
   }
   const std::vector<int64_t> ids = {7, 8};
   EXPECT_THAT(subject->storage().Extend(ConformanceRows({2, 1}, ids), {}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("cursor of lane 0")));
+              IsFailedPrecondition("cursor of lane 0"));
   EXPECT_EQ(subject->storage().cursors()[1].written, 4);
 }
 
@@ -282,12 +268,9 @@ TEST_P(StorageConformanceTest, FailedSavesLeaveTheOldDirectory) {
   for (const absl::string_view point :
        {"file.open", "file.reserve", "file.write", "file.sync",
         "file.rename"}) {
-    ScopedFaultHook hook([point](absl::string_view at, absl::string_view) {
-      return at == point ? absl::ResourceExhaustedError("disk full")
-                         : absl::OkStatus();
-    });
-    EXPECT_THAT(subject->storage().Save(directory),
-                StatusIs(absl::StatusCode::kResourceExhausted))
+    const ScopedFaultHook hook(point,
+                               absl::ResourceExhaustedError("disk full"));
+    EXPECT_THAT(subject->storage().Save(directory), IsResourceExhausted())
         << point;
   }
   subject->Check();

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
@@ -122,10 +121,9 @@ TEST_P(StorageConformanceTest, LiveSlotsFollowTheStorage) {
 
 TEST_P(StorageConformanceTest, ObserversAreAddedOnce) {
   auto subject = Make(4);
-  EXPECT_THAT(subject->storage().AddObserver(nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(subject->storage().AddObserver(nullptr), IsInvalidArgument());
   EXPECT_THAT(subject->storage().AddObserver(&subject->mirror()),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
   MirrorObserver stranger;
   subject->storage().RemoveObserver(&stranger);  // Without effect.
   subject->ExtendAll(2);

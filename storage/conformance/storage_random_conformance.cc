@@ -2,7 +2,6 @@
 // Random operations against the oracle.
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -84,8 +83,7 @@ class RandomRun {
     RILL_ASSERT_OK(
         batch.Delete(leaves[Below(static_cast<int64_t>(leaves.size()))].key));
     if (subject_.storage().spec().empty()) return;  // It would be the spec.
-    EXPECT_THAT(subject_.storage().Extend(batch, {}),
-                StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(subject_.storage().Extend(batch, {}), IsInvalidArgument());
   }
 
   StorageSubject& subject_;

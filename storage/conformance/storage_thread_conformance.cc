@@ -4,14 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
@@ -281,7 +278,7 @@ TEST_P(StorageConformanceTest, ReadersMeetClearsAndLoads) {
         if (status.ok()) {
           WholeRows(rows);
         } else {
-          EXPECT_THAT(status, StatusIs(absl::StatusCode::kOutOfRange));
+          EXPECT_THAT(status, IsOutOfRange());
         }
       }
     });

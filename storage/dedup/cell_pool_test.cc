@@ -60,8 +60,8 @@ TEST(CellPoolTest, WhatIsReservedCanBeTaken) {
   EXPECT_EQ(pool.bytes(), 3 * kWidth);
   const ScopedFaultHook hook = NoMemory();
   for (int i = 0; i < 3; ++i) RILL_EXPECT_OK(pool.Take().status());
-  EXPECT_THAT(pool.Take(), StatusIs(absl::StatusCode::kResourceExhausted));
-  EXPECT_THAT(pool.Reserve(1), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(pool.Take(), IsResourceExhausted());
+  EXPECT_THAT(pool.Reserve(1), IsResourceExhausted());
 }
 
 TEST(CellPoolTest, NeverTakesMoreThanAllCellsNeed) {
@@ -72,7 +72,7 @@ TEST(CellPoolTest, NeverTakesMoreThanAllCellsNeed) {
   RILL_EXPECT_OK(pool.Reserve(1));  // All are taken: nobody can want one.
   pool.GiveBackAll();
   for (int i = 0; i < 5; ++i) RILL_EXPECT_OK(pool.Take().status());
-  EXPECT_THAT(pool.Take(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(pool.Take(), IsResourceExhausted());
 }
 
 }  // namespace

@@ -9,11 +9,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/slots/slot.h"

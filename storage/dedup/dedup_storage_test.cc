@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
@@ -27,8 +26,6 @@
 
 namespace rill {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr int64_t kWidth = 84 * 84 * 4;
 
@@ -59,9 +56,7 @@ TensorDict Steps(int64_t first, int64_t count, int64_t every = 100,
 }
 
 std::unique_ptr<Storage> Make(const DenseStorage::Options& options) {
-  auto storage = DenseStorage::Create(options);
-  EXPECT_THAT(storage, IsOk());
-  return *std::move(storage);
+  return *DenseStorage::Create(options);
 }
 
 // The storage holds `rows` at slots 0, 1, ...
@@ -145,14 +140,10 @@ TEST(DedupStorageTest, MemoryThatCannotBeHadChangesNothing) {
   for (Slot slot = 1; slot < 256; slot += 2) odd.push_back(slot);
   const TensorDict patch = Steps(1000, 128, /*every=*/1);
   {
-    const ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-      return point == "host.allocate" ? absl::ResourceExhaustedError("injected")
-                                      : absl::OkStatus();
-    });
-    EXPECT_THAT(storage->Extend(ends),
-                StatusIs(absl::StatusCode::kResourceExhausted));
-    EXPECT_THAT(storage->WriteAt(odd, patch),
-                StatusIs(absl::StatusCode::kResourceExhausted));
+    const ScopedFaultHook hook("host.allocate",
+                               absl::ResourceExhaustedError("injected"));
+    EXPECT_THAT(storage->Extend(ends), IsResourceExhausted());
+    EXPECT_THAT(storage->WriteAt(odd, patch), IsResourceExhausted());
   }
   EXPECT_EQ(storage->cursors()[0].written, 256);
   EXPECT_EQ(storage->MemoryUsage().memory, taken);
@@ -185,8 +176,7 @@ TEST(DedupStorageTest, RowsOnADeviceAreRefusedPinnedOnesAreNot) {
   EXPECT_THAT(
       DenseStorage::Create(
           {.capacity = 4, .device = Device::Fake(0), .dedup_next = true}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("Options::dedup_next: got true on fake:0")));
+      IsInvalidArgument("Options::dedup_next: got true on fake:0"));
   FakeBackend::Install({});
   auto pinned = Make({.capacity = 4,
                       .device = Device::Fake(0),

@@ -2,11 +2,8 @@
 #include "rill/storage/directory/commit_record.h"
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -93,8 +90,7 @@ TEST(CommitRecordTest, LiveReadersTellAppendsFromEverythingElse) {
   const Lanes lanes = {.count = 2, .capacity = 10};
   Bytes bytes = ZerosFor(lanes);
   CommitView view;
-  EXPECT_THAT(CommitRecord::ReadLive(bytes, lanes, &view),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(CommitRecord::ReadLive(bytes, lanes, &view), IsDataLoss());
   CommitRecord record(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
   CommitView before;
   const auto look = [&] {
@@ -276,22 +272,19 @@ TEST(CommitRecordTest, NoChangedByteIsBelieved) {
   for (size_t slot : {size_t{0}, bytes.size() / 2}) {
     bytes[slot + 20] ^= std::byte{4};
   }
-  EXPECT_THAT(CommitRecord::Read(bytes, lanes),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(CommitRecord::Read(bytes, lanes), IsDataLoss());
 }
 
 TEST(CommitRecordTest, OtherLanesSizesAndZerosAreDataLoss) {
   const Lanes lanes = {.count = 3, .capacity = 9};
   Bytes bytes = ZerosFor(lanes);
-  EXPECT_THAT(CommitRecord::Read(bytes, lanes),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(CommitRecord::Read(bytes, lanes), IsDataLoss());
   CommitRecord record(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
   for (const Lanes other : {Lanes{2, 9}, Lanes{3, 8}, Lanes{600, 9}}) {
-    EXPECT_THAT(CommitRecord::Read(bytes, other),
-                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(CommitRecord::Read(bytes, other), IsDataLoss());
   }
   EXPECT_THAT(CommitRecord::Read(absl::MakeSpan(bytes).subspan(1), lanes),
-              StatusIs(absl::StatusCode::kDataLoss));
+              IsDataLoss());
 }
 
 // Checksums that fit around marks that make no sense.
@@ -301,8 +294,7 @@ TEST(CommitRecordTest, MarksOutOfOrderAreDataLoss) {
                               LaneMark{(int64_t{1} << 62) + 1, 0}}) {
     Bytes bytes = ZerosFor(lanes);
     const CommitRecord record(absl::MakeSpan(bytes), lanes, {{mark}});
-    EXPECT_THAT(CommitRecord::Read(bytes, lanes),
-                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(CommitRecord::Read(bytes, lanes), IsDataLoss());
   }
   for (const LaneSteps append :
        {LaneSteps{1, 1, 1}, LaneSteps{-1, 1, 1}, LaneSteps{0, 2, 1},

@@ -33,8 +33,7 @@ class DirectoryLockTest : public ::testing::Test {
 
   auto Acquire() const { return DirectoryLock::Acquire("Test", directory_); }
   static auto IsHeldBy(pid_t pid) {
-    return StatusIs(absl::StatusCode::kFailedPrecondition,
-                    HasSubstr(absl::StrCat("got process ", pid, ", want")));
+    return IsFailedPrecondition(absl::StrCat("got process ", pid, ", want"));
   }
 
   // A process that takes the lock and waits.
@@ -99,16 +98,13 @@ TEST_F(DirectoryLockTest, WhatStandsInTheFileIsOnlyForTheMessage) {
   }
   RILL_ASSERT_OK(RemoveAll(path));
   ASSERT_EQ(symlink("/dev/null", path.c_str()), 0);
-  EXPECT_THAT(Acquire(), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(Acquire(), IsFailedPrecondition());
 }
 
 TEST_F(DirectoryLockTest, WithoutADirectoryOrWithAFaultThereIsNoLock) {
   EXPECT_THAT(DirectoryLock::Acquire("Test", JoinPath(directory_, "none")),
-              StatusIs(absl::StatusCode::kNotFound));
-  const ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-    return point == "file.lock" ? absl::UnavailableError("planted")
-                                : absl::OkStatus();
-  });
+              IsNotFound());
+  const ScopedFaultHook hook("file.lock", absl::UnavailableError("planted"));
   EXPECT_THAT(Acquire(), StatusIs(absl::StatusCode::kUnavailable, "planted"));
 }
 

@@ -37,10 +37,7 @@ std::unique_ptr<RowFiles> MapPages(const std::string& directory) {
   auto layout = RowLayout::Create(spec, lanes, StorageLayout::kRows,
                                   StorageOrder::kLaneMajor);
   RILL_EXPECT_OK(layout);
-  auto files =
-      RowFiles::Map(*layout, lanes, directory, RowFiles::Mode::kCreate);
-  RILL_EXPECT_OK(files);
-  return *std::move(files);
+  return *RowFiles::Map(*layout, lanes, directory, RowFiles::Mode::kCreate);
 }
 
 absl::Status Reserve(RowFiles& files, int64_t first, int64_t count) {
@@ -59,8 +56,7 @@ TEST(RowFilesTest, ADiskThatIsSmallerThanAPieceTakesRowsUpToItsLastPage) {
     int64_t rows = 0;
     while (Reserve(*files, rows, 1).ok()) Write(*files, rows++);
     EXPECT_GE(rows, kDiskBytes / kRowBytes - 8);
-    EXPECT_THAT(Reserve(*files, rows, 1),
-                StatusIs(absl::StatusCode::kResourceExhausted));
+    EXPECT_THAT(Reserve(*files, rows, 1), IsResourceExhausted());
     RILL_EXPECT_OK(Reserve(*files, 0, rows));
   });
 }
@@ -74,15 +70,14 @@ TEST(RowFilesTest, WhatFailsTakesNoPageFromRowsThatAreNotWrittenYet) {
     const int64_t free =
         static_cast<int64_t>(std::filesystem::space(disk).available);
     EXPECT_THAT(Reserve(*files, 0, free / kRowBytes + 8),
-                StatusIs(absl::StatusCode::kResourceExhausted));
+                IsResourceExhausted());
     // Somebody else takes the rest.
     std::string rest(kDiskBytes, 'r');
     for (int i = 0; !rest.empty(); ++i) {
       const std::string path = absl::StrCat(disk, "/rest", i);
       if (!WriteFileAtomically(path, rest).ok()) rest.resize(rest.size() / 2);
     }
-    EXPECT_THAT(Reserve(*files, 5, 1),
-                StatusIs(absl::StatusCode::kResourceExhausted));
+    EXPECT_THAT(Reserve(*files, 5, 1), IsResourceExhausted());
     Write(*files, 3);
     Write(*files, 4);
   });

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/slots/slot.h"
@@ -18,7 +16,6 @@ namespace rill::storage_internal {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr Lanes kLanes = {.count = 2, .capacity = 10};
@@ -51,15 +48,12 @@ TEST(RowHistoryTest, AnyOtherByteIsDamage) {
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string other = bytes;
     other[i] ^= 0x10;
-    EXPECT_THAT(DecodeLines("Here", other, kLanes),
-                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("Here: got")))
+    EXPECT_THAT(DecodeLines("Here", other, kLanes), IsDataLoss("Here: got"))
         << i;
-    EXPECT_THAT(DecodeLines("Here", bytes.substr(0, i), kLanes),
-                StatusIs(absl::StatusCode::kDataLoss))
+    EXPECT_THAT(DecodeLines("Here", bytes.substr(0, i), kLanes), IsDataLoss())
         << i;
   }
-  EXPECT_THAT(DecodeLines("Here", bytes + "x", kLanes),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(DecodeLines("Here", bytes + "x", kLanes), IsDataLoss());
 }
 
 TEST(RowHistoryTest, MarksOutOfBoundsAreDamage) {
@@ -67,17 +61,16 @@ TEST(RowHistoryTest, MarksOutOfBoundsAreDamage) {
                               LaneMark{kMaxWritten + 1, 0}}) {
     const RowLine line = LineOf({mark, {0, 0}});
     EXPECT_THAT(DecodeLines("Here", EncodeLines(kLanes, {line}), kLanes),
-                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("steps")));
+                IsDataLoss("steps"));
   }
   EXPECT_THAT(DecodeLines("Here", EncodeLines(kLanes, {}), kLanes),
-              StatusIs(absl::StatusCode::kDataLoss));
+              IsDataLoss());
 }
 
 TEST(RowHistoryTest, OtherLanesAreNamed) {
   const std::string bytes = EncodeLines(kLanes, {LineOf({{3, 0}, {4, 0}})});
   EXPECT_THAT(DecodeLines("Here", bytes, {.count = 4, .capacity = 5}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("2 lanes of 10 slots, want 4 of 5")));
+              IsFailedPrecondition("2 lanes of 10 slots, want 4 of 5"));
 }
 
 // --- What is left of a position ----------------------------------------------
@@ -172,8 +165,7 @@ TEST(RowHistoryTest, AnotherStoragesPositionIsRefused) {
   for (const auto& history :
        {std::vector<RowLine>(), std::vector<RowLine>{line}}) {
     EXPECT_THAT(FindPosition("Here", position, history, Now({{1, 0}, {1, 0}})),
-                StatusIs(absl::StatusCode::kFailedPrecondition,
-                         HasSubstr("another storage")));
+                IsFailedPrecondition("another storage"));
   }
 }
 

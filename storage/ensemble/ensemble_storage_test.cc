@@ -12,7 +12,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -44,9 +43,7 @@ using ::testing::HasSubstr;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 std::unique_ptr<Storage> MakeDense(DenseStorage::Options options) {
-  auto storage = DenseStorage::Create(options);
-  RILL_EXPECT_OK(storage);
-  return *std::move(storage);
+  return *DenseStorage::Create(options);
 }
 
 // Lanes of 4 slots: 2 of the first member, 1 of the second, 3 of the third.
@@ -62,9 +59,7 @@ std::vector<std::unique_ptr<Storage>> Members(bool is_lazy) {
 }
 
 std::unique_ptr<EnsembleStorage> Make(bool is_lazy = false) {
-  auto storage = EnsembleStorage::Create(Members(is_lazy));
-  RILL_EXPECT_OK(storage);
-  return *std::move(storage);
+  return *EnsembleStorage::Create(Members(is_lazy));
 }
 
 // Members of one lane on the fake device.
@@ -74,9 +69,7 @@ std::unique_ptr<EnsembleStorage> MakeOnDevice(int num_members = 2) {
     members.push_back(MakeDense(
         {.capacity = 4, .device = Device::Fake(0), .spec = ConformanceSpec()}));
   }
-  auto storage = EnsembleStorage::Create(std::move(members));
-  RILL_EXPECT_OK(storage);
-  return *std::move(storage);
+  return *EnsembleStorage::Create(std::move(members));
 }
 
 TensorDict Batch(int64_t lanes, int64_t steps, int64_t first_id = 1) {
@@ -154,8 +147,7 @@ TEST(EnsembleStorageTest, MembersMayHoldRowsAlready) {
   // Those without rows take what these are.
   TensorDict other = Batch(1, 1);
   RILL_ASSERT_OK(other.Set("extra", *Tensor::Zeros(DType::kInt8, {1, 1})));
-  EXPECT_THAT(storage->Extend(other),
-              StatusIs(kInvalidArgument, HasSubstr("extra")));
+  EXPECT_THAT(storage->Extend(other), IsInvalidArgument("extra"));
   RILL_ASSERT_OK(storage->Extend(Batch(6, 2, 200)));
   oracle.Extend(0, 6, 2, SlotsFrom(200, 12));
   EXPECT_EQ(mirror.Compare(oracle), "");
@@ -177,16 +169,15 @@ TEST(EnsembleStorageTest, WhatDoesNotFitTogetherIsRefused) {
                        AllOf(HasSubstr("members[1]"), HasSubstr("of 5 slots"),
                              HasSubstr("want 4"))));
   EXPECT_THAT(create({.capacity = 4, .device = Device::Fake(0)}),
-              StatusIs(kInvalidArgument, HasSubstr("rows on fake:0")));
+              IsInvalidArgument("rows on fake:0"));
   TensorDictSpec narrow = ConformanceSpec();
   narrow.Erase("action");
   EXPECT_THAT(create({.capacity = 4, .spec = narrow}),
-              StatusIs(kInvalidArgument, HasSubstr("action")));
-  EXPECT_THAT(EnsembleStorage::Create({}),
-              StatusIs(kInvalidArgument, HasSubstr("got 0")));
+              IsInvalidArgument("action"));
+  EXPECT_THAT(EnsembleStorage::Create({}), IsInvalidArgument("got 0"));
   std::vector<std::unique_ptr<Storage>> none(1);
   EXPECT_THAT(EnsembleStorage::Create(std::move(none)),
-              StatusIs(kInvalidArgument, HasSubstr("members[0]: got null")));
+              IsInvalidArgument("members[0]: got null"));
 }
 
 // A cursor that a later member would refuse is refused before the first is
@@ -212,8 +203,7 @@ TEST(EnsembleStorageTest, CursorsOfLaterMembersAreCheckedFirst) {
   RILL_ASSERT_OK_AND_ASSIGN(auto storage,
                             EnsembleStorage::Create(std::move(members)));
   EXPECT_THAT(storage->Extend(Batch(2, 2)),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("cursor of lane 1")));
+              IsFailedPrecondition("cursor of lane 1"));
   EXPECT_EQ(storage->cursors()[0].written, 4);
   RILL_EXPECT_OK(storage->Extend(Batch(2, 1)));
 }
@@ -227,7 +217,7 @@ TEST(EnsembleStorageTest, DeadSlotsOfLaterMembersAreFoundFirst) {
                        AllOf(HasSubstr("Storage::WriteAt"), HasSubstr("got 10"),
                              HasSubstr("member 1"))));
   EXPECT_THAT(storage->WriteAt({1, 8}, ConformanceRows({1}, {70})),
-              StatusIs(kInvalidArgument, HasSubstr("[1], want [2]")));
+              IsInvalidArgument("[1], want [2]"));
   TensorDict rows;
   RILL_ASSERT_OK(storage->Read({1}, &rows));
   RILL_EXPECT_OK(rows.CheckEqual(ConformanceRows({1}, {2})));
@@ -257,9 +247,7 @@ TEST(EnsembleStorageTest, ObserversHearAllAnewWhereADeviceFails) {
 }
 
 TensorDict OnDevice(const TensorDict& rows) {
-  auto moved = rows.To(Device::Fake(0));
-  RILL_EXPECT_OK(moved);
-  return *std::move(moved);
+  return *rows.To(Device::Fake(0));
 }
 
 // Waits of the host since StartCalls, and copies to it.
@@ -334,12 +322,11 @@ TEST(EnsembleStorageTest, RowsThatAFailedWriteLostAreWrittenInPlaceAgain) {
   fake->FailNext(FakeBackend::Operation::kScatterRows, 1,
                  absl::UnavailableError("fell off the bus"));
   RILL_ASSERT_OK(storage->WriteAt({0}, *rows.Slice(0, 0, 1)));
-  const auto has_failed = StatusIs(absl::StatusCode::kUnavailable);
-  EXPECT_THAT(Stream::Default(Device::Fake(0))->Synchronize(), has_failed);
+  EXPECT_THAT(Stream::Default(Device::Fake(0))->Synchronize(), IsUnavailable());
   TensorDict read;
-  EXPECT_THAT(storage->Read({0}, &read), has_failed);
+  EXPECT_THAT(storage->Read({0}, &read), IsUnavailable());
   // The next write of that member says so, and does nothing.
-  EXPECT_THAT(storage->WriteAt(slots, rows), has_failed);
+  EXPECT_THAT(storage->WriteAt(slots, rows), IsUnavailable());
   RILL_ASSERT_OK(storage->WriteAt(slots, rows));
   RILL_ASSERT_OK(storage->Read(slots, &read));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host, read.To(Device::Cpu()));
@@ -432,12 +419,9 @@ TEST(EnsembleStorageTest, LoadsThatFailBeforeTheMembersChangeNothing) {
   RILL_ASSERT_OK(storage->AddObserver(&mirror));
   const int64_t calls = mirror.num_calls();
   {
-    ScopedFaultHook hook([](absl::string_view at, absl::string_view) {
-      return at == "file.write" ? absl::ResourceExhaustedError("disk full")
-                                : absl::OkStatus();
-    });
-    EXPECT_THAT(storage->Load(directory),
-                StatusIs(absl::StatusCode::kResourceExhausted));
+    const ScopedFaultHook hook("file.write",
+                               absl::ResourceExhaustedError("disk full"));
+    EXPECT_THAT(storage->Load(directory), IsResourceExhausted());
   }
   EXPECT_EQ(mirror.num_calls(), calls);
   EXPECT_EQ(mirror.Compare(oracle), "");

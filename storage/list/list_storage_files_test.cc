@@ -31,10 +31,6 @@
 namespace rill {
 namespace {
 
-using ::testing::HasSubstr;
-
-constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-
 // A row: id [1], tokens [n] of a dtype, next/words [n + 1, 2].
 TensorDict Row(int64_t id, int64_t n, DType dtype = DType::kInt64) {
   TensorDict row;
@@ -54,10 +50,8 @@ TensorDict Row(int64_t id, int64_t n, DType dtype = DType::kInt64) {
 
 std::unique_ptr<ListStorage> Make(std::vector<std::string> ragged = {
                                       "tokens", "next/words"}) {
-  auto storage = ListStorage::Create(
+  return *ListStorage::Create(
       {.capacity = 10, .lanes = 2, .ragged_leaves = std::move(ragged)});
-  EXPECT_THAT(storage, IsOk());
-  return *std::move(storage);
 }
 
 // Lane 0 has wrapped, lane 1 has two rows.
@@ -73,9 +67,7 @@ std::unique_ptr<ListStorage> MakeFilled(int64_t first_id = 0) {
 
 LazyStack AllRows(const ListStorage& storage) {
   std::vector<Slot> live = {0, 1, 2, 3, 4, 5, 6};
-  auto stack = storage.ReadStack(live);
-  EXPECT_THAT(stack, IsOk());
-  return *stack;
+  return *storage.ReadStack(live);
 }
 
 void ExpectSame(const ListStorage& got, const ListStorage& want) {
@@ -108,14 +100,14 @@ TEST(ListStorageFilesTest, StoragesWithoutRowsAreSavedToo) {
   EXPECT_EQ(storage->size(), 0);
   // The spec is still known.
   EXPECT_THAT(storage->ExtendRagged({Row(1, 2, DType::kFloat32)}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+              IsInvalidArgument());
   RILL_EXPECT_OK(storage->ExtendRagged({Row(1, 2)}));
   RILL_ASSERT_OK(storage->Clear());
   RILL_ASSERT_OK(storage->Save(directory));
   const auto fresh = Make();
   RILL_ASSERT_OK(fresh->Load(directory));
   EXPECT_THAT(fresh->ExtendRagged({Row(1, 2, DType::kFloat32)}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+              IsInvalidArgument());
   RILL_EXPECT_OK(fresh->ExtendRagged({Row(1, 2)}));
 }
 
@@ -124,7 +116,7 @@ TEST(ListStorageFilesTest, OtherStoragesRefuseRaggedLeaves) {
   RILL_ASSERT_OK(MakeFilled()->Save(directory));
   RILL_ASSERT_OK_AND_ASSIGN(auto dense,
                             DenseStorage::Create({.capacity = 10, .lanes = 2}));
-  const auto refused = StatusIs(kFailedPrecondition, HasSubstr("ragged"));
+  const auto refused = IsFailedPrecondition("ragged");
   EXPECT_THAT(dense->Load(directory), refused);
   EXPECT_THAT(Make({})->Load(directory), refused);
   EXPECT_THAT(Make({"tokens"})->Load(directory), refused);
@@ -132,7 +124,7 @@ TEST(ListStorageFilesTest, OtherStoragesRefuseRaggedLeaves) {
   const auto floats = Make();
   RILL_ASSERT_OK(floats->ExtendRagged({Row(1, 2, DType::kFloat64)}));
   EXPECT_THAT(floats->Load(directory),
-              StatusIs(kFailedPrecondition, HasSubstr("float64 and rank 1")));
+              IsFailedPrecondition("float64 and rank 1"));
   EXPECT_EQ(floats->size(), 1);
   RILL_ASSERT_OK(dense->Save(directory));
   EXPECT_THAT(Make()->Load(directory), refused);
@@ -150,8 +142,7 @@ TEST(ListStorageFilesTest, EveryDamagedFileIsFoundAndChangesNothing) {
     std::string changed = whole;
     changed[changed.size() / 2] ^= 1;
     formats_internal::WriteInPlace(path, changed);
-    EXPECT_THAT(storage->Load(directory), StatusIs(absl::StatusCode::kDataLoss))
-        << name;
+    EXPECT_THAT(storage->Load(directory), IsDataLoss()) << name;
     formats_internal::WriteInPlace(path, whole);
     ExpectSame(*storage, *before);
     ++damaged;
@@ -175,9 +166,7 @@ TEST(ListStorageFilesTest, ShapesThatDoNotFitTheValuesAreDamage) {
     std::memcpy(changed.data(), &size, sizeof(size));
     formats_internal::WriteInPlace(path, changed);
     RILL_ASSERT_OK(WriteManifest(manifest, directory));
-    EXPECT_THAT(storage->Load(directory),
-                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("next/words")))
-        << size;
+    EXPECT_THAT(storage->Load(directory), IsDataLoss("next/words")) << size;
     ExpectSame(*storage, *before);
   }
 }
@@ -196,8 +185,7 @@ TEST(ListStorageFilesTest, RaggedLeavesOfOtherRowsAreDamage) {
   RILL_ASSERT_OK(formats_internal::CopyTree(JoinPath(other, "ragged"), ragged));
   RILL_ASSERT_OK(WriteManifest(manifest, directory));
   const auto storage = MakeFilled(50);
-  EXPECT_THAT(storage->Load(directory),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("got 8 rows")));
+  EXPECT_THAT(storage->Load(directory), IsDataLoss("got 8 rows"));
   ExpectSame(*storage, *MakeFilled(50));
 }
 
@@ -212,9 +200,7 @@ TEST(ListStorageFilesTest, FailedSavesLeaveTheOldDirectory) {
                  ? absl::ResourceExhaustedError("disk full")
                  : absl::OkStatus();
     });
-    EXPECT_THAT(storage->Save(directory),
-                StatusIs(absl::StatusCode::kResourceExhausted))
-        << part;
+    EXPECT_THAT(storage->Save(directory), IsResourceExhausted()) << part;
   }
   RILL_ASSERT_OK(storage->Load(directory));
   ExpectSame(*storage, *old);
@@ -246,15 +232,12 @@ TEST(ListStorageFilesTest, ShapesThatNoStorageTakesAreDamage) {
     RILL_EXPECT_OK(SaveMemmapDirectory(files, ragged));
     RILL_EXPECT_OK(WriteManifest(manifest, directory));
   };
-  const auto damaged = [](absl::string_view what) {
-    return StatusIs(absl::StatusCode::kDataLoss, HasSubstr(std::string(what)));
-  };
   const auto storage = make();
   RILL_ASSERT_OK(storage->ExtendRagged({row}));
   shapes_of({kHuge, 0, 0, kHuge});
-  EXPECT_THAT(storage->Load(directory), damaged("have room in"));
+  EXPECT_THAT(storage->Load(directory), IsDataLoss("have room in"));
   shapes_of(std::vector<int64_t>(16, 0));
-  EXPECT_THAT(storage->Load(directory), damaged("rank 8, want at most 7"));
+  EXPECT_THAT(storage->Load(directory), IsDataLoss("rank 8, want at most 7"));
   EXPECT_EQ(storage->size(), 1);
   shapes_of({3, 0, 0, 5});
   RILL_ASSERT_OK(storage->Load(directory));

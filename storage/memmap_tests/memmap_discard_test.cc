@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -46,8 +45,6 @@
 
 namespace rill {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr int64_t kLanes = 3;
 constexpr int64_t kLaneCapacity = 100;
@@ -238,10 +235,7 @@ TEST_P(MemmapDiscardTest, ADiskThatCannotZeroIsInNobodysWay) {
                             storage->SavePosition());
   RILL_ASSERT_OK(Extend(storage.get(), 0, kLanes, 20));
   {
-    const ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-      return point == "file.zero" ? absl::DataLossError("planted")
-                                  : absl::OkStatus();
-    });
+    const ScopedFaultHook hook("file.zero", absl::DataLossError("planted"));
     RILL_ASSERT_OK(GoBackTo(storage.get(), position));
     EXPECT_EQ(storage->size(), 20 * kLanes);
     RILL_ASSERT_OK(storage->Clear());
@@ -409,8 +403,7 @@ TEST_P(MemmapDiscardTest, SpaceOfDiscardedRowsIsThereOnAFullDisk) {
         if (!WriteFileAtomically(path, rest).ok()) rest.resize(rest.size() / 2);
       }
     }
-    const auto full =
-        StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("free"));
+    const auto full = IsResourceExhausted("free");
     // The history is a new file, for which there may be no room: then all is as
     // it was.
     const absl::Status back = GoBackTo(storage.get(), position);
@@ -446,7 +439,7 @@ TEST_P(MemmapDiscardTest, NobodyReadsZerosOfALiveRow) {
       if (status.ok()) {
         ExpectWhole(rows, "read");
       } else {
-        ASSERT_THAT(status, StatusIs(absl::StatusCode::kOutOfRange));
+        ASSERT_THAT(status, IsOutOfRange());
       }
     }
   });

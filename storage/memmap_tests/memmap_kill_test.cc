@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <new>
 #include <string>
 #include <thread>
@@ -21,8 +20,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
 #include "rill/base/rng.h"

@@ -182,12 +182,9 @@ TEST_P(MemmapReaderTest, SeesWhatTheOwnerHasWritten) {
   TensorDict rows;
   RILL_ASSERT_OK(reader->Read({2, 0, kLaneCapacity + 1}, &rows));
   EXPECT_THAT(ValuesOf(rows), ElementsAre(2, 0, 1));
-  EXPECT_THAT(reader->Read({0, 3}, &rows),
-              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("got 3")));
-  EXPECT_THAT(reader->Read({-1}, &rows),
-              StatusIs(absl::StatusCode::kOutOfRange));
-  EXPECT_THAT(reader->Read({2 * kLaneCapacity}, &rows),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(reader->Read({0, 3}, &rows), IsOutOfRange("got 3"));
+  EXPECT_THAT(reader->Read({-1}, &rows), IsOutOfRange());
+  EXPECT_THAT(reader->Read({2 * kLaneCapacity}, &rows), IsOutOfRange());
   RILL_ASSERT_OK(ExtendAll(owner.get(), 2 * kLaneCapacity));
   RILL_ASSERT_OK(reader->Read({0, 3, kLaneCapacity}, &rows));
   EXPECT_THAT(ValuesOf(rows), ElementsAre(64, 35, 64));
@@ -200,8 +197,7 @@ TEST_P(MemmapReaderTest, SeesWhatTheOwnerHasWritten) {
 }
 
 TEST_P(MemmapReaderTest, LendsNoRowsAndNamesTheOwner) {
-  EXPECT_THAT(MemmapStorage::OpenReader(options_.directory),
-              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(MemmapStorage::OpenReader(options_.directory), IsNotFound());
   RILL_ASSERT_OK_AND_ASSIGN(const auto owner, MemmapStorage::Create(options_));
   RILL_ASSERT_OK_AND_ASSIGN(const auto reader,
                             MemmapStorage::OpenReader(options_.directory));
@@ -226,13 +222,10 @@ TEST_P(MemmapReaderTest, RowsInFlightWhenTheOwnerDiedAreNotOffered) {
   TensorDict rows;
   RILL_ASSERT_OK(reader->Read({4, 8, kLaneCapacity + 9}, &rows));
   EXPECT_THAT(ValuesOf(rows), ElementsAre(4, 8, 9));
-  EXPECT_THAT(
-      reader->Read({4, kLaneCapacity + 8}, &rows),
-      StatusIs(absl::StatusCode::kUnavailable,
-               HasSubstr(absl::StrCat("got ", kLaneCapacity + 8, " and 0"))));
+  EXPECT_THAT(reader->Read({4, kLaneCapacity + 8}, &rows),
+              IsUnavailable(absl::StrCat("got ", kLaneCapacity + 8, " and 0")));
   RILL_ASSERT_OK_AND_ASSIGN(const auto owner, MemmapStorage::Open(options_));
-  EXPECT_THAT(reader->Read({kLaneCapacity + 8}, &rows),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(reader->Read({kLaneCapacity + 8}, &rows), IsOutOfRange());
   RILL_ASSERT_OK(ExtendAll(owner.get(), 5));
   RILL_ASSERT_OK(reader->Read({kLaneCapacity + 8}, &rows));
   EXPECT_THAT(ValuesOf(rows), ElementsAre(kLaneCapacity + 8));
@@ -332,7 +325,7 @@ TEST_P(MemmapReaderTest, NeverReadsHalfARowBesideAWriter) {
       const absl::Status status = reader->Read(slots, &rows);
       if (!status.ok()) {
         // The dead writer had these rows in flight.
-        ASSERT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+        ASSERT_THAT(status, IsUnavailable());
         ASSERT_EQ(child_, 0);
         break;
       }

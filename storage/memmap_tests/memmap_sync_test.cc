@@ -129,8 +129,7 @@ TEST_P(MemmapSyncTest, RowsComeToTheDiskBeforeTheRecordThatTellsOfThem) {
   int64_t synced = written;
   for (int fail_at = 0; fail_at <= row_files; ++fail_at) {
     extend();
-    EXPECT_THAT(disk.Sync(storage.get(), fail_at, &order),
-                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(disk.Sync(storage.get(), fail_at, &order), IsDataLoss());
     ASSERT_EQ(static_cast<int>(order.size()), fail_at);
     ExpectHolds(disk.AfterLossOfPower(), synced);
     if (fail_at % 2 == 0) continue;

@@ -2,7 +2,6 @@
 // Errors of options that a user mistook: they name the option, the path, the
 // leaf.
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -49,8 +48,7 @@ TEST(OptionErrorsTest, OtherNumberOfLanesNamesTheOption) {
                        AllOf(HasSubstr("lanes: got 3 from lane 0 on"),
                              HasSubstr("Options::lanes of the storage is 2"))));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict steps, Spec().Zero({2}));
-  EXPECT_THAT(storage->Extend(steps),
-              StatusIs(kInvalidArgument, HasSubstr("Options::lanes = 2")));
+  EXPECT_THAT(storage->Extend(steps), IsInvalidArgument("Options::lanes = 2"));
 }
 
 TEST(OptionErrorsTest, ReopeningWithACapacityAloneAsksForTheLanesToo) {
@@ -103,11 +101,11 @@ TEST(OptionErrorsTest, DeviceThatIsNotThereIsRefusedByCreate) {
   EXPECT_THAT(DenseStorage::Create({.capacity = 4,
                                     .device = Device::Fake(7),
                                     .memory_kind = MemoryKind::kPinned}),
-              StatusIs(kInvalidArgument, HasSubstr("Options::device")));
+              IsInvalidArgument("Options::device"));
   // A machine without one, as a CUDA build finds it without a driver.
   FakeBackend::Install({.num_devices = 0});
   EXPECT_THAT(DenseStorage::Create({.capacity = 4, .device = Device::Fake(0)}),
-              StatusIs(kInvalidArgument, HasSubstr("Options::device")));
+              IsInvalidArgument("Options::device"));
   FakeBackend::Install({});
   RILL_EXPECT_OK(
       DenseStorage::Create({.capacity = 4, .device = Device::Fake(0)}));

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
 #include "rill/base/rng.h"

@@ -19,7 +19,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::vector<LaneBlock> BlocksOf(const Lanes& lanes,
@@ -98,21 +97,16 @@ TEST(LaneRingsTest, CursorsWorkPastTwoToThe32) {
 TEST(LaneRingsTest, ErrorsNameTheLiveSlots) {
   LaneRings rings({.count = 2, .capacity = 4});
   EXPECT_THAT(rings.CheckLive("X", std::vector<Slot>{0}),
-              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("no row")));
+              IsOutOfRange("no row"));
   rings.Append({1, 1, 2});
-  EXPECT_THAT(
-      rings.CheckLive("X", std::vector<Slot>{4, 6}),
-      StatusIs(absl::StatusCode::kOutOfRange,
-               HasSubstr("got 6 of lane 1, want a live one in [4, 6)")));
+  EXPECT_THAT(rings.CheckLive("X", std::vector<Slot>{4, 6}),
+              IsOutOfRange("got 6 of lane 1, want a live one in [4, 6)"));
   EXPECT_THAT(rings.CheckLive("X", std::vector<Slot>{-1}),
-              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("[0, 8)")));
+              IsOutOfRange("[0, 8)"));
   rings.Append({0, 1, 4});
-  EXPECT_THAT(rings.CheckLive("X", SlotRange{2, 3}),
-              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("one lane")));
-  EXPECT_THAT(rings.CheckLive("X", SlotRange{4, 3}),
-              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("got 6")));
-  EXPECT_THAT(rings.CheckLive("X", SlotRange{4, INT64_MAX}),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(rings.CheckLive("X", SlotRange{2, 3}), IsOutOfRange("one lane"));
+  EXPECT_THAT(rings.CheckLive("X", SlotRange{4, 3}), IsOutOfRange("got 6"));
+  EXPECT_THAT(rings.CheckLive("X", SlotRange{4, INT64_MAX}), IsOutOfRange());
   RILL_EXPECT_OK(rings.CheckLive("X", SlotRange{4, 2}));
 }
 
@@ -121,13 +115,11 @@ TEST(LaneRingsTest, ErrorsNameTheLiveSlotsAroundAGap) {
   const std::vector<Cursor> cursors = {{.written = 10}};
   rings.Restore(cursors, std::vector<int64_t>{7});  // Steps 7, 8, 9.
   EXPECT_EQ(rings.size(), 3);
-  EXPECT_THAT(
-      rings.CheckLive("X", std::vector<Slot>{1, 4}),
-      StatusIs(absl::StatusCode::kOutOfRange,
-               HasSubstr("got 4 of lane 0, want a live one in [1, 4)")));
+  EXPECT_THAT(rings.CheckLive("X", std::vector<Slot>{1, 4}),
+              IsOutOfRange("got 4 of lane 0, want a live one in [1, 4)"));
   rings.Append({0, 1, 2});  // Steps 7 to 11, slots 1 to 5.
   EXPECT_THAT(rings.CheckLive("X", std::vector<Slot>{5, 0}),
-              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("[1, 6)")));
+              IsOutOfRange("[1, 6)"));
   rings.Append({0, 1, 1});
   RILL_EXPECT_OK(rings.CheckLive("X", std::vector<Slot>{0, 1, 2, 3, 4, 5}));
 }
@@ -149,8 +141,7 @@ TEST(LaneRingsTest, ARangeWithAGapBetweenLiveEndsIsRefused) {
   const std::vector<Cursor> cursors = {{.written = 10}, {.written = 13}};
   // Lane 1 has its steps 8 to 12 left, at positions 8, 9, 0, 1 and 2.
   rings.Restore(cursors, std::vector<int64_t>{0, 8});
-  EXPECT_THAT(rings.CheckLive("X", SlotRange{12, 7}),
-              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("got 13")));
+  EXPECT_THAT(rings.CheckLive("X", SlotRange{12, 7}), IsOutOfRange("got 13"));
   RILL_EXPECT_OK(rings.CheckLive("X", SlotRange{10, 3}));
   RILL_EXPECT_OK(rings.CheckLive("X", SlotRange{18, 2}));
   RILL_EXPECT_OK(rings.CheckLive("X", SlotRange{0, 10}));
@@ -259,12 +250,11 @@ TEST(LaneRingsTest, CursorsNeverOverflow) {
   rings.Restore(cursors);
   RILL_EXPECT_OK(rings.CheckAppend("Test", {0, 2, 2}));
   RILL_EXPECT_OK(rings.CheckAppend("Test", {0, 1, kMaxWritten - 5}));
-  EXPECT_THAT(rings.CheckAppend("Test", {0, 2, 3}),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(rings.CheckAppend("Test", {0, 2, 3}), IsFailedPrecondition());
   EXPECT_THAT(rings.CheckAppend("Test", {1, 1, INT64_MAX}),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
   EXPECT_THAT(rings.CheckAppend("Test", {1, 1, 2}, {{0, 2, 1}}),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
   AppendPlan plan;
   rings.PlanAppend({0, 1, kMaxWritten - 5}, {}, &plan);
   rings.Append({0, 1, kMaxWritten - 5});

@@ -24,8 +24,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// --- Ranges
-// ------------------------------------------------------------------
+// --- Ranges ------------------------------------------------------------------
 
 TEST(SlotsMeetTest, IsMembership) {
   const Rng rng(1);
@@ -168,8 +167,7 @@ TEST(RunCutterTest, WindowsHaveEverySlotInItsOrder) {
   }
 }
 
-// --- Every order of steps
-// ----------------------------------------------------
+// --- Every order of steps ----------------------------------------------------
 
 // How often this thread has tried to enter.
 thread_local int64_t tries = 0;
@@ -358,8 +356,7 @@ TEST(EpochWindowsModelTest, NobodyStarvesBetweenTheWindowsOfABatch) {
   EXPECT_GT(most_tries, ModelWindows::kMaxTries);
 }
 
-// --- Threads
-// -----------------------------------------------------------------
+// --- Threads -----------------------------------------------------------------
 
 TEST(EpochWindowsTest, ReadersOfOtherRowsGoOnWhileAWindowIsOpen) {
   EpochWindows windows;

@@ -32,21 +32,17 @@ using ::testing::HasSubstr;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 std::unique_ptr<Storage> Below(int64_t capacity, int64_t lanes = 1) {
-  auto storage = DenseStorage::Create({.capacity = capacity, .lanes = lanes});
-  EXPECT_THAT(storage, IsOk());
-  return *std::move(storage);
+  return *DenseStorage::Create({.capacity = capacity, .lanes = lanes});
 }
 
 std::unique_ptr<TieredStorage> Make(std::unique_ptr<Storage> below,
                                     int64_t fast_capacity,
                                     Device device = Device::Cpu(),
                                     bool fill = false) {
-  auto storage = TieredStorage::Create({.below = std::move(below),
-                                        .fast_capacity = fast_capacity,
-                                        .device = device,
-                                        .fill = fill});
-  EXPECT_THAT(storage, IsOk());
-  return *std::move(storage);
+  return *TieredStorage::Create({.below = std::move(below),
+                                 .fast_capacity = fast_capacity,
+                                 .device = device,
+                                 .fill = fill});
 }
 
 TensorDict RowsFrom(int64_t first, int64_t count) {
@@ -188,8 +184,7 @@ TEST(TieredStorageTest, WhatTheFastTierCannotTakeIsReadFromBelow) {
   RILL_ASSERT_OK(storage->Extend(RowsFrom(3, 4)));
   EXPECT_TRUE(fake->Recover());
   EXPECT_EQ(storage->GetStats().failed_writes, 1);
-  EXPECT_THAT(storage->GetStats().last_failure,
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("bus")));
+  EXPECT_THAT(storage->GetStats().last_failure, IsInternal("bus"));
   ExpectRows(*storage, {0, 6, 3, 1}, {0, 6, 3, 1}, 0);
   // Later: the next write receives the error.
   fail_next_write();
@@ -219,17 +214,15 @@ TEST(TieredStorageTest, AFastTierThatDoesNotFitIsNoneAndSaysWhy) {
   {
     const auto storage = Make(Below(1000), 1000, Device::Fake(0));
     RILL_ASSERT_OK(storage->Extend(RowsFrom(0, 5)));
-    EXPECT_THAT(storage->GetStats().last_failure,
-                StatusIs(absl::StatusCode::kResourceExhausted));
+    EXPECT_THAT(storage->GetStats().last_failure, IsResourceExhausted());
     ExpectRows(*storage, {0, 4}, {0, 4}, 0);
     // Where the rows are known it is refused at once.
     auto below = Below(1000);
     RILL_ASSERT_OK(below->Extend(RowsFrom(0, 5)));
-    EXPECT_THAT(
-        TieredStorage::Create({.below = std::move(below),
-                               .fast_capacity = 1000,
-                               .device = Device::Fake(0)}),
-        StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("fast tier")));
+    EXPECT_THAT(TieredStorage::Create({.below = std::move(below),
+                                       .fast_capacity = 1000,
+                                       .device = Device::Fake(0)}),
+                IsResourceExhausted("fast tier"));
   }
   FakeBackend::Install({});
 }
@@ -239,9 +232,8 @@ TEST(TieredStorageTest, WhatTheStorageBelowRefusesTheFastTierNeverSees) {
   RILL_ASSERT_OK(storage->Extend(RowsFrom(0, 6)));
   TensorDict bad = RowsFrom(6, 3);
   RILL_ASSERT_OK(bad.Delete("action"));
-  EXPECT_THAT(storage->Extend(bad), StatusIs(kInvalidArgument));
-  EXPECT_THAT(storage->WriteAt({7}, RowsFrom(0, 1)),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(storage->Extend(bad), IsInvalidArgument());
+  EXPECT_THAT(storage->WriteAt({7}, RowsFrom(0, 1)), IsOutOfRange());
   ExpectRows(*storage, {2, 3, 4, 5}, {2, 3, 4, 5}, 4);
 }
 
@@ -302,7 +294,7 @@ TEST(TieredStorageTest, OptionsThatCannotBeAreRefused) {
   const auto refused = [](TieredStorage::Options options,
                           absl::string_view what) {
     EXPECT_THAT(TieredStorage::Create(std::move(options)),
-                StatusIs(kInvalidArgument, HasSubstr(std::string(what))));
+                IsInvalidArgument(what));
   };
   refused({}, "below: got null");
   RILL_ASSERT_OK_AND_ASSIGN(

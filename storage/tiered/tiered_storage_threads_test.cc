@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/device/testing/device_under_test.h"

@@ -28,7 +28,6 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr uint64_t kSeed = 5;
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
@@ -208,12 +207,12 @@ TEST(ComposedSamplerTest, Example) {
 
 TEST(ComposedSamplerTest, WantsAllThree) {
   EXPECT_THAT(MakeSampler(nullptr, MakeTransitionUnit(), "Mine"),
-              StatusIs(kInvalidArgument, HasSubstr("selector: got null")));
+              IsInvalidArgument("selector: got null"));
   EXPECT_THAT(
       MakeSampler(MakeUniformSelector(), std::unique_ptr<Unit>(), "Mine"),
-      StatusIs(kInvalidArgument, HasSubstr("unit: got null")));
+      IsInvalidArgument("unit: got null"));
   EXPECT_THAT(MakeSampler(MakeUniformSelector(), MakeTransitionUnit(), ""),
-              StatusIs(kInvalidArgument, HasSubstr("name: ")));
+              IsInvalidArgument("name: "));
 }
 
 // A unit that was given a rule by which to pick.
@@ -224,11 +223,10 @@ std::unique_ptr<Unit> MakeRuledUnit() {
 TEST(ComposedSamplerTest, RuleThatTheSelectorNeverAsksForIsRefused) {
   EXPECT_THAT(
       MakeSampler(std::make_unique<FirstSelector>(), MakeRuledUnit(), "Mine"),
-      StatusIs(kInvalidArgument,
-               HasSubstr("MakeSampler: selector: got First, which picks "
-                         "anchors itself, want one that leaves it to "
-                         "the unit, as uniform does, where Pair has a "
-                         "rule of its own")));
+      IsInvalidArgument("MakeSampler: selector: got First, which picks "
+                        "anchors itself, want one that leaves it to "
+                        "the unit, as uniform does, where Pair has a "
+                        "rule of its own"));
   RILL_EXPECT_OK(
       MakeSampler(MakeUniformSelector(), MakeRuledUnit(), "Mine").status());
 }
@@ -327,7 +325,7 @@ TEST(ComposedSamplerTest, StateThatOnePartRefusesChangesNoPart) {
   other_unit->value_ = 1;
   other_selector->value_ = 2;
   RILL_ASSERT_OK_AND_ASSIGN(const std::string before, other->SaveState());
-  EXPECT_THAT(other->LoadState(bad), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(other->LoadState(bad), IsDataLoss());
   EXPECT_THAT(other->SaveState(), IsOkAndHolds(before));
   RILL_ASSERT_OK(other->LoadState(good));
   EXPECT_EQ(other_unit->value_, 7);

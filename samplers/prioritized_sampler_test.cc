@@ -47,12 +47,9 @@ namespace {
 
 using ::testing::Each;
 using ::testing::Ge;
-using ::testing::HasSubstr;
 using ::testing::Lt;
 
 constexpr uint64_t kSeed = 11;
-constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 // A sampler over one lane of `rows` rows.
 struct Buffer {
@@ -79,11 +76,8 @@ struct Buffer {
     return PlanOf(*sampler, count, kSeed, batch).draws;
   }
   std::vector<int64_t> Counts(uint64_t batches = 512) {
-    std::vector<int64_t> counts(storage.lanes().num_slots(), 0);
-    for (uint64_t batch = 0; batch < batches; ++batch) {
-      for (const Draw& draw : Draws(64, batch)) ++counts[draw.slot];
-    }
-    return counts;
+    return CountDraws(*sampler, storage.lanes().num_slots(), 64, kSeed,
+                      batches);
   }
   // The weight of each slot that is among many draws.
   std::map<Slot, float> Weights() {
@@ -138,8 +132,8 @@ TEST(PrioritizedSamplerTest, P1_NewRowsWeighTheSame) {
 TEST(PrioritizedSamplerTest, P2_OtherNumberOfPrioritiesIsRefused) {
   Buffer buffer(10);
   EXPECT_THAT(buffer.Update({1, 2, 3}, {1, 2}),
-              StatusIs(kInvalidArgument, HasSubstr("got 2 of them, want one "
-                                                   "for each of 3 draws")));
+              IsInvalidArgument("got 2 of them, want one "
+                                "for each of 3 draws"));
   RILL_EXPECT_OK(buffer.Update({1, 2, 3}, {2, 2, 2}));
 }
 
@@ -168,16 +162,16 @@ TEST(PrioritizedSamplerTest, P5_AlphaZeroIsUniformAndBetaZeroIsUnweighted) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   for (const double bad : {-0.1, kNan, HUGE_VAL}) {
     EXPECT_THAT(MakePrioritizedSampler({.alpha = bad}),
-                StatusIs(kInvalidArgument, HasSubstr("alpha: got")));
+                IsInvalidArgument("alpha: got"));
     EXPECT_THAT(MakePrioritizedSampler({.beta = bad}),
-                StatusIs(kInvalidArgument, HasSubstr("beta: got")));
+                IsInvalidArgument("beta: got"));
     EXPECT_THAT(MakePrioritizedSampler({.epsilon = bad}),
-                StatusIs(kInvalidArgument, HasSubstr("epsilon: got")));
+                IsInvalidArgument("epsilon: got"));
     EXPECT_THAT(
         MakePrioritizedSampler({.new_row_priority = static_cast<float>(bad)}),
-        StatusIs(kInvalidArgument, HasSubstr("new_row_priority: got")));
-    EXPECT_THAT(unweighted.selector->SetAlpha(bad), StatusIs(kInvalidArgument));
-    EXPECT_THAT(unweighted.selector->SetBeta(bad), StatusIs(kInvalidArgument));
+        IsInvalidArgument("new_row_priority: got"));
+    EXPECT_THAT(unweighted.selector->SetAlpha(bad), IsInvalidArgument());
+    EXPECT_THAT(unweighted.selector->SetBeta(bad), IsInvalidArgument());
   }
   EXPECT_EQ(unweighted.selector->alpha(), 1);
   EXPECT_EQ(unweighted.selector->beta(), 0);
@@ -209,8 +203,7 @@ TEST(PrioritizedSamplerTest, P8_WritesMayBringTheirPriorities) {
 TEST(PrioritizedSamplerTest, P9_FreshSamplerOnRowsThatAreThereHasDefaults) {
   StorageSimulator storage({.count = 2, .capacity = 5});
   storage.Append(7);
-  auto sampler = Make();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(Make());
   for (const Draw& draw : PlanOf(*sampler, 64, kSeed, 0).draws) {
     EXPECT_EQ(draw.weight, 1.0f);
   }
@@ -222,7 +215,7 @@ TEST(PrioritizedSamplerTest, P10_BadPrioritiesAreRefusedAndNothingChanges) {
   RILL_ASSERT_OK_AND_ASSIGN(const std::string before,
                             buffer.sampler->SaveState());
   for (const float bad : {std::nanf(""), HUGE_VALF, -1.0f}) {
-    EXPECT_THAT(buffer.Update({0, 1}, {9, bad}), StatusIs(kInvalidArgument));
+    EXPECT_THAT(buffer.Update({0, 1}, {9, bad}), IsInvalidArgument());
   }
   EXPECT_THAT(buffer.sampler->SaveState(), IsOkAndHolds(before));
 }
@@ -238,11 +231,10 @@ TEST(PrioritizedSamplerTest, P11_ZeroWithoutEpsilonIsNeverDrawn) {
               DistributedAs({0, 0.5, 0, 0.5, 0, 0}, /*p_value=*/1e-9));
   RILL_ASSERT_OK(buffer.Update({1, 3}, {0, 0}));
   SamplePlan plan = SentinelPlan();
-  EXPECT_THAT(
-      buffer.sampler->Plan({.batch_size = 2}, &plan),
-      StatusIs(kFailedPrecondition,
-               HasSubstr("PrioritizedSampler::Plan: sum of the priorities of 6 "
-                         "rows: got 0, want > 0")));
+  EXPECT_THAT(buffer.sampler->Plan({.batch_size = 2}, &plan),
+              IsFailedPrecondition(
+                  "PrioritizedSampler::Plan: sum of the priorities of 6 "
+                  "rows: got 0, want > 0"));
   ExpectEqualPlans(plan, SentinelPlan());
   RILL_ASSERT_OK(buffer.Update({5}, {1}));
   for (const Draw& draw : buffer.Draws(10)) EXPECT_EQ(draw.slot, 5);
@@ -323,8 +315,7 @@ TEST(PrioritizedSamplerTest, P14_PlansSeeUpdatesWholeOrNotAtAll) {
 TEST(PrioritizedSamplerTest, M4_PrioritiesOfSeveralLanesAreAddressedByLane) {
   const Lanes lanes = {.count = 3, .capacity = 4};
   StorageSimulator storage(lanes);
-  auto sampler = Make({.alpha = 1, .epsilon = 0});
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(Make({.alpha = 1, .epsilon = 0}));
   storage.Append(4);
   std::vector<Draw> draws;
   std::vector<float> priorities;
@@ -336,11 +327,8 @@ TEST(PrioritizedSamplerTest, M4_PrioritiesOfSeveralLanesAreAddressedByLane) {
     want[lane * 4 + step] = 5 + lane;
   }
   RILL_ASSERT_OK(sampler->UpdatePriorities(draws, priorities));
-  std::vector<int64_t> counts(12, 0);
-  for (const Draw& draw : PlanOf(*sampler, 1 << 15, kSeed, 0).draws) {
-    ++counts[draw.slot];
-  }
-  EXPECT_THAT(counts, DistributedAs(Shares(want, 1), 1e-9));
+  EXPECT_THAT(CountDraws(*sampler, 12, 1 << 15, kSeed, /*batches=*/1),
+              DistributedAs(Shares(want, 1), 1e-9));
 }
 
 // --- Beside the plain one ----------------------------------------------------
@@ -351,10 +339,10 @@ TEST(PrioritizedSamplerTest, AgreesWithTheLinearScan) {
   const Rng rng(/*seed=*/9);
   for (uint64_t history = 0; history < 8; ++history) {
     StorageSimulator storage({.count = 2, .capacity = 9});
-    auto sampler = Make({.alpha = 0.7, .beta = 0.5, .epsilon = 0});
-    auto fake = MakeFakePrioritizedSampler({.alpha = 0.7, .beta = 0.5});
-    storage.AddObserver(sampler->observer());
-    storage.AddObserver(fake->observer());
+    auto sampler =
+        storage.Attach(Make({.alpha = 0.7, .beta = 0.5, .epsilon = 0}));
+    auto fake =
+        storage.Attach(MakeFakePrioritizedSampler({.alpha = 0.7, .beta = 0.5}));
     storage.Append(0, 2, 1, {2, 2});
     for (uint32_t operation = 0; operation < 30; ++operation) {
       const auto lane = static_cast<int64_t>(operation % 2);
@@ -637,17 +625,15 @@ TEST(PrioritizedSamplerTest, SamplerThatCannotMoveItsStateSaysSo) {
   const MovedRows rows;
   EXPECT_THAT(
       sampler->LoadState("", {.moved = &rows}),
-      StatusIs(kFailedPrecondition,
-               HasSubstr("FakePrioritizedSampler::LoadState: moved rows: ")));
+      IsFailedPrecondition("FakePrioritizedSampler::LoadState: moved rows: "));
 }
 
 TEST(PrioritizedSamplerTest, SamplerThatCannotTakeOtherOptionsSaysSo) {
   auto sampler = MakeFakePrioritizedSampler();
   const std::vector<std::string> changed = {"alpha", "beta"};
   EXPECT_THAT(sampler->LoadState("", {.changed = changed}),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("FakePrioritizedSampler::LoadState: other "
-                                 "options: got alpha, beta, want none")));
+              IsFailedPrecondition("FakePrioritizedSampler::LoadState: other "
+                                   "options: got alpha, beta, want none"));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,7 +14,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
-using ::testing::HasSubstr;
 
 std::vector<float> Reduced(const std::vector<float>& priorities,
                            PriorityReduction reduction, size_t items) {
@@ -63,14 +61,13 @@ TEST(PriorityReductionTest, NumbersMustDivide) {
     std::vector<float> reduced(items, -5);
     EXPECT_THAT(ReducePriorities({1, 2, 6, 4, 4, 5}, PriorityReduction::kMax,
                                  absl::MakeSpan(reduced)),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("got 6, want a multiple of the")));
+                IsInvalidArgument("got 6, want a multiple of the"));
     EXPECT_THAT(reduced, ::testing::Each(-5));
   }
   EXPECT_THAT(Reduced({}, PriorityReduction::kMax, 0), ElementsAre());
   float one;
   EXPECT_THAT(ReducePriorities({}, PriorityReduction::kMax, {&one, 1}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+              IsInvalidArgument());
 }
 
 }  // namespace

@@ -38,8 +38,7 @@ constexpr uint64_t kSeed = 3;
 
 TEST(UniformSamplerTest, Example) {
   StorageSimulator storage({.count = 1, .capacity = 100});
-  std::unique_ptr<Sampler> sampler = MakeUniformSampler();
-  storage.AddObserver(sampler->observer());
+  std::unique_ptr<Sampler> sampler = storage.Attach(MakeUniformSampler());
   storage.Append(50);
   SamplePlan plan;
   RILL_ASSERT_OK(sampler->Plan({.batch_size = 32, .seed = 1}, &plan));
@@ -48,57 +47,41 @@ TEST(UniformSamplerTest, Example) {
 
 TEST(UniformSamplerTest, DrawsEveryLiveRowEquallyOften) {
   StorageSimulator storage({.count = 3, .capacity = 8});
-  auto sampler = MakeUniformSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeUniformSampler());
   storage.Append(/*first_lane=*/0, /*num_lanes=*/1, /*steps=*/11);
   storage.Append(2, 1, 5);
   std::vector<double> shares(storage.lanes().num_slots(), 0);
   for (Slot slot : storage.Live()) shares[slot] = 1.0 / 13;
-  std::vector<int64_t> counts(storage.lanes().num_slots(), 0);
-  for (uint64_t batch = 0; batch < 512; ++batch) {
-    for (const Draw& draw : PlanOf(*sampler, 64, kSeed, batch).draws) {
-      ++counts[draw.slot];
-    }
-  }
-  EXPECT_THAT(counts, DistributedAs(shares, /*p_value=*/1e-9));
+  EXPECT_THAT(CountDraws(*sampler, 24, 64, kSeed, /*batches=*/512),
+              DistributedAs(shares, /*p_value=*/1e-9));
 }
 
 TEST(UniformSamplerTest, U1_DrawsAreUniformOverTheRowsThatAreThere) {
   StorageSimulator storage({.count = 1, .capacity = 1000});
-  auto sampler = MakeUniformSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeUniformSampler());
   storage.Append(7);
-  std::vector<int64_t> counts(7, 0);
-  constexpr int64_t kBatch = 10'000;
-  for (uint64_t batch = 0; batch < 100; ++batch) {
-    for (const Draw& draw : PlanOf(*sampler, kBatch, kSeed, batch).draws) {
-      ASSERT_LT(draw.slot, 7);
-      ++counts[draw.slot];
-    }
-  }
+  const std::vector<int64_t> counts =
+      CountDraws(*sampler, 7, 10'000, kSeed, /*batches=*/100);
   EXPECT_THAT(counts, DistributedAs(UniformProbabilities(7), 1e-9));
 }
 
 TEST(UniformSamplerTest, U2_SeedsAndBatchNumbersAreAllThereIsToRandomness) {
   StorageSimulator storage({.count = 1, .capacity = 1000});
-  auto sampler = MakeUniformSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeUniformSampler());
   storage.Append(1000);
   const SamplePlan first = PlanOf(*sampler, 64, kSeed, 5);
   ExpectEqualPlans(PlanOf(*sampler, 64, kSeed, 5), first);
   EXPECT_NE(PlanOf(*sampler, 64, kSeed + 1, 5).draws, first.draws);
   EXPECT_NE(PlanOf(*sampler, 64, kSeed, 6).draws, first.draws);
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
-  auto restored = MakeUniformSampler();
-  storage.AddObserver(restored->observer());
+  auto restored = storage.Attach(MakeUniformSampler());
   RILL_ASSERT_OK(restored->LoadState(state));
   ExpectEqualPlans(PlanOf(*restored, 64, kSeed, 5), first);
 }
 
 TEST(UniformSamplerTest, SuccessiveDrawsAreIndependent) {
   StorageSimulator storage({.count = 1, .capacity = 6});
-  auto sampler = MakeUniformSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeUniformSampler());
   storage.Append(6);
   std::vector<int64_t> pairs(36, 0);
   for (uint64_t batch = 0; batch < 512; ++batch) {
@@ -115,8 +98,7 @@ TEST(UniformSamplerTest, SuccessiveDrawsAreIndependent) {
 // row first.
 TEST(UniformSamplerTest, DrawsAreThoseOfTheSamplersStream) {
   StorageSimulator storage({.count = 1, .capacity = 10});
-  auto sampler = MakeUniformSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeUniformSampler());
   storage.Append(13);
   const Rng rng(kSeed, RngStream::kSampler);
   const SamplePlan plan = PlanOf(*sampler, 20, kSeed, 7);
@@ -127,8 +109,7 @@ TEST(UniformSamplerTest, DrawsAreThoseOfTheSamplersStream) {
 
 TEST(UniformSamplerTest, DrawsWithReplacement) {
   StorageSimulator storage({.count = 1, .capacity = 10});
-  auto sampler = MakeUniformSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeUniformSampler());
   storage.Append(2);
   const SamplePlan plan = PlanOf(*sampler, 64, kSeed, 0);
   std::set<Slot> slots;
@@ -140,8 +121,7 @@ TEST(UniformSamplerTest, DrawsWithReplacement) {
 // the other samplers.
 TEST(UniformSamplerTest, DocumentedBytesOfVersion1Load) {
   StorageSimulator storage({.count = 1, .capacity = 4});
-  auto sampler = MakeUniformSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeUniformSampler());
   storage.Append(3);
   std::string bytes;
   ASSERT_TRUE(
@@ -154,15 +134,12 @@ TEST(UniformSamplerTest, DocumentedBytesOfVersion1Load) {
                              &bytes));
   RILL_EXPECT_OK(sampler->LoadState(bytes));
   bytes.back() ^= 1;
-  EXPECT_THAT(
-      sampler->LoadState(bytes),
-      StatusIs(absl::StatusCode::kDataLoss, ::testing::HasSubstr("checksum")));
+  EXPECT_THAT(sampler->LoadState(bytes), IsDataLoss("checksum"));
 }
 
 TEST(UniformSamplerTest, StateIsSmallWhereRowsWereWrittenInOrder) {
   StorageSimulator storage({.count = 1, .capacity = 100000});
-  auto sampler = MakeUniformSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeUniformSampler());
   storage.Append(150000);
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
   EXPECT_LE(state.size(), 256u);

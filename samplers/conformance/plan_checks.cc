@@ -43,6 +43,12 @@ void ExpectValidContext(const StorageSimulator& storage, const SamplePlan& plan,
 
 }  // namespace
 
+std::unique_ptr<Sampler> AttachTo(StorageModel& storage,
+                                  std::unique_ptr<Sampler> sampler) {
+  storage.AddObserver(sampler->observer());
+  return sampler;
+}
+
 SamplePlan PlanOf(Sampler& sampler, int64_t batch_size, uint64_t seed,
                   uint64_t batch_number) {
   SamplePlan plan;
@@ -50,6 +56,39 @@ SamplePlan PlanOf(Sampler& sampler, int64_t batch_size, uint64_t seed,
       {.batch_size = batch_size, .seed = seed, .batch_number = batch_number},
       &plan));
   return plan;
+}
+
+std::vector<Slot> DrawnSlots(Sampler& sampler, int64_t batch_size,
+                             uint64_t seed, uint64_t batch_number) {
+  std::vector<Slot> slots;
+  for (const Draw& draw :
+       PlanOf(sampler, batch_size, seed, batch_number).draws) {
+    slots.push_back(draw.slot);
+  }
+  return slots;
+}
+
+std::vector<int64_t> CountDraws(Sampler& sampler, int64_t num_slots,
+                                int64_t batch_size, uint64_t seed,
+                                uint64_t batches) {
+  std::vector<int64_t> counts(num_slots, 0);
+  for (uint64_t batch = 0; batch < batches; ++batch) {
+    for (const Slot slot : DrawnSlots(sampler, batch_size, seed, batch)) {
+      ++counts.at(slot);
+    }
+  }
+  return counts;
+}
+
+int64_t RankOf(const std::vector<int64_t>& order) {
+  const auto size = static_cast<int64_t>(order.size());
+  int64_t rank = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    int64_t smaller = 0;
+    for (int64_t j = i + 1; j < size; ++j) smaller += order[j] < order[i];
+    rank = rank * (size - i) + smaller;
+  }
+  return rank;
 }
 
 SamplePlan SentinelPlan() {

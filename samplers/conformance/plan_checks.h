@@ -3,20 +3,39 @@
 #define RILL_SAMPLERS_CONFORMANCE_PLAN_CHECKS_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "rill/base/rng.h"
 #include "rill/samplers/conformance/storage_simulator.h"
 #include "rill/samplers/sampler.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/testing/storage_model.h"
 
 namespace rill {
 
 // Checks of plans, for tests of samplers. Failures are GoogleTest's.
 // Thread-safety: thread-compatible.
 
+// Adds the sampler's observer, and hands the sampler back.
+std::unique_ptr<Sampler> AttachTo(StorageModel& storage,
+                                  std::unique_ptr<Sampler> sampler);
+
 // A plan that must succeed.
 SamplePlan PlanOf(Sampler& sampler, int64_t batch_size, uint64_t seed,
                   uint64_t batch_number);
+
+// The slots of its draws.
+std::vector<Slot> DrawnSlots(Sampler& sampler, int64_t batch_size,
+                             uint64_t seed, uint64_t batch_number = 0);
+
+// How often each of `num_slots` slots is drawn in so many batches.
+std::vector<int64_t> CountDraws(Sampler& sampler, int64_t num_slots,
+                                int64_t batch_size, uint64_t seed,
+                                uint64_t batches);
+
+// The rank of an order of different numbers among all orders of them.
+int64_t RankOf(const std::vector<int64_t>& order);
 
 // A plan that no sampler makes, to see that it is left alone.
 SamplePlan SentinelPlan();

@@ -25,11 +25,8 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAreArray;
-using ::testing::HasSubstr;
 
 constexpr uint64_t kSeed = 20240722;
-constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 void ExpectDrawsLiveRows(const StorageModel& model, Sampler& sampler,
                          uint64_t batch_number, const PlanForm& form) {
@@ -40,7 +37,7 @@ void ExpectDrawsLiveRows(const StorageModel& model, Sampler& sampler,
                                             .batch_number = batch_number},
                                            &plan);
   if (!status.ok() && (live.empty() || form.may_find_nothing)) {
-    EXPECT_THAT(status, StatusIs(kFailedPrecondition));
+    EXPECT_THAT(status, IsFailedPrecondition());
     return;
   }
   RILL_ASSERT_OK(status);
@@ -62,8 +59,7 @@ void ExpectDrawsLiveRows(const StorageModel& model, Sampler& sampler,
 TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsAtEveryCursorPosition) {
   for (int64_t capacity : {1, 2, 3, 7}) {
     StorageSimulator storage({.count = 2, .capacity = capacity});
-    auto sampler = MakeSampler();
-    storage.AddObserver(sampler->observer());
+    auto sampler = storage.Attach(MakeSampler());
     // Every position, with a wrap at every offset.
     for (int64_t steps = 1; steps <= capacity; ++steps) {
       for (int64_t i = 0; i < 2 * capacity; ++i) {
@@ -76,8 +72,7 @@ TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsAtEveryCursorPosition) {
 
 TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsOfLanesOfUnequalLength) {
   StorageSimulator storage({.count = 3, .capacity = 5});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   storage.Append(/*first_lane=*/1, /*num_lanes=*/1, /*steps=*/2);
   ExpectValid(storage, *sampler, 4, kSeed);
   storage.Append(2, 1, 9);
@@ -88,8 +83,7 @@ TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsOfLanesOfUnequalLength) {
 
 TEST_P(SamplerConformanceTest, WriteLongerThanALaneLeavesItsLastRows) {
   StorageSimulator storage({.count = 2, .capacity = 4});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   for (int64_t steps : {3, 11, 4, 6, 21}) {
     storage.Append(steps);
     ExpectValid(storage, *sampler, 4, kSeed);
@@ -98,8 +92,7 @@ TEST_P(SamplerConformanceTest, WriteLongerThanALaneLeavesItsLastRows) {
 
 TEST_P(SamplerConformanceTest, DrawsNothingThatAWriteInFlightHasRetired) {
   StorageSimulator storage({.count = 2, .capacity = 4});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   storage.Append(6);
   for (int64_t steps : {1, 3, 4, 9}) {
     storage.BeginAppend(/*first_lane=*/0, /*num_lanes=*/1, steps);
@@ -111,15 +104,14 @@ TEST_P(SamplerConformanceTest, DrawsNothingThatAWriteInFlightHasRetired) {
   SamplePlan plan;
   EXPECT_THAT(
       sampler->Plan({.batch_size = form().BatchSize(4), .seed = kSeed}, &plan),
-      StatusIs(kFailedPrecondition));
+      IsFailedPrecondition());
   storage.Finish();
   ExpectValid(storage, *sampler, 4, kSeed);
 }
 
 TEST_P(SamplerConformanceTest, WriteInPlaceGivesTheRowsANewGeneration) {
   StorageSimulator storage({.count = 1, .capacity = 6});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   storage.Append(8);
   storage.BeginOverwrite({1, 2, 5});
   ExpectValid(storage, *sampler, 4, kSeed);
@@ -134,8 +126,7 @@ TEST_P(SamplerConformanceTest, LeavesNoLiveRowOut) {
     GTEST_SKIP() << "draws some rows only";
   }
   StorageSimulator storage({.count = 2, .capacity = 14});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   storage.Append(17);
   std::set<Slot> seen;
   for (uint64_t batch = 0; batch < 64 && seen.size() < 28; ++batch) {
@@ -149,12 +140,11 @@ TEST_P(SamplerConformanceTest, LeavesNoLiveRowOut) {
 
 TEST_P(SamplerConformanceTest, RestOfEpochCountsThePlansUpToTheNext) {
   StorageSimulator storage({.count = 2, .capacity = 14});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   storage.Append(14);
   Sampler::Request request = {.batch_size = form().BatchSize(5), .seed = kSeed};
   if (!sampler->traits().has_epochs) {
-    EXPECT_THAT(sampler->RestOfEpoch(request), StatusIs(kFailedPrecondition));
+    EXPECT_THAT(sampler->RestOfEpoch(request), IsFailedPrecondition());
     return;
   }
   for (int epochs = 0; epochs < 2; ++epochs) {
@@ -176,8 +166,7 @@ TEST_P(SamplerConformanceTest, RestOfEpochCountsThePlansUpToTheNext) {
 
 TEST_P(SamplerConformanceTest, FindsWhichDrawsAreStillThere) {
   StorageSimulator storage({.count = 2, .capacity = 6});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   storage.Append(6);
   std::vector<Draw> draws = {{.slot = -1}, {.slot = 12}, {.slot = 0}};
   draws[2].generation = 5;
@@ -220,8 +209,7 @@ TEST_P(SamplerConformanceTest, SeesRowsThatWereThereBeforeIt) {
   StorageSimulator storage({.count = 2, .capacity = 5});
   storage.Append(0, 1, 7);
   storage.Append(1, 1, 3);
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   SamplePlan plan;
   RILL_ASSERT_OK(sampler->Plan(
       {.batch_size = form().BatchSize(64), .seed = kSeed}, &plan));
@@ -231,8 +219,7 @@ TEST_P(SamplerConformanceTest, SeesRowsThatWereThereBeforeIt) {
 
 TEST_P(SamplerConformanceTest, AttachedAgainTakesAllRowsForNewOnes) {
   StorageSimulator storage({.count = 2, .capacity = 5});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   storage.Append(0, 1, 7);
   storage.Append(1, 1, 3);
   storage.AttachAgain();
@@ -243,14 +230,13 @@ TEST_P(SamplerConformanceTest, AttachedAgainTakesAllRowsForNewOnes) {
 
 TEST_P(SamplerConformanceTest, ClearForgetsRowsButNotGenerations) {
   StorageSimulator storage({.count = 2, .capacity = 3});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   storage.Append(4);
   storage.Clear();
   SamplePlan plan;
   EXPECT_THAT(
       sampler->Plan({.batch_size = form().BatchSize(4), .seed = kSeed}, &plan),
-      StatusIs(kFailedPrecondition));
+      IsFailedPrecondition());
   storage.Append(2);
   ExpectValid(storage, *sampler, 4, kSeed);
 }
@@ -261,8 +247,7 @@ TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsOverRandomHistories) {
     const Lanes lanes = {.count = rng.UniformInt(history, 0, 4) + 1,
                          .capacity = rng.UniformInt(history, 1, 9) + 1};
     StorageSimulator storage(lanes);
-    auto sampler = MakeSampler();
-    storage.AddObserver(sampler->observer());
+    auto sampler = storage.Attach(MakeSampler());
     for (uint32_t operation = 1; operation <= 60; ++operation) {
       ApplyRandomWrite(rng, history, operation, &storage);
       if (!storage.Live().empty()) {
@@ -312,10 +297,8 @@ TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsBesideSeveralWriters) {
 
 TEST_P(SamplerConformanceTest, EqualHistoriesGiveEqualPlans) {
   StorageSimulator storage({.count = 2, .capacity = 50});
-  auto sampler = MakeSampler();
-  auto twin = MakeSampler();
-  storage.AddObserver(sampler->observer());
-  storage.AddObserver(twin->observer());
+  auto sampler = storage.Attach(MakeSampler());
+  auto twin = storage.Attach(MakeSampler());
   for (uint64_t batch = 0; batch < 8; ++batch) {
     storage.Append(static_cast<int64_t>(17 + batch));
     const SamplePlan plan = PlanItems(*sampler, 32, kSeed, batch);
@@ -332,8 +315,7 @@ TEST_P(SamplerConformanceTest, EqualHistoriesGiveEqualPlans) {
 TEST_P(SamplerConformanceTest, OtherSeedOrBatchNumberGivesAnotherPlan) {
   if (!GetParam().is_random) GTEST_SKIP() << "the plans are not random";
   StorageSimulator storage({.count = 1, .capacity = 1000});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   storage.Append(1000);
   const SamplePlan plan = PlanItems(*sampler, 16, kSeed, 3);
   EXPECT_NE(plan.draws, PlanItems(*sampler, 16, kSeed, 4).draws);
@@ -342,10 +324,8 @@ TEST_P(SamplerConformanceTest, OtherSeedOrBatchNumberGivesAnotherPlan) {
 
 TEST_P(SamplerConformanceTest, PlanReplacesWhatThePlanHeld) {
   StorageSimulator storage({.count = 1, .capacity = 10});
-  auto sampler = MakeSampler();
-  auto twin = MakeSampler();
-  storage.AddObserver(sampler->observer());
-  storage.AddObserver(twin->observer());
+  auto sampler = storage.Attach(MakeSampler());
+  auto twin = storage.Attach(MakeSampler());
   storage.Append(10);
   SamplePlan plan = SentinelPlan();
   RILL_ASSERT_OK(
@@ -439,19 +419,18 @@ TEST_P(SamplerConformanceTest, PlanOverNoRowsFailsAndLeavesThePlan) {
   auto sampler = MakeSampler();
   SamplePlan plan = SentinelPlan();
   EXPECT_THAT(sampler->Plan({.batch_size = form().BatchSize(2)}, &plan),
-              StatusIs(kFailedPrecondition, HasSubstr("::Plan: ")))
+              IsFailedPrecondition("::Plan: "))
       << "not attached";
   StorageSimulator storage({.count = 2, .capacity = 4});
   storage.AddObserver(sampler->observer());
   EXPECT_THAT(sampler->Plan({.batch_size = form().BatchSize(2)}, &plan),
-              StatusIs(kFailedPrecondition, HasSubstr("got 0, want")));
+              IsFailedPrecondition("got 0, want"));
   ExpectEqualPlans(plan, SentinelPlan());
 }
 
 TEST_P(SamplerConformanceTest, BadBatchSizeFailsAndLeavesThePlan) {
   StorageSimulator storage({.count = 2, .capacity = 4});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   storage.Append(3);
   for (int64_t batch_size :
        {int64_t{0}, int64_t{-1}, Sampler::kMaxBatchSize + 1,
@@ -459,18 +438,15 @@ TEST_P(SamplerConformanceTest, BadBatchSizeFailsAndLeavesThePlan) {
         std::numeric_limits<int64_t>::max()}) {
     SamplePlan plan = SentinelPlan();
     EXPECT_THAT(sampler->Plan({.batch_size = batch_size}, &plan),
-                StatusIs(kInvalidArgument,
-                         HasSubstr("got " + std::to_string(batch_size))));
+                IsInvalidArgument("got " + std::to_string(batch_size)));
     ExpectEqualPlans(plan, SentinelPlan());
   }
 }
 
 TEST_P(SamplerConformanceTest, BadPrioritiesAreRefusedAndChangeNothing) {
   StorageSimulator storage({.count = 1, .capacity = 64});
-  auto sampler = MakeSampler();
-  auto twin = MakeSampler();
-  storage.AddObserver(sampler->observer());
-  storage.AddObserver(twin->observer());
+  auto sampler = storage.Attach(MakeSampler());
+  auto twin = storage.Attach(MakeSampler());
   storage.Append(64);
   const SamplePlan before = PlanItems(*sampler, 8, kSeed, 0);
   PlanItems(*twin, 8, kSeed, 0);
@@ -479,11 +455,11 @@ TEST_P(SamplerConformanceTest, BadPrioritiesAreRefusedAndChangeNothing) {
     std::vector<float> priorities(8, 100.0f);
     priorities.back() = bad;
     EXPECT_THAT(sampler->UpdatePriorities(before.draws, priorities),
-                StatusIs(kInvalidArgument));
+                IsInvalidArgument());
   }
   EXPECT_THAT(
       sampler->UpdatePriorities(before.draws, std::vector<float>(7, 100.0f)),
-      StatusIs(kInvalidArgument));
+      IsInvalidArgument());
   for (uint64_t batch = 0; batch < 4; ++batch) {
     ExpectEqualPlans(PlanItems(*sampler, 8, kSeed, batch),
                      PlanItems(*twin, 8, kSeed, batch));
@@ -492,10 +468,8 @@ TEST_P(SamplerConformanceTest, BadPrioritiesAreRefusedAndChangeNothing) {
 
 TEST_P(SamplerConformanceTest, StalePrioritiesAreIgnored) {
   StorageSimulator storage({.count = 2, .capacity = 8});
-  auto sampler = MakeSampler();
-  auto twin = MakeSampler();
-  storage.AddObserver(sampler->observer());
-  storage.AddObserver(twin->observer());
+  auto sampler = storage.Attach(MakeSampler());
+  auto twin = storage.Attach(MakeSampler());
   storage.Append(8);
   std::vector<Draw> stale = PlanItems(*sampler, 16, kSeed, 0).draws;
   PlanItems(*twin, 16, kSeed, 0);

@@ -37,14 +37,12 @@ void Train(StorageSimulator& storage, Sampler& sampler, const PlanForm& form) {
 
 TEST_P(SamplerConformanceTest, LoadedStateGoesOnAsTheSavedOne) {
   StorageSimulator storage({.count = 2, .capacity = 12});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   Train(storage, *sampler, form());
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
   EXPECT_THAT(sampler->SaveState(), IsOkAndHolds(state));
 
-  auto loaded = MakeSampler();
-  storage.AddObserver(loaded->observer());
+  auto loaded = storage.Attach(MakeSampler());
   RILL_ASSERT_OK(loaded->LoadState(state));
   EXPECT_THAT(loaded->SaveState(), IsOkAndHolds(state));
   for (uint64_t batch = 6; batch < 12; ++batch) {
@@ -59,11 +57,9 @@ TEST_P(SamplerConformanceTest, LoadedStateGoesOnAsTheSavedOne) {
 
 TEST_P(SamplerConformanceTest, StateOfAnEmptyStorageIsAState) {
   StorageSimulator storage({.count = 2, .capacity = 12});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
-  auto loaded = MakeSampler();
-  storage.AddObserver(loaded->observer());
+  auto loaded = storage.Attach(MakeSampler());
   RILL_ASSERT_OK(loaded->LoadState(state));
   storage.Append(3);
   ExpectValid(storage, *loaded, 2, kSeed);
@@ -71,8 +67,7 @@ TEST_P(SamplerConformanceTest, StateOfAnEmptyStorageIsAState) {
 
 TEST_P(SamplerConformanceTest, DamagedStateIsRefusedAndChangesNothing) {
   StorageSimulator storage({.count = 2, .capacity = 12});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   Train(storage, *sampler, form());
   RILL_ASSERT_OK_AND_ASSIGN(const std::string good, sampler->SaveState());
   for (size_t i = 0; i < good.size(); ++i) {
@@ -88,8 +83,7 @@ TEST_P(SamplerConformanceTest, DamagedStateIsRefusedAndChangesNothing) {
   EXPECT_THAT(sampler->LoadState(good + "x"),
               StatusIs(AnyOf(kDataLoss, kFailedPrecondition)));
   EXPECT_THAT(sampler->SaveState(), IsOkAndHolds(good));
-  auto twin = MakeSampler();
-  storage.AddObserver(twin->observer());
+  auto twin = storage.Attach(MakeSampler());
   RILL_ASSERT_OK(twin->LoadState(good));
   ExpectEqualPlans(PlanItems(*sampler, 16, kSeed, 99),
                    PlanItems(*twin, 16, kSeed, 99));
@@ -97,8 +91,7 @@ TEST_P(SamplerConformanceTest, DamagedStateIsRefusedAndChangesNothing) {
 
 TEST_P(SamplerConformanceTest, StateOfOtherRowsIsRefused) {
   StorageSimulator storage({.count = 2, .capacity = 12});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   storage.Append(7);
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
   for (const Lanes& lanes :
@@ -108,7 +101,7 @@ TEST_P(SamplerConformanceTest, StateOfOtherRowsIsRefused) {
     auto loaded = MakeSampler();
     other.AddObserver(loaded->observer());
     other.Append(6);
-    EXPECT_THAT(loaded->LoadState(state), StatusIs(kFailedPrecondition));
+    EXPECT_THAT(loaded->LoadState(state), IsFailedPrecondition());
     ExpectValid(other, *loaded, 2, kSeed);
   }
 }
@@ -116,8 +109,7 @@ TEST_P(SamplerConformanceTest, StateOfOtherRowsIsRefused) {
 TEST_P(SamplerConformanceTest, StateOfRowsThatMovedIsTaken) {
   const Lanes lanes = {.count = 2, .capacity = 12};
   StorageSimulator storage(lanes);
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   Train(storage, *sampler, form());
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
   for (const int64_t capacity : {9, 12, 13, 40}) {
@@ -129,7 +121,7 @@ TEST_P(SamplerConformanceTest, StateOfRowsThatMovedIsTaken) {
         lanes, other.lanes(), std::vector<Cursor>(2, {.written = 12}));
     const absl::Status status = moved->LoadState(state, {.moved = &rows});
     if (GetParam().refuses_moved_rows) {
-      EXPECT_THAT(status, StatusIs(kFailedPrecondition));
+      EXPECT_THAT(status, IsFailedPrecondition());
       ExpectValid(other, *moved, 2, kSeed);
       continue;
     }
@@ -150,8 +142,7 @@ TEST_P(SamplerConformanceTest, StateOfRowsThatMovedIsTaken) {
 TEST_P(SamplerConformanceTest, DamagedStateOfRowsThatMovedChangesNothing) {
   const Lanes lanes = {.count = 2, .capacity = 12};
   StorageSimulator storage(lanes);
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   Train(storage, *sampler, form());
   RILL_ASSERT_OK_AND_ASSIGN(const std::string good, sampler->SaveState());
   StorageSimulator other({.count = 2, .capacity = 20});
@@ -173,14 +164,13 @@ TEST_P(SamplerConformanceTest, DamagedStateOfRowsThatMovedChangesNothing) {
   const MovedRows of_others =
       MovedRows::Of({.count = 2, .capacity = 10}, other.lanes(), cursors);
   EXPECT_THAT(moved->LoadState(good, {.moved = &of_others}),
-              StatusIs(kFailedPrecondition));
+              IsFailedPrecondition());
   EXPECT_THAT(moved->SaveState(), IsOkAndHolds(before));
 }
 
 TEST_P(SamplerConformanceTest, PlansWhileWritesGoOn) {
   StorageSimulator storage({.count = 2, .capacity = 16});
-  auto sampler = MakeSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSampler());
   storage.Append(4);
   std::atomic<bool> is_writing = true;
   std::atomic<int64_t> bad_draws = 0;

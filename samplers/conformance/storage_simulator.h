@@ -3,9 +3,11 @@
 #define RILL_SAMPLERS_CONFORMANCE_STORAGE_SIMULATOR_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/testing/storage_model.h"
 #include "rill/slots/write_observer.h"
@@ -27,6 +29,11 @@ class StorageSimulator {
 
   // As Storage::AddObserver: attaches at once.
   void AddObserver(WriteObserver* observer) { model_.AddObserver(observer); }
+  // The same with a sampler's, which it hands back.
+  std::unique_ptr<Sampler> Attach(std::unique_ptr<Sampler> sampler) {
+    AddObserver(sampler->observer());
+    return sampler;
+  }
 
   // Appends `steps` to each of lanes [first_lane, first_lane + num_lanes); of
   // more steps than a lane holds only the last are written. `priorities`: one

@@ -61,7 +61,6 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using Call = FakeBackend::Call;
 using Operation = FakeBackend::Operation;
 
@@ -335,10 +334,9 @@ TEST_F(DeviceSelectorTest, WhatADeviceCannotDoIsRefused) {
   EXPECT_THAT(
       MakePrioritizedSampler(
           {.new_rows = NewRowPriority::kMaxInBuffer, .device = Device::Fake()}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("new_rows: got kMaxInBuffer with priorities on")));
+      IsInvalidArgument("new_rows: got kMaxInBuffer with priorities on"));
   EXPECT_THAT(MakePrioritizedSampler({.device = Device::Cuda()}),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
 }
 
 TEST_F(DeviceSelectorTest, ASampleAndAnUpdateCostOneLaunchEach) {
@@ -439,10 +437,8 @@ TEST_F(DeviceSelectorTest, AQueueThatIsFullIsGivenUpWithTheError) {
   SamplePlan plan;
   const Sampler::Request request = {.batch_size = 4, .seed = kSeed};
   for (int i = 0; i < 2; ++i) {
-    EXPECT_THAT(sampler_->Plan(request, &plan),
-                StatusIs(absl::StatusCode::kResourceExhausted));
-    EXPECT_THAT(sampler_->SaveState(),
-                StatusIs(absl::StatusCode::kResourceExhausted));
+    EXPECT_THAT(sampler_->Plan(request, &plan), IsResourceExhausted());
+    EXPECT_THAT(sampler_->SaveState(), IsResourceExhausted());
   }
   storage_->AttachAgain();
   RILL_ASSERT_OK(sampler_->Plan(request, &plan));
@@ -455,13 +451,11 @@ TEST_F(DeviceSelectorTest, ADrawThatFailsLosesNothing) {
   const Sampler::Request request = {.batch_size = 4, .seed = kSeed};
   fake_->FailNext(Operation::kAllocate, 1,
                   absl::ResourceExhaustedError("planted"));
-  EXPECT_THAT(sampler_->Plan(request, &plan),
-              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(sampler_->Plan(request, &plan), IsResourceExhausted());
   ExpectEqualPlans(plan, SentinelPlan());
   RILL_ASSERT_OK(sampler_->Plan(request, &plan));
   fake_->FailNext(Operation::kLaunch, 1, absl::InternalError("planted"));
-  EXPECT_THAT(sampler_->Plan(request, &plan),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("planted")));
+  EXPECT_THAT(sampler_->Plan(request, &plan), IsInternal("planted"));
   RILL_ASSERT_OK(sampler_->Plan(request, &plan));
   auto twin = *MakePrioritizedSampler();
   storage_->AddObserver(twin->observer());
@@ -478,13 +472,11 @@ TEST_F(DeviceSelectorTest, LostChangesAreSaidUntilTheRowsAreCleared) {
   RILL_ASSERT_OK(sampler_->Plan(request, &plan));
   storage_->Append(2);
   fake_->FailNext(Operation::kCopy, 1, absl::InternalError("planted"));
-  EXPECT_THAT(sampler_->Plan(request, &plan),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("planted")));
+  EXPECT_THAT(sampler_->Plan(request, &plan), IsInternal("planted"));
   for (int i = 0; i < 2; ++i) {
     EXPECT_THAT(sampler_->Plan(request, &plan),
-                StatusIs(absl::StatusCode::kDataLoss,
-                         HasSubstr("has lost the others")));
-    EXPECT_THAT(sampler_->SaveState(), StatusIs(absl::StatusCode::kDataLoss));
+                IsDataLoss("has lost the others"));
+    EXPECT_THAT(sampler_->SaveState(), IsDataLoss());
   }
   storage_->AttachAgain();
   RILL_ASSERT_OK(sampler_->Plan(request, &plan));

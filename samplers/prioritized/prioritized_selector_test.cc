@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -78,7 +76,7 @@ class PrioritizedSelectorTest : public ::testing::Test {
 
 TEST_F(PrioritizedSelectorTest, DrawsOnlyAnchors) {
   EXPECT_THAT(selector_->Prepare({.count = 1}, NoAnchors()),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
   selector_->OnAnchorsAdded(
       {{.first = 2, .count = 3}, {.first = 8, .count = 1}});
   EXPECT_THAT(Drawn(), ElementsAre(2, 3, 4, 8));
@@ -87,7 +85,7 @@ TEST_F(PrioritizedSelectorTest, DrawsOnlyAnchors) {
   EXPECT_THAT(Drawn(), ElementsAre(2, 4, 8));
   selector_->OnAnchorsCleared();
   EXPECT_THAT(selector_->Prepare({.count = 1}, NoAnchors()),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
   selector_->OnAnchorsAdded({{.first = 5, .count = 1}});
   EXPECT_THAT(Drawn(), ElementsAre(5));
 }

@@ -21,8 +21,6 @@
 namespace rill::samplers_internal {
 namespace {
 
-using ::testing::HasSubstr;
-
 // The last `unused` of so many slots never held a row.
 UsedSlots UsedOf(int64_t num_slots, int64_t unused) {
   UsedSlots used;
@@ -103,8 +101,7 @@ TEST(PriorityStateTest, WhatDoesNotFitIsRefusedAndChangesNothing) {
   rows.Set(3, 5.0f);
   const std::string before = Save(rows, 20);
   EXPECT_THAT(Load(Save(RowPriorities({.capacity = 21}), 21), 20, &rows),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("got those of 21 slots, want 20")));
+              IsFailedPrecondition("got those of 21 slots, want 20"));
   constexpr int64_t kOne = 0x3F800000;
   constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
   for (const std::vector<int64_t>& numbers : std::vector<std::vector<int64_t>>{
@@ -122,14 +119,12 @@ TEST(PriorityStateTest, WhatDoesNotFitIsRefusedAndChangesNothing) {
            {-10, kOne, -10, 0x7F800000},                  // Infinite.
            {-10, kOne, -10, 0x80000000},                  // -0.
            {-18, kOne, 2, kOne | 0xBF800000LL << 32}}) {  // Below 0.
-    EXPECT_THAT(Load(StateOf(numbers), 20, &rows),
-                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(Load(StateOf(numbers), 20, &rows), IsDataLoss());
     EXPECT_EQ(Save(rows, 20), before);
   }
   // A slot that never held a row.
   EXPECT_THAT(Load(StateOf({-18, kOne, 2, kOne}), 20, &rows, 2),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("priority of slot 18: got one")));
+              IsFailedPrecondition("priority of slot 18: got one"));
   EXPECT_EQ(Save(rows, 20), before);
   RILL_EXPECT_OK(Load(StateOf({-18, kOne, 2, kOne}), 20, &rows, 1));
 }

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/state/saved_state.h"
@@ -49,21 +48,13 @@ INSTANTIATE_SAMPLER_CONFORMANCE(
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
 constexpr uint64_t kSeed = 47;
-constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 std::vector<Slot> Take(Sampler& sampler, int64_t batch_size,
                        uint64_t batch_number = 0) {
-  std::vector<Slot> slots;
-  for (const Draw& draw :
-       PlanOf(sampler, batch_size, kSeed, batch_number).draws) {
-    slots.push_back(draw.slot);
-  }
-  return slots;
+  return DrawnSlots(sampler, batch_size, kSeed, batch_number);
 }
 
 TEST(ConsumingSelectorTest, Example) {
@@ -100,8 +91,7 @@ TEST(ConsumingSelectorTest, CountsThatMakeNoSenseAreDamage) {
                                      {-1000, 0},
                                      {1, 1},
                                      {1, 7}}) {
-    EXPECT_THAT(load(count, group), StatusIs(absl::StatusCode::kDataLoss))
-        << count << " " << group;
+    EXPECT_THAT(load(count, group), IsDataLoss()) << count << " " << group;
   }
 }
 
@@ -119,15 +109,13 @@ TEST(ConsumingSelectorTest, CountsOfRowsThatAreNoAnchorsAreCheckedToo) {
   SavedState state = *samplers_internal::StateOf(*selector);
   state.SetPart("counts", counts);
   EXPECT_THAT(selector->LoadState(state, {}),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       HasSubstr("draws of slot 1: got -5, want >= 0")));
+              IsDataLoss("draws of slot 1: got -5, want >= 0"));
   EXPECT_EQ(saved(), before);
 }
 
 TEST(ConsumingSelectorTest, LargeBatchTakesMemoryForWhatIsLeft) {
   StorageSimulator storage({.count = 1, .capacity = 6});
-  auto sampler = Make(2);
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(Make(2));
   storage.Append(6);
   SamplePlan plan;
   RILL_ASSERT_OK(sampler->Plan({.batch_size = Sampler::kMaxBatchSize}, &plan));
@@ -137,18 +125,16 @@ TEST(ConsumingSelectorTest, LargeBatchTakesMemoryForWhatIsLeft) {
 
 TEST(ConsumingSelectorTest, U8_RowsVanishAfterTheirLastDraw) {
   StorageSimulator storage({.count = 1, .capacity = 10});
-  auto sampler = Make(1);
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(Make(1));
   storage.Append(6);
   std::vector<Slot> all = Take(*sampler, 4);
   EXPECT_EQ(all.size(), 4u);
   for (const Slot slot : Take(*sampler, 4, 1)) all.push_back(slot);
   EXPECT_THAT(all, UnorderedElementsAre(0, 1, 2, 3, 4, 5));
   SamplePlan plan = SentinelPlan();
-  EXPECT_THAT(
-      sampler->Plan({.batch_size = 4}, &plan),
-      StatusIs(kFailedPrecondition, HasSubstr("fewer than 1 times: got 0 of "
-                                              "6, want >= 1")));
+  EXPECT_THAT(sampler->Plan({.batch_size = 4}, &plan),
+              IsFailedPrecondition("fewer than 1 times: got 0 of "
+                                   "6, want >= 1"));
   ExpectEqualPlans(plan, SentinelPlan());
   storage.Append(2);
   EXPECT_THAT(Take(*sampler, 4), UnorderedElementsAre(6, 7));
@@ -156,8 +142,7 @@ TEST(ConsumingSelectorTest, U8_RowsVanishAfterTheirLastDraw) {
 
 TEST(ConsumingSelectorTest, EveryRowIsDrawnSoManyTimes) {
   StorageSimulator storage({.count = 2, .capacity = 10});
-  auto sampler = Make(3);
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(Make(3));
   storage.Append(4);
   std::vector<int64_t> counts(20, 0);
   for (uint64_t batch = 0; batch < 5; ++batch) {
@@ -169,8 +154,7 @@ TEST(ConsumingSelectorTest, EveryRowIsDrawnSoManyTimes) {
 
 TEST(ConsumingSelectorTest, OverFifoItIsAQueue) {
   StorageSimulator storage({.count = 1, .capacity = 4});
-  auto sampler = Make(1, MakeFifoSelector());
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(Make(1, MakeFifoSelector()));
   storage.Append(3);
   EXPECT_THAT(Take(*sampler, 2), ElementsAre(0, 1));
   storage.Append(2);
@@ -179,8 +163,7 @@ TEST(ConsumingSelectorTest, OverFifoItIsAQueue) {
 
 TEST(ConsumingSelectorTest, RowThatIsWrittenAnewIsANewOne) {
   StorageSimulator storage({.count = 1, .capacity = 4});
-  auto sampler = Make(1, MakeFifoSelector());
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(Make(1, MakeFifoSelector()));
   storage.Append(4);
   Take(*sampler, 4);
   storage.Overwrite({2});
@@ -192,19 +175,10 @@ TEST(ConsumingSelectorTest, RowThatIsWrittenAnewIsANewOne) {
 TEST(ConsumingSelectorTest, EveryOrderIsEquallyLikely) {
   std::vector<int64_t> counts(24, 0);
   StorageSimulator storage({.count = 1, .capacity = 4});
-  auto sampler = Make(1);
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(Make(1));
   for (uint64_t batch = 0; batch < 10'000; ++batch) {
     storage.Append(4);
-    const std::vector<Slot> slots = Take(*sampler, 4, batch);
-    ASSERT_EQ(slots.size(), 4u);
-    int64_t rank = 0;
-    for (size_t i = 0; i < 4; ++i) {
-      int64_t smaller = 0;
-      for (size_t j = i + 1; j < 4; ++j) smaller += slots[j] < slots[i];
-      rank = rank * static_cast<int64_t>(4 - i) + smaller;
-    }
-    ++counts[rank];
+    ++counts.at(RankOf(Take(*sampler, 4, batch)));
   }
   EXPECT_THAT(counts, DistributedAs(UniformProbabilities(24), 1e-9));
 }
@@ -217,13 +191,11 @@ TEST(ConsumingSelectorTest, CountsAreSavedState) {
     const auto make = [is_queue = is_queue] {
       return Make(2, is_queue ? MakeFifoSelector() : nullptr);
     };
-    auto sampler = make();
-    storage.AddObserver(sampler->observer());
+    auto sampler = storage.Attach(make());
     storage.Append(5);
     Take(*sampler, 13);
     RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
-    auto loaded = make();
-    storage.AddObserver(loaded->observer());
+    auto loaded = storage.Attach(make());
     Take(*loaded, before);
     RILL_ASSERT_OK(loaded->LoadState(state));
     EXPECT_THAT(loaded->SaveState(), IsOkAndHolds(state));
@@ -237,17 +209,14 @@ TEST(ConsumingSelectorTest, CountsAreSavedState) {
 
 TEST(ConsumingSelectorTest, StateOfAnotherLimitIsRefused) {
   StorageSimulator storage({.count = 1, .capacity = 6});
-  auto twice = Make(2);
-  auto thrice = Make(3);
-  storage.AddObserver(twice->observer());
-  storage.AddObserver(thrice->observer());
+  auto twice = storage.Attach(Make(2));
+  auto thrice = storage.Attach(Make(3));
   storage.Append(4);
   Take(*thrice, 3);
   RILL_ASSERT_OK_AND_ASSIGN(const std::string before, thrice->SaveState());
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, twice->SaveState());
   EXPECT_THAT(thrice->LoadState(state),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("max_times_sampled: got 2, want 3")));
+              IsFailedPrecondition("max_times_sampled: got 2, want 3"));
   EXPECT_THAT(thrice->SaveState(), IsOkAndHolds(before));
 }
 
@@ -265,21 +234,20 @@ TEST(ConsumingSelectorTest, InnerSelectorThatFindsNoMoreEndsTheBatch) {
   current = 1;
   SamplePlan plan;
   EXPECT_THAT(sampler->Plan({.batch_size = 3}, &plan),
-              StatusIs(kFailedPrecondition, HasSubstr("1 items of 1 policy")));
+              IsFailedPrecondition("1 items of 1 policy"));
   current = 0;
   EXPECT_EQ(Take(*sampler, 3).size(), 1u);
 }
 
 TEST(ConsumingSelectorTest, OptionsAreChecked) {
   EXPECT_THAT(MakeConsumingSelector({.max_times_sampled = 0}),
-              StatusIs(kInvalidArgument,
-                       HasSubstr("max_times_sampled: got 0, want >= 1")));
+              IsInvalidArgument("max_times_sampled: got 0, want >= 1"));
   std::vector<MixturePart> parts;
   parts.push_back({.selector = MakeUniformSelector(), .share = 1});
   RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Selector> mixture,
                             MakeMixtureSelector(std::move(parts)));
   EXPECT_THAT(MakeConsumingSelector({.inner = std::move(mixture)}),
-              StatusIs(kInvalidArgument, HasSubstr("got a mixture")));
+              IsInvalidArgument("got a mixture"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/samplers/conformance/plan_checks.h"
 #include "rill/testing/chi_square.h"
 
 namespace rill::samplers_internal {
@@ -56,14 +57,7 @@ TEST(KeyedPermutationTest, OrdersOfFewNumbersAreEquallyLikely) {
   KeyedPermutation order;
   std::vector<int64_t> counts(120, 0);
   for (uint64_t number = 0; number < 20'000; ++number) {
-    std::vector<int64_t> values = First(order, kSeed, number, 5, 5);
-    int64_t rank = 0;  // Of the order among all 120.
-    for (size_t i = 0; i < 5; ++i) {
-      int64_t smaller = 0;
-      for (size_t j = i + 1; j < 5; ++j) smaller += values[j] < values[i];
-      rank = rank * static_cast<int64_t>(5 - i) + smaller;
-    }
-    ++counts[rank];
+    ++counts.at(RankOf(First(order, kSeed, number, 5, 5)));
   }
   EXPECT_THAT(counts, DistributedAs(UniformProbabilities(120), 1e-9));
 }

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -73,15 +72,10 @@ INSTANTIATE_SAMPLER_CONFORMANCE(
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::vector<Slot> Take(Sampler& sampler, int64_t batch_size) {
-  std::vector<Slot> slots;
-  for (const Draw& draw : PlanOf(sampler, batch_size, kSeed, 0).draws) {
-    slots.push_back(draw.slot);
-  }
-  return slots;
+  return DrawnSlots(sampler, batch_size, kSeed);
 }
 
 TEST(MixtureSelectorTest, Example) {
@@ -117,15 +111,12 @@ TEST(MixtureSelectorTest, SharesAreExactAndRestsGoToTheLargestRemainders) {
            {{1e-9, 1e9, 1e-9}, 7, {0, 7, 0}}}) {
     // Three parts that can be told from one another by their draws.
     StorageSimulator storage({.count = 1, .capacity = 9});
-    auto sampler = Mix(c.shares, MakeFifoSelector(), MakeLifoSelector(),
-                       *MakeMaxHeapSelector());
-    storage.AddObserver(sampler->observer());
+    auto sampler =
+        storage.Attach(Mix(c.shares, MakeFifoSelector(), MakeLifoSelector(),
+                           *MakeMaxHeapSelector()));
     storage.Append(1);
     storage.Append(0, 1, 1, {9});
     storage.Append(1);
-    std::vector<Slot> slots;
-    // One draw of a batch at a time is the first of its part.
-    SamplePlan plan = PlanOf(*sampler, c.batch_size, kSeed, 0);
     std::vector<Slot> want;
     const std::vector<std::vector<Slot>> orders = {
         {0, 1, 2}, {2, 1, 0}, {1, 0, 2}};
@@ -134,15 +125,14 @@ TEST(MixtureSelectorTest, SharesAreExactAndRestsGoToTheLargestRemainders) {
         want.push_back(orders[part][i % 3]);
       }
     }
-    for (const Draw& draw : plan.draws) slots.push_back(draw.slot);
-    EXPECT_EQ(slots, want) << c.batch_size;
+    EXPECT_EQ(Take(*sampler, c.batch_size), want) << c.batch_size;
   }
 }
 
 TEST(MixtureSelectorTest, PartsDrawIndependently) {
   StorageSimulator storage({.count = 1, .capacity = 6});
-  auto sampler = Mix({1, 1}, MakeUniformSelector(), MakeUniformSelector());
-  storage.AddObserver(sampler->observer());
+  auto sampler =
+      storage.Attach(Mix({1, 1}, MakeUniformSelector(), MakeUniformSelector()));
   storage.Append(6);
   std::vector<int64_t> pairs(36, 0);
   for (uint64_t batch = 0; batch < 512; ++batch) {
@@ -156,8 +146,8 @@ TEST(MixtureSelectorTest, PartsDrawIndependently) {
 
 TEST(MixtureSelectorTest, PrioritiesReachThePartsThatGoByThem) {
   StorageSimulator storage({.count = 1, .capacity = 6});
-  auto sampler = Mix({1, 1}, MakeFifoSelector(), *MakeMaxHeapSelector());
-  storage.AddObserver(sampler->observer());
+  auto sampler =
+      storage.Attach(Mix({1, 1}, MakeFifoSelector(), *MakeMaxHeapSelector()));
   storage.Append(6);
   RILL_ASSERT_OK(sampler->UpdatePriorities({{.slot = 4}}, {7}));
   EXPECT_THAT(Take(*sampler, 4), ElementsAre(0, 1, 4, 0));
@@ -176,8 +166,7 @@ TEST(MixtureSelectorTest, WhereOnePartFailsNoneMovesOn) {
   RILL_ASSERT_OK_AND_ASSIGN(const std::string before, sampler->SaveState());
   SamplePlan plan = SentinelPlan();
   EXPECT_THAT(sampler->Plan({.batch_size = 4}, &plan),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("part 1 of the mixture, Staleness")));
+              IsFailedPrecondition("part 1 of the mixture, Staleness"));
   ExpectEqualPlans(plan, SentinelPlan());
   EXPECT_THAT(sampler->SaveState(), IsOkAndHolds(before));
   current = 0;
@@ -214,10 +203,9 @@ TEST(MixtureSelectorTest, EpochsOfPartsAreInOrdersOfTheirOwn) {
   for (int i = 0; i < 2; ++i) {
     inner.push_back({.selector = MakeWithoutReplacementSelector(), .share = 1});
   }
-  auto sampler = Mix({1, 1, 2}, MakeWithoutReplacementSelector(),
-                     MakeWithoutReplacementSelector(),
-                     *MakeMixtureSelector(std::move(inner)));
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(Mix({1, 1, 2}, MakeWithoutReplacementSelector(),
+                                    MakeWithoutReplacementSelector(),
+                                    *MakeMixtureSelector(std::move(inner))));
   storage.Append(32);
   const std::vector<Slot> slots = Take(*sampler, 128);
   std::set<std::vector<Slot>> orders;
@@ -258,8 +246,7 @@ TEST(MixtureSelectorTest, RowsAreUsedUpOnceAllPartsHaveUsedThemUp) {
   const Rng rng(/*seed=*/31);
   for (uint64_t history = 0; history < 20; ++history) {
     StorageSimulator storage({.count = 2, .capacity = 8});
-    auto sampler = OnceAndTwice();
-    storage.AddObserver(sampler->observer());
+    auto sampler = storage.Attach(OnceAndTwice());
     storage.Append(8);
     // Draws of the row that is there, for each part, by slot and generation.
     std::map<std::pair<Slot, int64_t>, int64_t> drawn[2];
@@ -292,8 +279,7 @@ TEST(MixtureSelectorTest, RowsAreUsedUpOnceAllPartsHaveUsedThemUp) {
     }
     EXPECT_TRUE(had_some);
     // The order too is saved state.
-    auto loaded = OnceAndTwice();
-    storage.AddObserver(loaded->observer());
+    auto loaded = storage.Attach(OnceAndTwice());
     RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
     RILL_ASSERT_OK(loaded->LoadState(state));
     EXPECT_EQ(UsedUp(*loaded), UsedUp(*sampler));
@@ -304,9 +290,8 @@ TEST(MixtureSelectorTest, RowsAreUsedUpOnceAllPartsHaveUsedThemUp) {
 
 TEST(MixtureSelectorTest, RowsThatAnAppendIsOverwritingAreNotUsedUp) {
   StorageSimulator storage({.count = 1, .capacity = 4});
-  auto sampler =
-      Mix({1, 1}, *MakeConsumingSelector(), *MakeConsumingSelector());
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(
+      Mix({1, 1}, *MakeConsumingSelector(), *MakeConsumingSelector()));
   storage.Append(4);
   Take(*sampler, 8);
   EXPECT_THAT(UsedUp(*sampler), ::testing::UnorderedElementsAre(0, 1, 2, 3));
@@ -322,12 +307,11 @@ TEST(MixtureSelectorTest, NoRowIsUsedUpWhereOnePartGoesOnDrawingIt) {
   for (int i = 0; i < 2; ++i) {
     inner.push_back({.selector = *MakeConsumingSelector(), .share = 1});
   }
-  auto nested = Mix({2, 1}, *MakeMixtureSelector(std::move(inner)),
-                    *MakeConsumingSelector({.inner = MakeFifoSelector()}));
-  auto other = Mix({1, 1}, *MakeConsumingSelector(), MakeUniformSelector());
-  for (Sampler* sampler : {nested.get(), other.get()}) {
-    storage.AddObserver(sampler->observer());
-  }
+  auto nested = storage.Attach(
+      Mix({2, 1}, *MakeMixtureSelector(std::move(inner)),
+          *MakeConsumingSelector({.inner = MakeFifoSelector()})));
+  auto other = storage.Attach(
+      Mix({1, 1}, *MakeConsumingSelector(), MakeUniformSelector()));
   storage.Append(4);
   Take(*nested, 12);
   EXPECT_THAT(UsedUp(*nested), ::testing::UnorderedElementsAre(0, 1, 2, 3));
@@ -337,19 +321,16 @@ TEST(MixtureSelectorTest, NoRowIsUsedUpWhereOnePartGoesOnDrawingIt) {
 
 TEST(MixtureSelectorTest, StateOfAnotherMixtureIsRefused) {
   StorageSimulator storage({.count = 1, .capacity = 6});
-  auto two = Mix({1, 1}, MakeFifoSelector(), MakeLifoSelector());
-  auto one = Mix({1}, MakeFifoSelector());
-  auto turned = Mix({1, 1}, MakeLifoSelector(), MakeFifoSelector());
-  for (Sampler* sampler : {two.get(), one.get(), turned.get()}) {
-    storage.AddObserver(sampler->observer());
-  }
+  auto two =
+      storage.Attach(Mix({1, 1}, MakeFifoSelector(), MakeLifoSelector()));
+  auto one = storage.Attach(Mix({1}, MakeFifoSelector()));
+  auto turned =
+      storage.Attach(Mix({1, 1}, MakeLifoSelector(), MakeFifoSelector()));
   storage.Append(4);
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, two->SaveState());
   EXPECT_THAT(one->LoadState(state),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("parts of the mixture: got 2, want 1")));
-  EXPECT_THAT(turned->LoadState(state),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition("parts of the mixture: got 2, want 1"));
+  EXPECT_THAT(turned->LoadState(state), IsFailedPrecondition());
 }
 
 TEST(MixtureSelectorTest, PartsAreChecked) {
@@ -359,7 +340,6 @@ TEST(MixtureSelectorTest, PartsAreChecked) {
     parts.push_back({.selector = std::move(selector), .share = share});
     return MakeMixtureSelector(std::move(parts)).status();
   };
-  constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
   // More parts would share random numbers with parts of parts.
   const auto make_many = [](int64_t count) {
     std::vector<MixturePart> parts(count);
@@ -369,15 +349,13 @@ TEST(MixtureSelectorTest, PartsAreChecked) {
     return MakeMixtureSelector(std::move(parts)).status();
   };
   for (const int64_t count : {0, 256}) {
-    EXPECT_THAT(make_many(count),
-                StatusIs(kInvalidArgument, HasSubstr("want [1, 255]")));
+    EXPECT_THAT(make_many(count), IsInvalidArgument("want [1, 255]"));
   }
   RILL_EXPECT_OK(make_many(255));
-  EXPECT_THAT(make(nullptr, 1),
-              StatusIs(kInvalidArgument, HasSubstr("parts[1].selector")));
+  EXPECT_THAT(make(nullptr, 1), IsInvalidArgument("parts[1].selector"));
   for (double share : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
     EXPECT_THAT(make(MakeLifoSelector(), share),
-                StatusIs(kInvalidArgument, HasSubstr("parts[1].share: got ")));
+                IsInvalidArgument("parts[1].share: got "));
   }
 }
 

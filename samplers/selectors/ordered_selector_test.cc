@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -52,22 +51,15 @@ INSTANTIATE_SAMPLER_CONFORMANCE(Max, {.make = MakeMax, .is_random = false});
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 std::vector<Slot> Take(Sampler& sampler, int64_t batch_size) {
-  std::vector<Slot> slots;
-  for (const Draw& draw : PlanOf(sampler, batch_size, 1, 0).draws) {
-    slots.push_back(draw.slot);
-  }
-  return slots;
+  return DrawnSlots(sampler, batch_size, /*seed=*/1);
 }
 
 TEST(OrderedSelectorTest, FifoTakesTheOldestAndLifoTheNewest) {
   StorageSimulator storage({.count = 1, .capacity = 4});
-  auto fifo = MakeFifo();
-  auto lifo = MakeLifo();
-  storage.AddObserver(fifo->observer());
-  storage.AddObserver(lifo->observer());
+  auto fifo = storage.Attach(MakeFifo());
+  auto lifo = storage.Attach(MakeLifo());
   storage.Append(6);
   EXPECT_THAT(Take(*fifo, 3), ElementsAre(2, 3, 0));
   EXPECT_THAT(Take(*lifo, 3), ElementsAre(1, 0, 3));
@@ -79,8 +71,7 @@ TEST(OrderedSelectorTest, FifoTakesTheOldestAndLifoTheNewest) {
 
 TEST(OrderedSelectorTest, PartOfARowInPlaceChangesNoAge) {
   StorageSimulator storage({.count = 1, .capacity = 4});
-  auto fifo = MakeFifo();
-  storage.AddObserver(fifo->observer());
+  auto fifo = storage.Attach(MakeFifo());
   storage.Append(4);
   storage.Overwrite({0, 2});
   EXPECT_THAT(Take(*fifo, 4), ElementsAre(0, 1, 2, 3));
@@ -91,16 +82,14 @@ TEST(OrderedSelectorTest, PartOfARowInPlaceChangesNoAge) {
 
 TEST(OrderedSelectorTest, LargerBatchBeginsAgain) {
   StorageSimulator storage({.count = 1, .capacity = 4});
-  auto fifo = MakeFifo();
-  storage.AddObserver(fifo->observer());
+  auto fifo = storage.Attach(MakeFifo());
   storage.Append(3);
   EXPECT_THAT(Take(*fifo, 7), ElementsAre(0, 1, 2, 0, 1, 2, 0));
 }
 
 TEST(OrderedSelectorTest, StepsOfLanesThatAreWrittenTogetherAreEquallyOld) {
   StorageSimulator storage({.count = 2, .capacity = 4});
-  auto fifo = MakeFifo();
-  storage.AddObserver(fifo->observer());
+  auto fifo = storage.Attach(MakeFifo());
   storage.Append(2);
   storage.Append(/*first_lane=*/1, /*num_lanes=*/1, /*steps=*/1);
   storage.Append(0, 1, 1);
@@ -110,14 +99,12 @@ TEST(OrderedSelectorTest, StepsOfLanesThatAreWrittenTogetherAreEquallyOld) {
 // Which a storage does not tell when it attaches the sampler.
 TEST(OrderedSelectorTest, AgesOfLanesAreSavedState) {
   StorageSimulator storage({.count = 2, .capacity = 4});
-  auto fifo = MakeFifo();
-  storage.AddObserver(fifo->observer());
+  auto fifo = storage.Attach(MakeFifo());
   storage.Append(/*first_lane=*/1, /*num_lanes=*/1, /*steps=*/3);
   storage.Append(0, 1, 2);
   EXPECT_THAT(Take(*fifo, 5), ElementsAre(4, 5, 6, 0, 1));
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, fifo->SaveState());
-  auto loaded = MakeFifo();
-  storage.AddObserver(loaded->observer());
+  auto loaded = storage.Attach(MakeFifo());
   EXPECT_THAT(Take(*loaded, 5), ElementsAre(0, 4, 1, 5, 6));
   RILL_ASSERT_OK(loaded->LoadState(state));
   EXPECT_THAT(Take(*loaded, 5), ElementsAre(4, 5, 6, 0, 1));
@@ -126,20 +113,17 @@ TEST(OrderedSelectorTest, AgesOfLanesAreSavedState) {
 TEST(OrderedSelectorTest, StateOfAnotherOrderIsRefused) {
   StorageSimulator storage({.count = 1, .capacity = 4});
   const auto make = [&storage](std::unique_ptr<Selector> selector) {
-    auto sampler =
-        *MakeSampler(std::move(selector), MakeTransitionUnit(), "Same");
-    storage.AddObserver(sampler->observer());
+    auto sampler = storage.Attach(
+        *MakeSampler(std::move(selector), MakeTransitionUnit(), "Same"));
     return sampler;
   };
   const auto fifo = make(MakeFifoSelector());
   const auto lifo = make(MakeLifoSelector());
   storage.Append(3);
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, fifo->SaveState());
-  EXPECT_THAT(
-      lifo->LoadState(state),
-      StatusIs(
-          absl::StatusCode::kFailedPrecondition,
-          HasSubstr("got the state of Fifo version 1, want that of Lifo")));
+  EXPECT_THAT(lifo->LoadState(state),
+              IsFailedPrecondition(
+                  "got the state of Fifo version 1, want that of Lifo"));
 }
 
 // Keys for four steps that no age makes.
@@ -162,9 +146,7 @@ TEST(OrderedSelectorTest, AgesThatNoAppendMakesAreDamage) {
       return selector->LoadState(state, {});
     };
     for (const double step : {5.0, -1.0, 0.5, 1e300}) {
-      EXPECT_THAT(load(step), StatusIs(absl::StatusCode::kDataLoss,
-                                       HasSubstr("step of slot 2: got ")))
-          << step;
+      EXPECT_THAT(load(step), IsDataLoss("step of slot 2: got ")) << step;
       EXPECT_EQ(saved(), before);
     }
     RILL_EXPECT_OK(load(4));
@@ -173,10 +155,8 @@ TEST(OrderedSelectorTest, AgesThatNoAppendMakesAreDamage) {
 
 TEST(OrderedSelectorTest, HeapsGoByPriority) {
   StorageSimulator storage({.count = 1, .capacity = 4});
-  auto min = MakeMin();
-  auto max = MakeMax();
-  storage.AddObserver(min->observer());
-  storage.AddObserver(max->observer());
+  auto min = storage.Attach(MakeMin());
+  auto max = storage.Attach(MakeMax());
   storage.Append(0, 1, 4, {3, 1, 2, 1});
   EXPECT_THAT(Take(*min, 4), ElementsAre(1, 3, 2, 0));
   EXPECT_THAT(Take(*max, 4), ElementsAre(0, 2, 1, 3));
@@ -193,8 +173,7 @@ TEST(OrderedSelectorTest, HeapsGoByPriority) {
 
 TEST(OrderedSelectorTest, PartOfARowInPlaceLeavesItsPriority) {
   StorageSimulator storage({.count = 1, .capacity = 3});
-  auto min = MakeMin();
-  storage.AddObserver(min->observer());
+  auto min = storage.Attach(MakeMin());
   storage.Append(0, 1, 3, {3, 4, 2});
   storage.Overwrite({0, 2});
   EXPECT_THAT(Take(*min, 3), ElementsAre(2, 0, 1));
@@ -204,8 +183,7 @@ TEST(OrderedSelectorTest, PartOfARowInPlaceLeavesItsPriority) {
 
 TEST(OrderedSelectorTest, PriorityThatIsNoNumberCountsAsNone) {
   StorageSimulator storage({.count = 1, .capacity = 4});
-  auto min = MakeMin();
-  storage.AddObserver(min->observer());
+  auto min = storage.Attach(MakeMin());
   const double inf = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   storage.Append(0, 1, 4, {2, nan, 0.5, inf});
@@ -216,10 +194,8 @@ TEST(OrderedSelectorTest, NewPriorityMustBeFinite) {
   const HeapSelectorOptions options = {
       .new_priority = std::numeric_limits<double>::quiet_NaN()};
   EXPECT_THAT(MakeMinHeapSelector(options),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("MakeMinHeapSelector: new_priority: got ")));
-  EXPECT_THAT(MakeMaxHeapSelector(options),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+              IsInvalidArgument("MakeMinHeapSelector: new_priority: got "));
+  EXPECT_THAT(MakeMaxHeapSelector(options), IsInvalidArgument());
 }
 
 // The key of each row, by plain bookkeeping of the events.

@@ -41,8 +41,7 @@ constexpr uint64_t kSeed = 20240722;
 
 TEST(RecentSelectorTest, Example) {
   StorageSimulator storage({.count = 1, .capacity = 8});
-  std::unique_ptr<Sampler> sampler = MakeRecentSampler();
-  storage.AddObserver(sampler->observer());
+  std::unique_ptr<Sampler> sampler = storage.Attach(MakeRecentSampler());
   storage.Append(8);
   EXPECT_EQ(PlanOf(*sampler, 32, kSeed, 0).draws.size(), 32u);
 }
@@ -65,8 +64,7 @@ TEST(RecentSelectorTest, WhatHoldsOneNeedsTheOrderOfRowsToo) {
 TEST(RecentSelectorTest, TheYoungerOfTwoIsDrawn) {
   for (const int64_t steps : {4, 10, 13, 25}) {
     StorageSimulator storage({.count = 2, .capacity = 10});
-    const auto sampler = MakeRecentSampler();
-    storage.AddObserver(sampler->observer());
+    const auto sampler = storage.Attach(MakeRecentSampler());
     storage.Append(0, 1, steps);
     storage.Append(1, 1, 3);
     std::vector<Slot> live;
@@ -83,27 +81,18 @@ TEST(RecentSelectorTest, TheYoungerOfTwoIsDrawn) {
         wanted[live[ages[b] < ages[a] ? b : a]] += 1.0 / (n * n);
       }
     }
-    std::vector<int64_t> counts(20, 0);
-    for (uint64_t batch = 0; batch < 100; ++batch) {
-      for (const Draw& draw : PlanOf(*sampler, 1000, kSeed, batch).draws) {
-        ++counts[draw.slot];
-      }
-    }
-    EXPECT_THAT(counts, DistributedAs(wanted, 1e-9)) << steps;
+    EXPECT_THAT(CountDraws(*sampler, 20, 1000, kSeed, /*batches=*/100),
+                DistributedAs(wanted, 1e-9))
+        << steps;
   }
 }
 
 TEST(RecentSelectorTest, OfOneLaneTheSharesGrowEvenly) {
   StorageSimulator storage({.count = 1, .capacity = 5});
-  const auto sampler = MakeRecentSampler();
-  storage.AddObserver(sampler->observer());
+  const auto sampler = storage.Attach(MakeRecentSampler());
   storage.Append(7);  // Oldest first: slots 2, 3, 4, 0, 1.
-  std::vector<int64_t> counts(5, 0);
-  for (const Draw& draw : PlanOf(*sampler, 50'000, kSeed, 0).draws) {
-    ++counts[draw.slot];
-  }
   EXPECT_THAT(
-      counts,
+      CountDraws(*sampler, 5, 50'000, kSeed, /*batches=*/1),
       DistributedAs({7.0 / 25, 9.0 / 25, 1.0 / 25, 3.0 / 25, 5.0 / 25}, 1e-9));
 }
 

@@ -75,13 +75,12 @@ using ::testing::ElementsAre;
 // Steps 6 and 13 end episodes: no pair begins there.
 TEST(SelectorsOverSlicesTest, EveryStartOnceAnEpoch) {
   StorageSimulator storage({.count = 1, .capacity = 16});
-  auto sampler = OverPairs(MakeWithoutReplacementSelector());
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(OverPairs(MakeWithoutReplacementSelector()));
   storage.Append(16);
   std::vector<Slot> starts;
   for (uint64_t batch = 0; batch < 4; ++batch) {
-    for (const Draw& draw : PlanOf(*sampler, 8, 1, batch).draws) {
-      starts.push_back(draw.slot);
+    for (const Slot slot : DrawnSlots(*sampler, 8, 1, batch)) {
+      starts.push_back(slot);
     }
   }
   EXPECT_EQ(starts.size(), 13u);
@@ -92,25 +91,22 @@ TEST(SelectorsOverSlicesTest, EveryStartOnceAnEpoch) {
 // Slices of 5 begin at fewer than half of the slots: the epoch is a list.
 TEST(SelectorsOverSlicesTest, ClearingGivesUpTheListOfAnEpoch) {
   StorageSimulator storage({.count = 1, .capacity = 14});
-  auto sampler = *MakeSampler(MakeWithoutReplacementSelector(),
-                              *MakeSliceUnit({.length = 5}), "Fives");
-  storage.AddObserver(sampler->observer());
+  auto sampler =
+      storage.Attach(*MakeSampler(MakeWithoutReplacementSelector(),
+                                  *MakeSliceUnit({.length = 5}), "Fives"));
   storage.Append(14);
   EXPECT_EQ(PlanOf(*sampler, 20, 1, 0).draws.size(), 4u);
   storage.Clear();
   storage.Append(14);
-  std::set<Slot> starts;
-  for (const Draw& draw : PlanOf(*sampler, 30, 1, 1).draws) {
-    starts.insert(draw.slot);
-  }
-  EXPECT_THAT(starts, ElementsAre(0, 1, 2, 7, 8, 9));
+  const std::vector<Slot> starts = DrawnSlots(*sampler, 30, 1, 1);
+  EXPECT_THAT(std::set<Slot>(starts.begin(), starts.end()),
+              ElementsAre(0, 1, 2, 7, 8, 9));
 }
 
 TEST(SelectorsOverSlicesTest, QueueOfSlicesGoesOnAsRowsFollow) {
   StorageSimulator storage({.count = 1, .capacity = 16});
-  auto sampler =
-      OverPairs(*MakeConsumingSelector({.inner = MakeFifoSelector()}));
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(
+      OverPairs(*MakeConsumingSelector({.inner = MakeFifoSelector()})));
   storage.Append(3);
   EXPECT_THAT(PlanOf(*sampler, 8, 1, 0).rows, ElementsAre(0, 1, 1, 2));
   storage.Append(2);

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -94,8 +93,7 @@ TYPED_TEST(SlotArrayStateTest, CountingAndEqualValuesAreOneRun) {
   EXPECT_EQ(state.Ints("runs")->size(), 2u * 3);
   RILL_ASSERT_OK_AND_ASSIGN(const auto loaded, Loaded<TypeParam>(bytes));
   EXPECT_EQ(loaded.Get(3999), 7);
-  EXPECT_THAT(Loaded<TypeParam>(bytes, kSlots - 1),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(Loaded<TypeParam>(bytes, kSlots - 1), IsFailedPrecondition());
   EXPECT_EQ(loaded.Get(8999), 9099);
 }
 
@@ -124,9 +122,7 @@ TYPED_TEST(SlotArrayStateTest, RunsThatCannotBeAreDataLoss) {
         c.what == absl::string_view("overlap") ? 2 : 1,
         static_cast<TypeParam>(c.value));
     state.Set("values", std::move(values));
-    EXPECT_THAT(Loaded<TypeParam>(state.Encode()),
-                StatusIs(absl::StatusCode::kDataLoss))
-        << c.what;
+    EXPECT_THAT(Loaded<TypeParam>(state.Encode()), IsDataLoss()) << c.what;
   }
 }
 

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -103,10 +102,8 @@ TEST(SlotGroupsTest, RefusesTheStateOfOtherMembers) {
   SlotGroups fewer;
   fewer.Reset(kSlots);
   fewer.Put(3, 0);
-  EXPECT_THAT(LoadInto(fewer, Saved(groups)),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(LoadInto(groups, Saved(fewer)),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(LoadInto(fewer, Saved(groups)), IsFailedPrecondition());
+  EXPECT_THAT(LoadInto(groups, Saved(fewer)), IsFailedPrecondition());
 }
 
 TEST(SlotGroupsTest, RefusesRunsThatCannotBe) {
@@ -115,19 +112,16 @@ TEST(SlotGroupsTest, RefusesRunsThatCannotBe) {
   groups.Put(3, 0);
   for (const std::vector<int64_t>& run : std::vector<std::vector<int64_t>>{
            {-1, 1}, {kSlots, 1}, {0, kSlots + 1}, {3, 0}, {3, -1}}) {
-    EXPECT_THAT(LoadInto(groups, StateOf({0, 1}, run)),
-                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(LoadInto(groups, StateOf({0, 1}, run)), IsDataLoss());
   }
   const std::vector<int64_t> twice = {3, 1, 3, 1};
-  EXPECT_THAT(LoadInto(groups, StateOf({0, 2}, twice)),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(LoadInto(groups, StateOf({0, 2}, twice)), IsDataLoss());
   for (const int64_t runs : {int64_t{-1}, int64_t{2}, INT64_MAX}) {
-    EXPECT_THAT(LoadInto(groups, StateOf({0, runs}, {3, 1})),
-                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(LoadInto(groups, StateOf({0, runs}, {3, 1})), IsDataLoss());
   }
   RILL_EXPECT_OK(LoadInto(groups, StateOf({0, 1}, {3, 1})));
   EXPECT_THAT(LoadInto(groups, StateOf({0, 1}, {3, 1, 4, 1})),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
 }
 
 TEST(SlotGroupsTest, RegroupKeepsTheOrder) {

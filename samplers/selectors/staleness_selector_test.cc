@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,8 +29,6 @@ INSTANTIATE_SAMPLER_CONFORMANCE(Staleness, {.make = [] {
                                 }});
 
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr uint64_t kSeed = 41;
 
@@ -72,13 +69,7 @@ class StalenessSelectorTest : public ::testing::Test {
   }
 
   std::vector<int64_t> CountDraws(uint64_t batches = 512) {
-    std::vector<int64_t> counts(10, 0);
-    for (uint64_t batch = 0; batch < batches; ++batch) {
-      for (const Draw& draw : PlanOf(*sampler_, 64, kSeed, batch).draws) {
-        ++counts[draw.slot];
-      }
-    }
-    return counts;
+    return rill::CountDraws(*sampler_, 10, 64, kSeed, batches);
   }
 
   // Shares of the rows of each version, in proportion.
@@ -171,10 +162,10 @@ TEST_F(StalenessSelectorTest, VersionsMayAllBeNegative) {
 TEST_F(StalenessSelectorTest, AllTooStaleIsAnError) {
   Use({.max_staleness = 3, .current_version = [] { return int64_t{8}; }});
   SamplePlan plan = SentinelPlan();
-  EXPECT_THAT(sampler_->Plan({.batch_size = 4}, &plan),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("10 items of 5 policy versions at version 8: "
-                                 "got 0, want")));
+  EXPECT_THAT(
+      sampler_->Plan({.batch_size = 4}, &plan),
+      IsFailedPrecondition("10 items of 5 policy versions at version 8: "
+                           "got 0, want"));
   ExpectEqualPlans(plan, SentinelPlan());
 }
 
@@ -186,8 +177,7 @@ TEST_F(StalenessSelectorTest, WeightsThatCannotBeAreRefused) {
                      std::numeric_limits<double>::quiet_NaN()}) {
     weight = bad;
     EXPECT_THAT(sampler_->Plan({.batch_size = 4}, &plan),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("weight of staleness 4: got ")));
+                IsInvalidArgument("weight of staleness 4: got "));
   }
   ExpectEqualPlans(plan, SentinelPlan());
 }
@@ -228,9 +218,7 @@ TEST_F(StalenessSelectorTest, AnchorsUnderOtherVersionsAreDamage) {
     return selector->LoadState(state, {});
   };
   RILL_EXPECT_OK(load(5, 5));
-  EXPECT_THAT(load(5, 8),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       HasSubstr("slot 0 of version 5: got 8, want")));
+  EXPECT_THAT(load(5, 8), IsDataLoss("slot 0 of version 5: got 8, want"));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <set>
 #include <vector>
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/storage_simulator.h"

@@ -7,7 +7,6 @@
 #include <set>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -36,18 +35,13 @@ INSTANTIATE_SAMPLER_CONFORMANCE(
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 using ::testing::UnorderedElementsAreArray;
 
 constexpr uint64_t kSeed = 23;
 
 std::vector<Slot> Take(Sampler& sampler, int64_t batch_size) {
-  std::vector<Slot> slots;
-  for (const Draw& draw : PlanOf(sampler, batch_size, kSeed, 0).draws) {
-    slots.push_back(draw.slot);
-  }
-  return slots;
+  return DrawnSlots(sampler, batch_size, kSeed);
 }
 
 TEST(WithoutReplacementTest, Example) {
@@ -61,8 +55,7 @@ TEST(WithoutReplacementTest, Example) {
 
 TEST(WithoutReplacementTest, U3_EveryRowOnceAnEpochWithWhatIsLeftLast) {
   StorageSimulator storage({.count = 1, .capacity = 20});
-  auto sampler = MakeSamplerWithoutReplacement();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSamplerWithoutReplacement());
   storage.Append(10);
   std::vector<std::vector<Slot>> epochs;
   for (int epoch = 0; epoch < 3; ++epoch) {
@@ -98,8 +91,8 @@ TEST(WithoutReplacementTest, PlansOfAnEpochHaveItsNumber) {
 
 TEST(WithoutReplacementTest, U3_DropLastPassesOverWhatIsLessThanABatch) {
   StorageSimulator storage({.count = 1, .capacity = 20});
-  auto sampler = MakeSamplerWithoutReplacement({.drop_last = true});
-  storage.AddObserver(sampler->observer());
+  auto sampler =
+      storage.Attach(MakeSamplerWithoutReplacement({.drop_last = true}));
   storage.Append(10);
   for (int epoch = 0; epoch < 3; ++epoch) {
     std::set<Slot> all;
@@ -114,15 +107,14 @@ TEST(WithoutReplacementTest, U3_DropLastPassesOverWhatIsLessThanABatch) {
 
 TEST(WithoutReplacementTest, U4_DropLastRefusesABatchOfMoreThanThereIs) {
   StorageSimulator storage({.count = 1, .capacity = 20});
-  auto sampler = MakeSamplerWithoutReplacement({.drop_last = true});
-  storage.AddObserver(sampler->observer());
+  auto sampler =
+      storage.Attach(MakeSamplerWithoutReplacement({.drop_last = true}));
   storage.Append(10);
   const std::vector<Slot> first = Take(*sampler, 6);
   SamplePlan plan = SentinelPlan();
   EXPECT_THAT(
       sampler->Plan({.batch_size = 11, .seed = kSeed}, &plan),
-      StatusIs(absl::StatusCode::kFailedPrecondition,
-               HasSubstr("::Plan: items of an epoch: got 10, want >= 11")));
+      IsFailedPrecondition("::Plan: items of an epoch: got 10, want >= 11"));
   ExpectEqualPlans(plan, SentinelPlan());
   // The epoch goes on where it was.
   std::vector<Slot> all = Take(*sampler, 4);
@@ -132,8 +124,8 @@ TEST(WithoutReplacementTest, U4_DropLastRefusesABatchOfMoreThanThereIs) {
 
 TEST(WithoutReplacementTest, U5_WithoutShuffleTheOrderIsThatOfTheSlots) {
   StorageSimulator storage({.count = 2, .capacity = 4});
-  auto sampler = MakeSamplerWithoutReplacement({.shuffle = false});
-  storage.AddObserver(sampler->observer());
+  auto sampler =
+      storage.Attach(MakeSamplerWithoutReplacement({.shuffle = false}));
   storage.Append(0, 1, 3);
   storage.Append(1, 1, 2);
   EXPECT_THAT(Take(*sampler, 2), ElementsAre(0, 1));
@@ -146,12 +138,11 @@ TEST(WithoutReplacementTest, FirstEpochMayBeTheRestOfAnother) {
   for (const bool shuffle : {true, false}) {
     StorageSimulator storage({.count = 1, .capacity = 20});
     const auto make = [&] {
-      auto sampler = MakeSamplerWithoutReplacement(
+      auto sampler = storage.Attach(MakeSamplerWithoutReplacement(
           {.shuffle = shuffle,
            // Three that are rows, and some that nobody has left over.
            .first_epoch = WithoutReplacementOptions::Rest{
-               .num_slots = 10, .slots = {7, -1, 2, 10, 20, 2, 9, 7}}});
-      storage.AddObserver(sampler->observer());
+               .num_slots = 10, .slots = {7, -1, 2, 10, 20, 2, 9, 7}}}));
       return sampler;
     };
     auto waiting = make();
@@ -187,8 +178,7 @@ TEST(WithoutReplacementTest, FirstEpochMayBeTheRestOfAnother) {
 
 TEST(WithoutReplacementTest, GrowthBeginsTheEpochAnew) {
   StorageSimulator storage({.count = 1, .capacity = 20});
-  auto sampler = MakeSamplerWithoutReplacement();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSamplerWithoutReplacement());
   storage.Append(10);
   Take(*sampler, 6);
   storage.Append(1);
@@ -197,8 +187,7 @@ TEST(WithoutReplacementTest, GrowthBeginsTheEpochAnew) {
 
 TEST(WithoutReplacementTest, WritingOverRowsDoesNotBeginTheEpochAnew) {
   StorageSimulator storage({.count = 2, .capacity = 5});
-  auto sampler = MakeSamplerWithoutReplacement();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSamplerWithoutReplacement());
   storage.Append(7);
   for (int epoch = 0; epoch < 3; ++epoch) {
     std::vector<Slot> all;
@@ -213,8 +202,8 @@ TEST(WithoutReplacementTest, WritingOverRowsDoesNotBeginTheEpochAnew) {
 
 TEST(WithoutReplacementTest, TurnOfARowInFlightPasses) {
   StorageSimulator storage({.count = 1, .capacity = 6});
-  auto sampler = MakeSamplerWithoutReplacement({.shuffle = false});
-  storage.AddObserver(sampler->observer());
+  auto sampler =
+      storage.Attach(MakeSamplerWithoutReplacement({.shuffle = false}));
   storage.Append(6);
   storage.BeginAppend(0, 1, 2);
   EXPECT_THAT(Take(*sampler, 2), ElementsAre(2, 3));
@@ -225,8 +214,7 @@ TEST(WithoutReplacementTest, TurnOfARowInFlightPasses) {
 
 TEST(WithoutReplacementTest, ClearedStorageBeginsAnew) {
   StorageSimulator storage({.count = 1, .capacity = 6});
-  auto sampler = MakeSamplerWithoutReplacement();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSamplerWithoutReplacement());
   storage.Append(6);
   Take(*sampler, 4);
   storage.Clear();
@@ -236,19 +224,11 @@ TEST(WithoutReplacementTest, ClearedStorageBeginsAnew) {
 
 TEST(WithoutReplacementTest, OrdersOfAnEpochAreEquallyLikely) {
   StorageSimulator storage({.count = 2, .capacity = 8});
-  auto sampler = MakeSamplerWithoutReplacement();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSamplerWithoutReplacement());
   storage.Append(2);
   std::vector<int64_t> counts(24, 0);
   for (int epoch = 0; epoch < 10'000; ++epoch) {
-    const std::vector<Slot> slots = Take(*sampler, 4);
-    int64_t rank = 0;
-    for (size_t i = 0; i < 4; ++i) {
-      int64_t smaller = 0;
-      for (size_t j = i + 1; j < 4; ++j) smaller += slots[j] < slots[i];
-      rank = rank * static_cast<int64_t>(4 - i) + smaller;
-    }
-    ++counts[rank];
+    ++counts.at(RankOf(Take(*sampler, 4)));
   }
   EXPECT_THAT(counts, DistributedAs(UniformProbabilities(24), 1e-9));
 }
@@ -314,8 +294,7 @@ TEST(WithoutReplacementTest, FewAnchorsAreListedOnceAnEpochWhateverIsWritten) {
 // Over lanes that are not equally full, while rows are written over.
 TEST(WithoutReplacementTest, LargeEpochsHoldEveryRowOnce) {
   StorageSimulator storage({.count = 3, .capacity = 3000});
-  auto sampler = MakeSamplerWithoutReplacement();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeSamplerWithoutReplacement());
   storage.Append(0, 1, 3500);
   storage.Append(1, 2, 1000);
   std::vector<Slot> all;

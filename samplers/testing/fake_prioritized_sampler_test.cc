@@ -21,20 +21,7 @@ INSTANTIATE_SAMPLER_CONFORMANCE(
 
 namespace {
 
-using ::testing::HasSubstr;
-
 constexpr uint64_t kSeed = 11;
-
-std::vector<int64_t> CountDraws(Sampler& sampler, int64_t slots,
-                                uint64_t batches) {
-  std::vector<int64_t> counts(slots, 0);
-  for (uint64_t batch = 0; batch < batches; ++batch) {
-    for (const Draw& draw : PlanOf(sampler, 64, kSeed, batch).draws) {
-      ++counts[draw.slot];
-    }
-  }
-  return counts;
-}
 
 std::vector<double> Shares(const std::vector<double>& priorities,
                            double alpha) {
@@ -49,19 +36,19 @@ std::vector<double> Shares(const std::vector<double>& priorities,
 
 TEST(FakePrioritizedSamplerTest, DrawsFollowPriorities) {
   StorageSimulator storage({.count = 1, .capacity = 4});
-  auto sampler = MakeFakePrioritizedSampler({.alpha = 0.5, .beta = 1.0});
-  storage.AddObserver(sampler->observer());
+  auto sampler =
+      storage.Attach(MakeFakePrioritizedSampler({.alpha = 0.5, .beta = 1.0}));
   storage.Append(4);
   RILL_ASSERT_OK(sampler->UpdatePriorities(
       {{.slot = 0}, {.slot = 1}, {.slot = 2}, {.slot = 3}}, {1, 4, 0, 16}));
-  EXPECT_THAT(CountDraws(*sampler, 4, 512),
+  EXPECT_THAT(CountDraws(*sampler, 4, 64, kSeed, 512),
               DistributedAs(Shares({1, 4, 0, 16}, 0.5), /*p_value=*/1e-9));
 }
 
 TEST(FakePrioritizedSamplerTest, WeightsUndoTheBias) {
   StorageSimulator storage({.count = 1, .capacity = 4});
-  auto sampler = MakeFakePrioritizedSampler({.alpha = 1.0, .beta = 0.5});
-  storage.AddObserver(sampler->observer());
+  auto sampler =
+      storage.Attach(MakeFakePrioritizedSampler({.alpha = 1.0, .beta = 0.5}));
   storage.Append(4);
   RILL_ASSERT_OK(sampler->UpdatePriorities({{.slot = 0}, {.slot = 1}}, {4, 9}));
   // P = 4, 9, 1, 1 of 15; the largest weight is that of the smallest P.
@@ -73,35 +60,31 @@ TEST(FakePrioritizedSamplerTest, WeightsUndoTheBias) {
 
 TEST(FakePrioritizedSamplerTest, NewRowsHaveTheHighestPriorityEverGiven) {
   StorageSimulator storage({.count = 1, .capacity = 3});
-  auto sampler = MakeFakePrioritizedSampler({.alpha = 1.0});
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeFakePrioritizedSampler({.alpha = 1.0}));
   storage.Append(2);
   RILL_ASSERT_OK(sampler->UpdatePriorities({{.slot = 0}, {.slot = 1}}, {8, 2}));
   RILL_ASSERT_OK(sampler->UpdatePriorities({{.slot = 0}}, {2}));
   storage.Append(1);
-  EXPECT_THAT(CountDraws(*sampler, 3, 256),
+  EXPECT_THAT(CountDraws(*sampler, 3, 64, kSeed, 256),
               DistributedAs(Shares({2, 2, 8}, 1), /*p_value=*/1e-9));
 }
 
 TEST(FakePrioritizedSamplerTest, WriterMayGivePriorities) {
   StorageSimulator storage({.count = 2, .capacity = 2});
-  auto sampler = MakeFakePrioritizedSampler({.alpha = 1.0});
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeFakePrioritizedSampler({.alpha = 1.0}));
   storage.Append(0, 2, 2, {1, 2, 3, 4});
-  EXPECT_THAT(CountDraws(*sampler, 4, 256),
+  EXPECT_THAT(CountDraws(*sampler, 4, 64, kSeed, 256),
               DistributedAs(Shares({1, 2, 3, 4}, 1), /*p_value=*/1e-9));
 }
 
 TEST(FakePrioritizedSamplerTest, AllPrioritiesZeroIsAnError) {
   StorageSimulator storage({.count = 1, .capacity = 2});
-  auto sampler = MakeFakePrioritizedSampler();
-  storage.AddObserver(sampler->observer());
+  auto sampler = storage.Attach(MakeFakePrioritizedSampler());
   storage.Append(2);
   RILL_ASSERT_OK(sampler->UpdatePriorities({{.slot = 0}, {.slot = 1}}, {0, 0}));
   SamplePlan plan = SentinelPlan();
-  EXPECT_THAT(
-      sampler->Plan({.batch_size = 2}, &plan),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("want > 0")));
+  EXPECT_THAT(sampler->Plan({.batch_size = 2}, &plan),
+              IsFailedPrecondition("want > 0"));
   ExpectEqualPlans(plan, SentinelPlan());
 }
 

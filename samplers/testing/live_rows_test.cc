@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,8 +19,6 @@
 
 namespace rill::samplers_internal {
 namespace {
-
-using ::testing::HasSubstr;
 
 // So many that going through them takes minutes.
 constexpr Lanes kLanes = {.count = 1, .capacity = int64_t{1} << 34};
@@ -57,9 +54,8 @@ class LiveRowsTest : public ::testing::Test {
 
 TEST_F(LiveRowsTest, RunOfAllSlotsIsRefusedBeforeTheyAreGoneThrough) {
   EXPECT_THAT(Load({{kLanes.capacity, 5}}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("rows: got the state of 17179869184, want "
-                                 "that of 3")));
+              IsFailedPrecondition("rows: got the state of 17179869184, want "
+                                   "that of 3"));
 }
 
 TEST_F(LiveRowsTest, RunOfSlotsThatLostTheirRowsCostsLittle) {
@@ -88,15 +84,13 @@ TEST_F(LiveRowsTest, RunsThatCannotBeAreDataLoss) {
        "run 1 of generations: got -9223372036854775807, "
        "want up to"}};
   for (const auto& [runs, what] : cases) {
-    EXPECT_THAT(Load(runs),
-                StatusIs(absl::StatusCode::kDataLoss, HasSubstr(what)));
+    EXPECT_THAT(Load(runs), IsDataLoss(what));
   }
 }
 
 TEST_F(LiveRowsTest, StateOfOtherRowsIsRefused) {
   EXPECT_THAT(Load({{1, -1}, {3, 0}, {kLanes.capacity - 4, -1}}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("slot 3: got the state of a stored row")));
+              IsFailedPrecondition("slot 3: got the state of a stored row"));
 }
 
 }  // namespace

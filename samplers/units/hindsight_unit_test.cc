@@ -25,7 +25,6 @@
 namespace rill {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -100,9 +99,9 @@ TEST(HindsightUnitTest, GoalsAreDistributedAsTheStrategySays) {
   for (const HindsightStrategy strategy : kStrategies) {
     SCOPED_TRACE(static_cast<int>(strategy));
     StorageModel storage({.count = 2, .capacity = 11}, {.ids = false});
-    const auto sampler =
-        Over(MakeUniformSelector(), {.strategy = strategy, .ratio = 0.75});
-    storage.AddObserver(sampler->observer());
+    const auto sampler = AttachTo(
+        storage,
+        Over(MakeUniformSelector(), {.strategy = strategy, .ratio = 0.75}));
     storage.Append(0, {{}, {}, {.is_end = true}, {}, {.is_end = true}});
     storage.Append(0, {{}, {}, {}, {.is_end = true}, {}, {}, {}});
     storage.Append(1, {{}, {}});
@@ -145,17 +144,15 @@ TEST(HindsightUnitTest, GoalsAreDistributedAsTheStrategySays) {
 TEST(HindsightUnitTest, RatioSaysHowManyDrawsGetAnotherGoal) {
   StorageModel storage({.count = 1, .capacity = 8}, {.ids = false});
   storage.Append(0, std::vector<StorageModel::Value>(8));
-  const auto none = Over(MakeUniformSelector(), {.ratio = 0});
-  const auto all = Over(MakeUniformSelector(), {.ratio = 1});
-  storage.AddObserver(none->observer());
-  storage.AddObserver(all->observer());
+  const auto none =
+      AttachTo(storage, Over(MakeUniformSelector(), {.ratio = 0}));
+  const auto all = AttachTo(storage, Over(MakeUniformSelector(), {.ratio = 1}));
   EXPECT_THAT(PlanOf(*none, 1000, kSeed, 0).context[0].rows, IsEmpty());
   EXPECT_THAT(PlanOf(*all, 1000, kSeed, 0).context[0].rows, SizeIs(1000));
   for (const double bad :
        {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_THAT(MakeHindsightUnit({.ratio = bad}).status(),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("MakeHindsightUnit: ratio: got ")));
+                IsInvalidArgument("MakeHindsightUnit: ratio: got "));
   }
 }
 

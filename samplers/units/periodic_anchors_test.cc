@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,7 +22,6 @@ namespace rill::samplers_internal {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 using Rule = PeriodicAnchors::Rule;
 
@@ -251,8 +249,7 @@ TEST(PeriodicAnchorsTest, StateTellsWhatAttachingDoesNot) {
   PeriodicAnchors other({.period = 2});
   model.AddObserver(&other);
   EXPECT_THAT(other.Load(StateOf(saved), {}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("period: got 3, want 2")));
+              IsFailedPrecondition("period: got 3, want 2"));
 }
 
 }  // namespace

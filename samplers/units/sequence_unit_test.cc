@@ -26,7 +26,6 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
@@ -102,8 +101,8 @@ class SequenceUnitTest : public ::testing::Test {
   }
   std::map<Slot, std::vector<Slot>> Sequences(
       const SequenceUnitOptions& options) {
-    const auto sampler = Over(MakeUniformSelector(), options);
-    storage_.AddObserver(sampler->observer());
+    const auto sampler =
+        AttachTo(storage_, Over(MakeUniformSelector(), options));
     return SequencesOf(PlanOf(
         *sampler, 200 * (options.burn_in + options.length + options.bootstrap),
         kSeed, 0));
@@ -188,10 +187,10 @@ TEST_F(SequenceUnitTest, SequencesMayGoOnBehindTheirTrajectory) {
 // A ring of 6 rows that holds steps 4 .. 9; an episode ends with step 6.
 TEST_F(SequenceUnitTest, SequencesDoNotGoOnBehindTheNewestRow) {
   StorageModel storage({.count = 1, .capacity = 6}, {.ids = false});
-  const auto sampler =
+  const auto sampler = AttachTo(
+      storage,
       Over(MakeUniformSelector(),
-           {.length = 3, .burn_in = 2, .end = SequenceEnd::kIncludeReset});
-  storage.AddObserver(sampler->observer());
+           {.length = 3, .burn_in = 2, .end = SequenceEnd::kIncludeReset}));
   for (int i = 0; i < 10; ++i) storage.Append(0, {{.is_end = i == 6}});
   EXPECT_THAT(SequencesOf(PlanOf(*sampler, 1000, kSeed, 0)),
               ElementsAre(Pair(0, ElementsAre(4, 5, 0, 1, 2)),
@@ -224,9 +223,9 @@ TEST_F(SequenceUnitTest, DilationTakesEveryNthRow) {
 // A ring of 6 rows that holds steps 4 .. 9.
 TEST_F(SequenceUnitTest, EvictionDoesNotMoveThePeriod) {
   StorageModel storage({.count = 1, .capacity = 6}, {.ids = false});
-  const auto sampler =
-      Over(MakeUniformSelector(), {.length = 2, .burn_in = 1, .period = 3});
-  storage.AddObserver(sampler->observer());
+  const auto sampler = AttachTo(
+      storage,
+      Over(MakeUniformSelector(), {.length = 2, .burn_in = 1, .period = 3}));
   for (int i = 0; i < 10; ++i) storage.Append(0, {{}});
   EXPECT_THAT(SequencesOf(PlanOf(*sampler, 300, kSeed, 0)),
               ElementsAre(Pair(0, ElementsAre(5, 0, 1)),
@@ -234,17 +233,12 @@ TEST_F(SequenceUnitTest, EvictionDoesNotMoveThePeriod) {
 }
 
 TEST_F(SequenceUnitTest, PicksAreUniformOverTheAnchors) {
-  const auto sampler = Over(MakeUniformSelector(), {.length = 1, .period = 2});
-  storage_.AddObserver(sampler->observer());
-  std::vector<int64_t> counts(10, 0);
-  for (uint64_t batch = 0; batch < 50; ++batch) {
-    for (const Draw& draw : PlanOf(*sampler, 200, kSeed, batch).draws) {
-      ++counts[draw.slot];
-    }
-  }
+  const auto sampler = AttachTo(
+      storage_, Over(MakeUniformSelector(), {.length = 1, .period = 2}));
   std::vector<double> wanted(10, 0.0);
   for (const int slot : {0, 2, 4, 6, 7, 9}) wanted[slot] = 1.0 / 6;
-  EXPECT_THAT(counts, DistributedAs(wanted, kFalseAlarms));
+  EXPECT_THAT(CountDraws(*sampler, 10, 200, kSeed, /*batches=*/50),
+              DistributedAs(wanted, kFalseAlarms));
 }
 
 // The rows of a sequence by the plain words of the header.
@@ -300,9 +294,7 @@ TEST_F(SequenceUnitTest, RowsOfRandomHistoriesAreThoseOfOneTrajectory) {
 TEST_F(SequenceUnitTest, SaysWhatIsWrong) {
   const auto refuses = [](const SequenceUnitOptions& options,
                           const std::string& message) {
-    EXPECT_THAT(
-        MakeSequenceUnit(options).status(),
-        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+    EXPECT_THAT(MakeSequenceUnit(options).status(), IsInvalidArgument(message));
   };
   refuses({}, "MakeSequenceUnit: length: got 0, want [1, 16777216]");
   refuses({.length = 1 << 24, .burn_in = 1}, "burn_in: got 1, want [0, 0]");
@@ -313,21 +305,20 @@ TEST_F(SequenceUnitTest, SaysWhatIsWrong) {
   refuses(
       {.length = 1, .end = SequenceEnd::kIncludeReset, .needs_burn_in = true},
       "needs_burn_in: got true with kIncludeReset");
-  const auto sampler = Over(MakeUniformSelector(), {.length = 4,
-                                                    .burn_in = 4,
-                                                    .period = 4,
-                                                    .end = SequenceEnd::kStrict,
-                                                    .needs_burn_in = true});
-  storage_.AddObserver(sampler->observer());
+  const auto sampler = AttachTo(
+      storage_, Over(MakeUniformSelector(), {.length = 4,
+                                             .burn_in = 4,
+                                             .period = 4,
+                                             .end = SequenceEnd::kStrict,
+                                             .needs_burn_in = true}));
   SamplePlan plan;
-  EXPECT_THAT(sampler->Plan({.batch_size = 8}, &plan),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("trajectories: got 2 of 3 to 7 rows, want one "
-                                 "of 8 or more around a multiple of 4 steps")));
+  EXPECT_THAT(
+      sampler->Plan({.batch_size = 8}, &plan),
+      IsFailedPrecondition("trajectories: got 2 of 3 to 7 rows, want one "
+                           "of 8 or more around a multiple of 4 steps"));
   EXPECT_THAT(sampler->Plan({.batch_size = 9}, &plan),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("got 9, want a multiple of 8, the rows of a "
-                                 "sequence (burn_in + length + bootstrap)")));
+              IsInvalidArgument("got 9, want a multiple of 8, the rows of a "
+                                "sequence (burn_in + length + bootstrap)"));
 }
 
 }  // namespace

@@ -19,7 +19,6 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 constexpr uint64_t kSeed = 20240722;
@@ -68,8 +67,7 @@ TEST_F(SliceSamplerWithoutReplacementTest, Example) {
 }
 
 TEST_F(SliceSamplerWithoutReplacementTest, OneSliceOfEachTrajectoryAnEpoch) {
-  const auto sampler = Make({.length = 4});
-  storage_.AddObserver(sampler->observer());
+  const auto sampler = AttachTo(storage_, Make({.length = 4}));
   std::set<std::vector<Slot>> orders;
   std::vector<int64_t> counts(17, 0);
   for (uint64_t epoch = 0; epoch < 3000; ++epoch) {
@@ -97,8 +95,7 @@ TEST_F(SliceSamplerWithoutReplacementTest, OneSliceOfEachTrajectoryAnEpoch) {
 }
 
 TEST_F(SliceSamplerWithoutReplacementTest, WhatComesWaitsForTheNextEpoch) {
-  const auto sampler = Make({.length = 4});
-  storage_.AddObserver(sampler->observer());
+  const auto sampler = AttachTo(storage_, Make({.length = 4}));
   std::vector<StorageModel::Value> episode(5);
   episode.back().is_end = true;
   std::vector<Slot> drawn;
@@ -114,17 +111,15 @@ TEST_F(SliceSamplerWithoutReplacementTest, WhatComesWaitsForTheNextEpoch) {
 }
 
 TEST_F(SliceSamplerWithoutReplacementTest, LengthMayBeThatOfABatchsSlices) {
-  auto sampler = Make({.num_slices = 2, .batch_size = 8});
-  storage_.AddObserver(sampler->observer());
+  auto sampler = AttachTo(storage_, Make({.num_slices = 2, .batch_size = 8}));
   const SamplePlan plan = PlanOf(*sampler, 8, kSeed, 0);
   EXPECT_THAT(plan.draws, SizeIs(2));
   EXPECT_THAT(plan.rows, SizeIs(8));
 }
 
 TEST_F(SliceSamplerWithoutReplacementTest, OrderAndLastBatchAreOptions) {
-  const auto sampler =
-      Make({.length = 4, .is_strict = false, .shuffle = false});
-  storage_.AddObserver(sampler->observer());
+  const auto sampler = AttachTo(
+      storage_, Make({.length = 4, .is_strict = false, .shuffle = false}));
   const SamplePlan plan = PlanOf(*sampler, 12, kSeed, 0);
   EXPECT_EQ(plan.draws[0].slot, 0);
   EXPECT_EQ(plan.draws[1].slot, 5);  // The short one is a slice as it is.
@@ -132,15 +127,13 @@ TEST_F(SliceSamplerWithoutReplacementTest, OrderAndLastBatchAreOptions) {
   EXPECT_THAT(plan.rows, SizeIs(10));
   EXPECT_THAT(PlanOf(*sampler, 12, kSeed, 1).draws, SizeIs(1));
 
-  const auto whole = Make({.length = 4, .drop_last = true});
-  storage_.AddObserver(whole->observer());
+  const auto whole = AttachTo(storage_, Make({.length = 4, .drop_last = true}));
   for (uint64_t batch = 0; batch < 4; ++batch) {
     EXPECT_THAT(PlanOf(*whole, 8, kSeed, batch).draws, SizeIs(2));
   }
   SamplePlan none;
   EXPECT_THAT(whole->Plan({.batch_size = 16, .seed = kSeed}, &none),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("items of an epoch: got 3, want >= 4")));
+              IsFailedPrecondition("items of an epoch: got 3, want >= 4"));
 }
 
 TEST_F(SliceSamplerWithoutReplacementTest, SlicesOfRandomHistoriesAreOfOne) {

@@ -23,19 +23,15 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::Pair;
 
 constexpr uint64_t kSeed = 20240722;
 constexpr double kFalseAlarms = 1e-9;
 using Value = StorageModel::Value;
 
 std::unique_ptr<Unit> MakeUnit(const SliceUnitOptions& options) {
-  auto unit = MakeSliceUnit(options);
-  RILL_EXPECT_OK(unit.status());
-  return *std::move(unit);
+  return *MakeSliceUnit(options);
 }
 
 // The plan that a uniform selector and a sampler make of the unit.
@@ -130,27 +126,23 @@ TEST_F(SliceUnitTest, S2_ShortTrajectoriesMakeTheBatchSmallerWhereItIsNot) {
 TEST_F(SliceUnitTest, S3_SaysHowLongTrajectoriesAreWhereNoneIsLongEnough) {
   const auto unit = MakeUnit({.length = 20});
   EXPECT_THAT(unit->CheckAnchors(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("live rows: got 0, want >= 1")));
+              IsFailedPrecondition("live rows: got 0, want >= 1"));
   Store(unit.get(), 16, {2, 10});
   EXPECT_THAT(unit->CheckAnchors(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("trajectories: got 2 of 2 to 10 rows, want "
-                                 "one of 20 or more")));
+              IsFailedPrecondition("trajectories: got 2 of 2 to 10 rows, want "
+                                   "one of 20 or more"));
   const auto starts =
       MakeUnit({.length = 2, .starts = SliceStarts::kEpisodeStarts});
   Store(starts.get(), 4, {8});
   EXPECT_THAT(starts->CheckAnchors(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("whose beginning is stored")));
+              IsFailedPrecondition("whose beginning is stored"));
 }
 
 TEST_F(SliceUnitTest, S4_BatchSizesAreMultiplesOfTheLength) {
   const auto unit = MakeUnit({.length = 4});
   EXPECT_THAT(unit->NumAnchors(8), IsOkAndHolds(2));
   EXPECT_THAT(unit->NumAnchors(10),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("batch size: got 10, want a multiple of 4")));
+              IsInvalidArgument("batch size: got 10, want a multiple of 4"));
 }
 
 TEST_F(SliceUnitTest, S4_NumberOfSlicesDividesTheBatch) {
@@ -158,34 +150,35 @@ TEST_F(SliceUnitTest, S4_NumberOfSlicesDividesTheBatch) {
   EXPECT_THAT(unit->NumAnchors(8), IsOkAndHolds(2));
   EXPECT_THAT(unit->NumAnchors(12), IsOkAndHolds(3));
   EXPECT_THAT(unit->NumAnchors(10),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("batch size: got 10, want a multiple of 4")));
+              IsInvalidArgument("batch size: got 10, want a multiple of 4"));
   const auto refused = [](const SliceUnitOptions& options) {
     return MakeSliceUnit(options).status();
   };
-  const auto is_error = [](const char* text) {
-    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text));
-  };
-  EXPECT_THAT(refused({.num_slices = 4, .batch_size = 10}),
-              is_error("batch_size and num_slices: got 10 and 4, want"));
-  EXPECT_THAT(refused({.num_slices = 4}), is_error("got 0 and 4, want"));
+  EXPECT_THAT(
+      refused({.num_slices = 4, .batch_size = 10}),
+      IsInvalidArgument("batch_size and num_slices: got 10 and 4, want"));
+  EXPECT_THAT(refused({.num_slices = 4}),
+              IsInvalidArgument("got 0 and 4, want"));
   constexpr int64_t kMost = Sampler::kMaxBatchSize;
   RILL_EXPECT_OK(refused({.num_slices = 1, .batch_size = kMost}));
-  EXPECT_THAT(refused({.num_slices = 1, .batch_size = kMost + 1}),
-              is_error("got 16777217 and 1, want the first in [1, 16777216]"));
+  EXPECT_THAT(
+      refused({.num_slices = 1, .batch_size = kMost + 1}),
+      IsInvalidArgument("got 16777217 and 1, want the first in [1, 16777216]"));
   EXPECT_THAT(refused({.num_slices = 2, .batch_size = -4}),
-              is_error("got -4 and 2, want"));
+              IsInvalidArgument("got -4 and 2, want"));
   RILL_EXPECT_OK(refused({.length = kMost}));
   for (const int64_t length : {int64_t{-1}, int64_t{0}, kMost + 1}) {
     EXPECT_THAT(refused({.length = length}),
-                is_error("want [1, 16777216], or num_slices"));
+                IsInvalidArgument("want [1, 16777216], or num_slices"));
   }
   EXPECT_THAT(refused({.num_slices = -1, .batch_size = 4}),
-              is_error("got 4 and -1, want"));
-  EXPECT_THAT(refused({.length = 4, .num_slices = 2, .batch_size = 8}),
-              is_error("length and num_slices: got 4 and 2, want one"));
-  EXPECT_THAT(refused({.length = 4, .batch_size = 8}),
-              is_error("batch_size: got 8 without num_slices, want 0"));
+              IsInvalidArgument("got 4 and -1, want"));
+  EXPECT_THAT(
+      refused({.length = 4, .num_slices = 2, .batch_size = 8}),
+      IsInvalidArgument("length and num_slices: got 4 and 2, want one"));
+  EXPECT_THAT(
+      refused({.length = 4, .batch_size = 8}),
+      IsInvalidArgument("batch_size: got 8 without num_slices, want 0"));
 }
 
 TEST_F(SliceUnitTest, S5_StepsFollowOneAnotherInOneEpisodeAndAllAreDrawn) {
@@ -302,11 +295,9 @@ TEST_F(SliceUnitTest, S12_LeftSpanLacksRowsAtTheBeginning) {
                        "MakeSliceUnit: span_left: got 4, want [0, 3], less "
                        "than a slice's length"));
   EXPECT_THAT(MakeSliceUnit({.length = 4, .span_right = 4}).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("span_right: got 4, want [0, 3]")));
+              IsInvalidArgument("span_right: got 4, want [0, 3]"));
   EXPECT_THAT(MakeSliceUnit({.length = 4, .span_right = -1}).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("span_right: got -1, want [0, 3]")));
+              IsInvalidArgument("span_right: got -1, want [0, 3]"));
 }
 
 TEST_F(SliceUnitTest, S13_RightSpanHasNoEmptySlices) {
@@ -349,8 +340,7 @@ TEST_F(SliceUnitTest, S14_NothingIsMaskedWhereAllAreLongEnough) {
 
 TEST_F(SliceUnitTest, S14_MaskTellsRowsThatOnlyPad) {
   EXPECT_THAT(MakeSliceUnit({.length = 4, .is_padded = true}).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("is_padded: got true")));
+              IsInvalidArgument("is_padded: got true"));
   const auto unit =
       MakeUnit({.length = 4, .is_strict = false, .is_padded = true});
   Store(unit.get(), 16, {2, 10});
@@ -445,9 +435,8 @@ TEST_F(SliceUnitTest, TrajectoriesMayBeTheAnchors) {
                              .span_right = 1,
                              .starts = SliceStarts::kOnePerTrajectory})
                   .status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("span: got (0, 1), want (0, 0) where the "
-                                 "anchors are trajectories")));
+              IsInvalidArgument("span: got (0, 1), want (0, 0) where the "
+                                "anchors are trajectories"));
 }
 
 TEST_F(SliceUnitTest, EpisodeStartsNeverBeginInATrajectoryThatIsCut) {

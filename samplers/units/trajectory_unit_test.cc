@@ -23,15 +23,13 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr double kFalseAlarms = 1e-9;
 using Value = StorageModel::Value;
 
 std::unique_ptr<Sampler> Make(const TrajectoryUnitOptions& options) {
-  auto unit = MakeTrajectoryUnit(options);
-  RILL_EXPECT_OK(unit.status());
-  return *MakeSampler(MakeUniformSelector(), *std::move(unit), "Trajectories");
+  auto unit = *MakeTrajectoryUnit(options);
+  return *MakeSampler(MakeUniformSelector(), std::move(unit), "Trajectories");
 }
 
 std::unique_ptr<Sampler> MakeAny() { return Make({}); }
@@ -100,20 +98,18 @@ TEST_F(TrajectoryUnitTest, ShortOnesAreLeftOutAndLongOnesCut) {
 }
 
 TEST_F(TrajectoryUnitTest, SaysWhatThereIsWhereNoneFits) {
-  const auto sampler = Make({.min_rows = 6, .only_complete = true});
-  storage_.AddObserver(sampler->observer());
+  const auto sampler =
+      AttachTo(storage_, Make({.min_rows = 6, .only_complete = true}));
   SamplePlan plan;
-  EXPECT_THAT(sampler->Plan({.batch_size = 1}, &plan),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("Trajectories::Plan: trajectories: got 4 of 2 "
-                                 "to 5 rows, want one of 6 or more whose "
-                                 "beginning and end are stored")));
+  EXPECT_THAT(
+      sampler->Plan({.batch_size = 1}, &plan),
+      IsFailedPrecondition("Trajectories::Plan: trajectories: got 4 of 2 "
+                           "to 5 rows, want one of 6 or more whose "
+                           "beginning and end are stored"));
   EXPECT_THAT(MakeTrajectoryUnit({.min_rows = 0}).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("min_rows: got 0, want >= 1")));
+              IsInvalidArgument("min_rows: got 0, want >= 1"));
   EXPECT_THAT(MakeTrajectoryUnit({.min_rows = 3, .max_rows = 2}).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("max_rows: got 2, want [min_rows, ")));
+              IsInvalidArgument("max_rows: got 2, want [min_rows, "));
 }
 
 TEST(TrajectoryUnitBoundTest, BatchHasAtMostSoManyRows) {
@@ -142,15 +138,13 @@ TEST(TrajectoryUnitBoundTest, BatchHasAtMostSoManyRows) {
   RILL_ASSERT_OK(sampler->Plan({.batch_size = 8}, &plan));
   EXPECT_THAT(
       sampler->Plan({.batch_size = 1025}, &plan),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("batch size: got 1025, want [1, 1024] where "
-                         "trajectories have up to 16384 rows, so that a batch "
-                         "has at most 16777216 rows; lower it, or max_rows")));
+      IsInvalidArgument("batch size: got 1025, want [1, 1024] where "
+                        "trajectories have up to 16384 rows, so that a batch "
+                        "has at most 16777216 rows; lower it, or max_rows"));
   EXPECT_EQ(plan.draws.size(), 8u);
   RILL_ASSERT_OK(shorter->Plan({.batch_size = 1025}, &plan));
   EXPECT_THAT(shorter->Plan({.batch_size = 4097}, &plan),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("want [1, 4096]")));
+              IsInvalidArgument("want [1, 4096]"));
 }
 
 TEST(TrajectoryUnitBoundTest, OnlyThoseThatCanBeDrawnCount) {

@@ -25,7 +25,6 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
@@ -91,10 +90,8 @@ TEST(WindowUnitTest, Example) {
 // Rows 0 .. 2 end an episode, 3 and 4 are of one that goes on.
 TEST(WindowUnitTest, T3_WindowsEndWithTheirEpisodeAndAtTheNewestRow) {
   StorageModel storage({.count = 1, .capacity = 8}, {.ids = false});
-  const auto two = Over(MakeUniformSelector(), {.steps = 2});
-  const auto one = Over(MakeUniformSelector(), {.steps = 1});
-  storage.AddObserver(two->observer());
-  storage.AddObserver(one->observer());
+  const auto two = AttachTo(storage, Over(MakeUniformSelector(), {.steps = 2}));
+  const auto one = AttachTo(storage, Over(MakeUniformSelector(), {.steps = 1}));
   storage.Append(0, {{}, {}, {.is_end = true}, {}, {}});
   EXPECT_THAT(WindowsOf(PlanOf(*two, 200, 1, 0)),
               ElementsAre(Pair(0, ElementsAre(0, 1)),
@@ -164,8 +161,8 @@ std::map<Slot, std::vector<Slot>> FramesOf(const SamplePlan& plan) {
 
 TEST(WindowUnitTest, T5_FramesOfAnotherEpisodeAreMasked) {
   StorageModel storage({.count = 1, .capacity = 8}, {.ids = false});
-  const auto sampler = Over(MakeUniformSelector(), {.frames = 3});
-  storage.AddObserver(sampler->observer());
+  const auto sampler =
+      AttachTo(storage, Over(MakeUniformSelector(), {.frames = 3}));
   storage.Append(0, {{}, {}, {.is_end = true}, {}, {}, {}});
   const SamplePlan plan = PlanOf(*sampler, 200, 1, 0);
   EXPECT_EQ(plan.context[0].mask.size(), plan.context[0].rows.size());
@@ -179,10 +176,10 @@ TEST(WindowUnitTest, T5_FramesOfAnotherEpisodeAreMasked) {
 
 TEST(WindowUnitTest, EvictedFramesAreMaskedAndOneFrameNeedsNoOther) {
   StorageModel storage({.count = 1, .capacity = 3}, {.ids = false});
-  const auto two = Over(MakeUniformSelector(), {.frames = 2});
-  const auto one = Over(MakeUniformSelector(), {.frames = 1});
-  storage.AddObserver(two->observer());
-  storage.AddObserver(one->observer());
+  const auto two =
+      AttachTo(storage, Over(MakeUniformSelector(), {.frames = 2}));
+  const auto one =
+      AttachTo(storage, Over(MakeUniformSelector(), {.frames = 1}));
   storage.Append(0, std::vector<StorageModel::Value>(4));
   EXPECT_THAT(
       FramesOf(PlanOf(*two, 100, 1, 0)),
@@ -229,19 +226,16 @@ TEST(WindowUnitTest, NumbersOutOfRangeAreRefused) {
                        "MakeWindowUnit: steps: got -1, want [1, 16777216], or "
                        "0 for none"));
   EXPECT_THAT(MakeWindowUnit({.frames = INT64_MAX}).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("MakeWindowUnit: frames: got 9223372")));
+              IsInvalidArgument("MakeWindowUnit: frames: got 9223372"));
   EXPECT_THAT(MakeWindowUnit({}).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("frames and steps: got 0 and 0")));
+              IsInvalidArgument("frames and steps: got 0 and 0"));
   RILL_ASSERT_OK_AND_ASSIGN(const auto unit,
                             MakeWindowUnit({.frames = 1 << 20}));
   EXPECT_THAT(unit->NumAnchors(16), IsOkAndHolds(16));
   EXPECT_THAT(unit->NumAnchors(17),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("batch size: got 17, want [1, 16] where a "
-                                 "draw has 1 rows of the batch and up to "
-                                 "1048575 beside them")));
+              IsInvalidArgument("batch size: got 17, want [1, 16] where a "
+                                "draw has 1 rows of the batch and up to "
+                                "1048575 beside them"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,7 +19,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/estimators/reward_to_go.h"
@@ -70,9 +70,21 @@ using Made = absl::StatusOr<std::unique_ptr<BatchTransform>>;
 
 struct Case {
   absl::string_view name;  // The part behind "/" is about options.
-  Made (*make)(const TensorDict& batch);  // From the first batch.
+  std::function<Made(const TensorDict& batch)> make;  // From the first batch.
   bool is_inverse = false;
 };
+
+template <typename T>
+std::function<Made(const TensorDict&)> With(typename T::Options options) {
+  return [options = std::move(options)](const TensorDict&) -> Made {
+    return T::Create(options);
+  };
+}
+
+template <typename T>
+Made WithoutOptions(const TensorDict&) {
+  return T::Create();
+}
 
 Made Chain(const TensorDict&) {
   std::vector<std::unique_ptr<BatchTransform>> transforms;
@@ -96,145 +108,77 @@ Made Chain(const TensorDict&) {
   return Compose::Create(std::move(transforms));
 }
 
-constexpr Case kStructure[] = {
-    {"Compose", Chain},
-    {"Compose/inverse", Chain, true},
-    {"DeviceCast",
-     [](const TensorDict&) -> Made {
-       return DeviceCast::Create({.device = Device::Cpu()});
-     }},
-    {"FiniteTensorDictCheck",
-     [](const TensorDict&) -> Made { return FiniteTensorDictCheck::Create(); }},
-    {"DTypeCast",
-     [](const TensorDict&) -> Made {
-       return DTypeCast::Create({.dtype_in = DType::kInt64,
-                                 .dtype_out = DType::kInt32,
-                                 .in_keys = {"action"}});
-     }},
-    {"DTypeCast/all",
-     [](const TensorDict&) -> Made {
-       return DTypeCast::Create(
-           {.dtype_in = DType::kFloat32, .dtype_out = DType::kFloat64});
-     }},
-    {"DTypeCast/inverse",
-     [](const TensorDict&) -> Made {
-       return DTypeCast::Create({.dtype_in = DType::kInt32,
-                                 .dtype_out = DType::kInt64,
-                                 .in_keys_inv = {"action"}});
-     },
-     true},
-    {"DoubleToFloat",
-     [](const TensorDict&) -> Made {
-       return DoubleToFloat::Create({.in_keys = {"info"}});
-     }},
-    {"DoubleToFloat/all",
-     [](const TensorDict&) -> Made { return DoubleToFloat::Create({}); }},
-    {"Select",
-     [](const TensorDict&) -> Made {
-       return Select::Create({.selected_keys = {"observation", "next/reward"},
-                              .keep_rewards = false,
-                              .keep_dones = false});
-     }},
-    {"Select/dictionary",
-     [](const TensorDict&) -> Made {
-       return Select::Create({.selected_keys = {"action", "next"}});
-     }},
-    {"Exclude",
-     [](const TensorDict&) -> Made {
-       return Exclude::Create({.excluded_keys = {"info", "next/observation"}});
-     }},
-    {"Exclude/inverse",
-     [](const TensorDict&) -> Made {
-       return Exclude::Create({.excluded_keys = {"info"}, .inverse = true});
-     },
-     true},
-    {"Rename",
-     [](const TensorDict&) -> Made {
-       return Rename::Create({.in_keys = {"observation", "next/reward"},
-                              .out_keys = {"state", "next/gain"}});
-     }},
-    {"Rename/copy",
-     [](const TensorDict&) -> Made {
-       return Rename::Create({.in_keys = {"observation"},
-                              .out_keys = {"state"},
-                              .create_copy = true});
-     }},
-    {"Rename/inverse",
-     [](const TensorDict&) -> Made {
-       return Rename::Create(
-           {.in_keys_inv = {"state"}, .out_keys_inv = {"observation"}});
-     },
-     true},
-    {"FlattenObservation",
-     [](const TensorDict&) -> Made {
-       return FlattenObservation::Create({.first_dim = -3, .last_dim = -1});
-     }},
-    {"FlattenObservation/part",
-     [](const TensorDict&) -> Made {
-       return FlattenObservation::Create(
-           {.first_dim = -2, .last_dim = -1, .out_keys = {"flat"}});
-     }},
-    {"Permute",
-     [](const TensorDict&) -> Made {
-       return Permute::Create({.dims = {-1, -3, -2}, .in_keys = {"pixels"}});
-     }},
-    {"Permute/inverse",
-     [](const TensorDict&) -> Made {
-       return Permute::Create(
-           {.dims = {-1, -3, -2}, .in_keys_inv = {"pixels"}});
-     },
-     true},
-    {"Squeeze",
-     [](const TensorDict&) -> Made {
-       return Squeeze::Create({.dim = -1, .in_keys = {"next/reward"}});
-     }},
-    {"Unsqueeze",
-     [](const TensorDict&) -> Made {
-       return Unsqueeze::Create({.dim = -2, .in_keys = {"observation"}});
-     }},
-    {"Unsqueeze/inverse",
-     [](const TensorDict&) -> Made {
-       return Unsqueeze::Create({.dim = -1, .in_keys_inv = {"next/reward"}});
-     },
-     true},
-    {"CatTensors",
-     [](const TensorDict&) -> Made {
-       return CatTensors::Create({.in_keys = {"velocity", "observation"}});
-     }},
-    {"CatTensors/unsorted",
-     [](const TensorDict&) -> Made {
-       return CatTensors::Create({.in_keys = {"velocity", "observation"},
-                                  .out_key = "joined",
-                                  .del_keys = false,
-                                  .sort = false});
-     }},
-    {"Stack",
-     [](const TensorDict&) -> Made {
-       return StackTensors::Create(
-           {.in_keys = {"velocity", "observation"}, .out_key = "both"});
-     }},
-    {"ExpandAs",
-     [](const TensorDict&) -> Made {
-       return ExpandAs::Create(
-           {.in_key = "next/done", .ref_key = "action", .out_key = "ends"});
-     }},
-    {"RemoveEmptySpecs",
-     [](const TensorDict&) -> Made { return RemoveEmptySpecs::Create(); }},
-    {"FlattenTensorDict",
-     [](const TensorDict&) -> Made { return FlattenTensorDict::Create({}); },
-     true},
-    {"NextStateReconstructor",
-     [](const TensorDict&) -> Made {
-       return NextStateReconstructor::Create({.traj_key = "traj_ids"});
-     }},
-    {"Stack/before",
-     [](const TensorDict&) -> Made {
-       return StackTensors::Create({.in_keys = {"velocity", "observation"},
-                                    .out_key = "both",
-                                    .dim = -2,
-                                    .del_keys = false});
-     }},
-};
+std::vector<Case> Structure() {
+  return {
+      {"Compose", Chain},
+      {"Compose/inverse", Chain, true},
+      {"DeviceCast", With<DeviceCast>({.device = Device::Cpu()})},
+      {"FiniteTensorDictCheck", WithoutOptions<FiniteTensorDictCheck>},
+      {"DTypeCast", With<DTypeCast>({.dtype_in = DType::kInt64,
+                                     .dtype_out = DType::kInt32,
+                                     .in_keys = {"action"}})},
+      {"DTypeCast/all", With<DTypeCast>({.dtype_in = DType::kFloat32,
+                                         .dtype_out = DType::kFloat64})},
+      {"DTypeCast/inverse",
+       With<DTypeCast>({.dtype_in = DType::kInt32,
+                        .dtype_out = DType::kInt64,
+                        .in_keys_inv = {"action"}}),
+       true},
+      {"DoubleToFloat", With<DoubleToFloat>({.in_keys = {"info"}})},
+      {"DoubleToFloat/all", With<DoubleToFloat>({})},
+      {"Select", With<Select>({.selected_keys = {"observation", "next/reward"},
+                               .keep_rewards = false,
+                               .keep_dones = false})},
+      {"Select/dictionary",
+       With<Select>({.selected_keys = {"action", "next"}})},
+      {"Exclude",
+       With<Exclude>({.excluded_keys = {"info", "next/observation"}})},
+      {"Exclude/inverse",
+       With<Exclude>({.excluded_keys = {"info"}, .inverse = true}), true},
+      {"Rename", With<Rename>({.in_keys = {"observation", "next/reward"},
+                               .out_keys = {"state", "next/gain"}})},
+      {"Rename/copy", With<Rename>({.in_keys = {"observation"},
+                                    .out_keys = {"state"},
+                                    .create_copy = true})},
+      {"Rename/inverse",
+       With<Rename>(
+           {.in_keys_inv = {"state"}, .out_keys_inv = {"observation"}}),
+       true},
+      {"FlattenObservation",
+       With<FlattenObservation>({.first_dim = -3, .last_dim = -1})},
+      {"FlattenObservation/part",
+       With<FlattenObservation>(
+           {.first_dim = -2, .last_dim = -1, .out_keys = {"flat"}})},
+      {"Permute", With<Permute>({.dims = {-1, -3, -2}, .in_keys = {"pixels"}})},
+      {"Permute/inverse",
+       With<Permute>({.dims = {-1, -3, -2}, .in_keys_inv = {"pixels"}}), true},
+      {"Squeeze", With<Squeeze>({.dim = -1, .in_keys = {"next/reward"}})},
+      {"Unsqueeze", With<Unsqueeze>({.dim = -2, .in_keys = {"observation"}})},
+      {"Unsqueeze/inverse",
+       With<Unsqueeze>({.dim = -1, .in_keys_inv = {"next/reward"}}), true},
+      {"CatTensors",
+       With<CatTensors>({.in_keys = {"velocity", "observation"}})},
+      {"CatTensors/unsorted",
+       With<CatTensors>({.in_keys = {"velocity", "observation"},
+                         .out_key = "joined",
+                         .del_keys = false,
+                         .sort = false})},
+      {"Stack", With<StackTensors>({.in_keys = {"velocity", "observation"},
+                                    .out_key = "both"})},
+      {"ExpandAs",
+       With<ExpandAs>(
+           {.in_key = "next/done", .ref_key = "action", .out_key = "ends"})},
+      {"RemoveEmptySpecs", WithoutOptions<RemoveEmptySpecs>},
+      {"FlattenTensorDict", With<FlattenTensorDict>({}), true},
+      {"NextStateReconstructor",
+       With<NextStateReconstructor>({.traj_key = "traj_ids"})},
+      {"Stack/before",
+       With<StackTensors>({.in_keys = {"velocity", "observation"},
+                           .out_key = "both",
+                           .dim = -2,
+                           .del_keys = false})},
+  };
+}
 
 absl::Status SquareLessHalf(const BoundLeaf& from, const BoundLeaf& to) {
   for (size_t i = 0; i < to.As<float>().size(); ++i) {
@@ -258,215 +202,141 @@ absl::Status Halve(const BoundLeaf& from, const BoundLeaf& to) {
   return absl::OkStatus();
 }
 
-constexpr Case kValues[] = {
-    {"ObservationNorm",
-     [](const TensorDict&) -> Made {
-       return ObservationNorm::Create(
-           {.loc = {0.5, -1.25, 0, 3}, .scale = {2, 0.75, -1, 0.1}});
-     }},
-    {"ObservationNorm/standard_normal",
-     [](const TensorDict&) -> Made {
-       return ObservationNorm::Create({.loc = {0.5, -1.25, 0, 3},
-                                       .scale = {2, 0.75, 1, 0.1},
-                                       .out_keys = {"normal"},
-                                       .standard_normal = true});
-     }},
-    {"ObservationNorm/inverse",
-     [](const TensorDict&) -> Made {
-       return ObservationNorm::Create({.loc = {0.5},
-                                       .scale = {0.3},
-                                       .in_keys_inv = {"observation"},
-                                       .standard_normal = true});
-     },
-     true},
-    {"ObservationNorm/init_stats",
-     [](const TensorDict& batch) -> Made {
-       RILL_ASSIGN_OR_RETURN(const auto stats, ObservationNorm::InitStats(
-                                                   [&] { return batch; }, {}));
-       return ObservationNorm::Create({.loc = stats.loc, .scale = stats.scale});
-     }},
-    {"ObservationNorm/init_stats_standard_normal",
-     [](const TensorDict& batch) -> Made {
-       RILL_ASSIGN_OR_RETURN(const auto stats, ObservationNorm::InitStats(
-                                                   [&] { return batch; },
-                                                   {.reduce_dim = {-1},
-                                                    .standard_normal = true}));
-       return ObservationNorm::Create(
-           {.loc = stats.loc, .scale = stats.scale, .standard_normal = true});
-     }},
-    {"RewardScaling",
-     [](const TensorDict&) -> Made {
-       return RewardScaling::Create({.scale = 0.1, .loc = 0.7});
-     }},
-    {"RewardScaling/standard_normal",
-     [](const TensorDict&) -> Made {
-       return RewardScaling::Create(
-           {.scale = 0.1, .loc = 0.7, .standard_normal = true});
-     }},
-    {"RewardClipping",
-     [](const TensorDict&) -> Made {
-       return RewardClipping::Create({.clamp_min = -0.5, .clamp_max = 1});
-     }},
-    {"BinarizeReward",
-     [](const TensorDict&) -> Made { return BinarizeReward::Create({}); }},
-    {"Sign",
-     [](const TensorDict&) -> Made {
-       return Sign::Create({.in_keys = {"next/reward", "action"}});
-     }},
-    {"Clip",
-     [](const TensorDict&) -> Made {
-       return Clip::Create(
-           {.in_keys = {"observation", "info"}, .low = -0.5, .high = 1});
-     }},
-    {"Clip/inverse",
-     [](const TensorDict&) -> Made {
-       return Clip::Create({.in_keys_inv = {"observation"}, .low = 0});
-     },
-     true},
-    {"Hash",
-     [](const TensorDict&) -> Made {
-       return Hash::Create({.in_keys = {"action"}, .out_keys = {"hash"}});
-     }},
-    {"Unary",
-     [](const TensorDict&) -> Made {
-       return Unary::Create({.in_keys = {"observation"}, .fn = SquareLessHalf});
-     }},
-    {"Unary/dtype",
-     [](const TensorDict&) -> Made {
-       return Unary::Create(
+std::vector<Case> Values() {
+  return {
+      {"ObservationNorm", With<ObservationNorm>({.loc = {0.5, -1.25, 0, 3},
+                                                 .scale = {2, 0.75, -1, 0.1}})},
+      {"ObservationNorm/standard_normal",
+       With<ObservationNorm>({.loc = {0.5, -1.25, 0, 3},
+                              .scale = {2, 0.75, 1, 0.1},
+                              .out_keys = {"normal"},
+                              .standard_normal = true})},
+      {"ObservationNorm/inverse",
+       With<ObservationNorm>({.loc = {0.5},
+                              .scale = {0.3},
+                              .in_keys_inv = {"observation"},
+                              .standard_normal = true}),
+       true},
+      {"ObservationNorm/init_stats",
+       [](const TensorDict& batch) -> Made {
+         RILL_ASSIGN_OR_RETURN(
+             const auto stats,
+             ObservationNorm::InitStats([&] { return batch; }, {}));
+         return ObservationNorm::Create(
+             {.loc = stats.loc, .scale = stats.scale});
+       }},
+      {"ObservationNorm/init_stats_standard_normal",
+       [](const TensorDict& batch) -> Made {
+         RILL_ASSIGN_OR_RETURN(
+             const auto stats,
+             ObservationNorm::InitStats(
+                 [&] { return batch; },
+                 {.reduce_dim = {-1}, .standard_normal = true}));
+         return ObservationNorm::Create(
+             {.loc = stats.loc, .scale = stats.scale, .standard_normal = true});
+       }},
+      {"RewardScaling", With<RewardScaling>({.scale = 0.1, .loc = 0.7})},
+      {"RewardScaling/standard_normal",
+       With<RewardScaling>(
+           {.scale = 0.1, .loc = 0.7, .standard_normal = true})},
+      {"RewardClipping",
+       With<RewardClipping>({.clamp_min = -0.5, .clamp_max = 1})},
+      {"BinarizeReward", With<BinarizeReward>({})},
+      {"Sign", With<Sign>({.in_keys = {"next/reward", "action"}})},
+      {"Clip",
+       With<Clip>(
+           {.in_keys = {"observation", "info"}, .low = -0.5, .high = 1})},
+      {"Clip/inverse", With<Clip>({.in_keys_inv = {"observation"}, .low = 0}),
+       true},
+      {"Hash", With<Hash>({.in_keys = {"action"}, .out_keys = {"hash"}})},
+      {"Unary",
+       With<Unary>({.in_keys = {"observation"}, .fn = SquareLessHalf})},
+      {"Unary/dtype",
+       With<Unary>(
            {.in_keys = {"observation"},
             .out_keys = {"whole"},
             .fn = Floor,
             .spec_fn = [](const LeafSpec& leaf) -> absl::StatusOr<LeafSpec> {
               return LeafSpec::Unbounded(DType::kInt64, leaf.shape);
-            }});
-     }},
-    {"Unary/inverse",
-     [](const TensorDict&) -> Made {
-       return Unary::Create({.in_keys_inv = {"observation"},
-                             .fn = SquareLessHalf,
-                             .inv_fn = Halve});
-     },
-     true},
-};
+            }})},
+      {"Unary/inverse",
+       With<Unary>({.in_keys_inv = {"observation"},
+                    .fn = SquareLessHalf,
+                    .inv_fn = Halve}),
+       true},
+  };
+}
 
-constexpr Case kActions[] = {
-    {"ActionScaling",
-     [](const TensorDict&) -> Made {
-       return ActionScaling::Create({.loc = {0.5, -1.25, 0, 3},
-                                     .scale = {2, 0.75, -1, 0.1},
-                                     .in_keys = {"observation"}});
-     }},
-    {"ActionScaling/inverse",
-     [](const TensorDict&) -> Made {
-       return ActionScaling::Create({.loc = {0.5},
-                                     .scale = {2},
-                                     .standard_normal = false,
-                                     .in_keys_inv = {"observation"}});
-     },
-     true},
-    {"FlattenAction",
-     [](const TensorDict&) -> Made {
-       return FlattenAction::Create(
-           {.first_dim = -3, .last_dim = -2, .in_keys = {"pixels"}});
-     }},
-    {"FlattenAction/inverse",
-     [](const TensorDict&) -> Made {
-       return FlattenAction::Create(
-           {.in_keys = {"observation"}, .action_shape = {2, 2}});
-     },
-     true},
-    {"ActionChunk",
-     [](const TensorDict&) -> Made {
-       return ActionChunk::Create({.chunk_size = 3});
-     }},
-    {"ActionChunk/endless",
-     [](const TensorDict&) -> Made {
-       return ActionChunk::Create({.chunk_size = 4, .done_key = ""});
-     }},
-};
+std::vector<Case> Actions() {
+  return {
+      {"ActionScaling", With<ActionScaling>({.loc = {0.5, -1.25, 0, 3},
+                                             .scale = {2, 0.75, -1, 0.1},
+                                             .in_keys = {"observation"}})},
+      {"ActionScaling/inverse",
+       With<ActionScaling>({.loc = {0.5},
+                            .scale = {2},
+                            .standard_normal = false,
+                            .in_keys_inv = {"observation"}}),
+       true},
+      {"FlattenAction",
+       With<FlattenAction>(
+           {.first_dim = -3, .last_dim = -2, .in_keys = {"pixels"}})},
+      {"FlattenAction/inverse",
+       With<FlattenAction>(
+           {.in_keys = {"observation"}, .action_shape = {2, 2}}),
+       true},
+      {"ActionChunk", With<ActionChunk>({.chunk_size = 3})},
+      {"ActionChunk/endless",
+       With<ActionChunk>({.chunk_size = 4, .done_key = ""})},
+  };
+}
 
-constexpr Case kImages[] = {
-    {"ToTensorImage",
-     [](const TensorDict&) -> Made { return ToTensorImage::Create({}); }},
-    {"ToTensorImage/unscaled",
-     [](const TensorDict&) -> Made {
-       return ToTensorImage::Create({.from_int = false,
-                                     .dtype = DType::kFloat64,
-                                     .out_keys = {"float"}});
-     }},
-    {"GrayScale",
-     [](const TensorDict&) -> Made {
-       return GrayScale::Create({.in_keys = {"image", "bytes"}});
-     }},
-    {"Resize",
-     [](const TensorDict&) -> Made {
-       return Resize::Create({.w = 5, .h = 4, .in_keys = {"image"}});
-     }},
-    {"Resize/larger",
-     [](const TensorDict&) -> Made {
-       return Resize::Create({.w = 11, .h = 13, .in_keys = {"image"}});
-     }},
-    {"Resize/nearest",
-     [](const TensorDict&) -> Made {
-       return Resize::Create({.w = 5,
-                              .h = 13,
-                              .interpolation = Resize::Interpolation::kNearest,
-                              .in_keys = {"image", "bytes"}});
-     }},
-    {"CenterCrop",
-     [](const TensorDict&) -> Made {
-       return CenterCrop::Create({.w = 3, .h = 5, .in_keys = {"image"}});
-     }},
-    {"CenterCrop/odd",
-     [](const TensorDict&) -> Made {
-       return CenterCrop::Create({.w = 4, .h = 4, .in_keys = {"image"}});
-     }},
-    {"Crop",
-     [](const TensorDict&) -> Made {
-       return Crop::Create(
-           {.w = 3, .h = 5, .top = 2, .left = 1, .in_keys = {"bytes"}});
-     }},
-    {"CatFrames",
-     [](const TensorDict&) -> Made {
-       return CatFrames::Create(
-           {.num_frames = 3, .in_keys = {"observation", "next/observation"}});
-     }},
-    {"CatFrames/constant",
-     [](const TensorDict&) -> Made {
-       return CatFrames::Create({.num_frames = 4,
-                                 .dim = -3,
-                                 .in_keys = {"pixels"},
-                                 .out_keys = {"frames"},
-                                 .padding = CatFrames::Padding::kConstant,
-                                 .padding_value = 7});
-     }},
-};
+std::vector<Case> Images() {
+  return {
+      {"ToTensorImage", With<ToTensorImage>({})},
+      {"ToTensorImage/unscaled", With<ToTensorImage>({.from_int = false,
+                                                      .dtype = DType::kFloat64,
+                                                      .out_keys = {"float"}})},
+      {"GrayScale", With<GrayScale>({.in_keys = {"image", "bytes"}})},
+      {"Resize", With<Resize>({.w = 5, .h = 4, .in_keys = {"image"}})},
+      {"Resize/larger", With<Resize>({.w = 11, .h = 13, .in_keys = {"image"}})},
+      {"Resize/nearest",
+       With<Resize>({.w = 5,
+                     .h = 13,
+                     .interpolation = Resize::Interpolation::kNearest,
+                     .in_keys = {"image", "bytes"}})},
+      {"CenterCrop", With<CenterCrop>({.w = 3, .h = 5, .in_keys = {"image"}})},
+      {"CenterCrop/odd",
+       With<CenterCrop>({.w = 4, .h = 4, .in_keys = {"image"}})},
+      {"Crop",
+       With<Crop>({.w = 3, .h = 5, .top = 2, .left = 1, .in_keys = {"bytes"}})},
+      {"CatFrames",
+       With<CatFrames>(
+           {.num_frames = 3, .in_keys = {"observation", "next/observation"}})},
+      {"CatFrames/constant",
+       With<CatFrames>({.num_frames = 4,
+                        .dim = -3,
+                        .in_keys = {"pixels"},
+                        .out_keys = {"frames"},
+                        .padding = CatFrames::Padding::kConstant,
+                        .padding_value = 7})},
+  };
+}
 
-constexpr Case kEpisodes[] = {
-    {"NextObservationDelta",
-     [](const TensorDict&) -> Made {
-       return NextObservationDelta::Create({});
-     }},
-    {"NextObservationDelta/kept",
-     [](const TensorDict&) -> Made {
-       return NextObservationDelta::Create(
-           {.delta_dtype = DType::kBFloat16, .drop_delta = false});
-     }},
-    {"NextObservationDelta/inverse",
-     [](const TensorDict&) -> Made { return NextObservationDelta::Create({}); },
-     true},
-    {"RandomCropTensorDict",
-     [](const TensorDict&) -> Made {
-       return RandomCropTensorDict::Create(
-           {.sub_seq_len = 5, .mask_key = "mask"});
-     }},
-    {"PolicyAgeFilter",
-     [](const TensorDict&) -> Made {
-       return PolicyAgeFilter::Create(
-           {.max_policy_lag = 4, .current_version = [] { return 9; }});
-     }},
-};
+std::vector<Case> Episodes() {
+  return {
+      {"NextObservationDelta", With<NextObservationDelta>({})},
+      {"NextObservationDelta/kept",
+       With<NextObservationDelta>(
+           {.delta_dtype = DType::kBFloat16, .drop_delta = false})},
+      {"NextObservationDelta/inverse", With<NextObservationDelta>({}), true},
+      {"RandomCropTensorDict",
+       With<RandomCropTensorDict>({.sub_seq_len = 5, .mask_key = "mask"})},
+      {"PolicyAgeFilter",
+       With<PolicyAgeFilter>(
+           {.max_policy_lag = 4, .current_version = [] { return 9; }})},
+  };
+}
 
 // SplitTrajectories is a function of a batch, no transform: here as one.
 absl::Status SplitInPlace(TensorDict* batch) {
@@ -476,66 +346,38 @@ absl::Status SplitInPlace(TensorDict* batch) {
   return absl::OkStatus();
 }
 
-constexpr Case kReturns[] = {
-    {"Reward2Go",
-     [](const TensorDict&) -> Made {
-       return Reward2Go::Create({.gamma = 0.9});
-     },
-     true},
-    {"DensifyReward",
-     [](const TensorDict&) -> Made {
-       return DensifyReward::Create(
-           {.reward_key_out = "next/dense", .discount = 0.95});
-     }},
-    {"MultiStep",
-     [](const TensorDict& batch) -> Made {
-       return MultiStep::Create({.n_steps = 3,
-                                 .gamma = 0.9,
-                                 .rows = TensorDictSpec::Of(batch),
-                                 .lanes = batch.batch_shape()[0]});
-     },
-     true},
-    {"SplitTrajectories",
-     [](const TensorDict&) -> Made {
-       return FunctionTransform::Create({.forward = SplitInPlace});
-     }},
-    {"SplitTrajectories/ends",
-     [](const TensorDict&) -> Made {
-       return FunctionTransform::Create({.forward = SplitInPlace});
-     }},
-    {"TD0Estimator",
-     [](const TensorDict&) -> Made {
-       return TD0Estimator::Create({.gamma = 0.97});
-     }},
-    {"TD1Estimator",
-     [](const TensorDict&) -> Made {
-       return TD1Estimator::Create({.gamma = 0.97});
-     }},
-    {"TDLambdaEstimator",
-     [](const TensorDict&) -> Made {
-       return TDLambdaEstimator::Create({.gamma = 0.97, .lmbda = 0.8});
-     }},
-    {"GAE",
-     [](const TensorDict&) -> Made {
-       return GAE::Create({.gamma = 0.97, .lmbda = 0.8});
-     }},
-    {"GAE/average_gae",
-     [](const TensorDict&) -> Made {
-       return GAE::Create({.gamma = 0.97, .lmbda = 0.8, .average_gae = true});
-     }},
-    {"VTrace",
-     [](const TensorDict&) -> Made {
-       return VTrace::Create(
-           {.gamma = 0.97, .rho_thresh = 1.1, .c_thresh = 0.9});
-     }},
-};
+std::vector<Case> Returns() {
+  return {
+      {"Reward2Go", With<Reward2Go>({.gamma = 0.9}), true},
+      {"DensifyReward",
+       With<DensifyReward>({.reward_key_out = "next/dense", .discount = 0.95})},
+      {"MultiStep",
+       [](const TensorDict& batch) -> Made {
+         return MultiStep::Create({.n_steps = 3,
+                                   .gamma = 0.9,
+                                   .rows = TensorDictSpec::Of(batch),
+                                   .lanes = batch.batch_shape()[0]});
+       },
+       true},
+      {"SplitTrajectories", With<FunctionTransform>({.forward = SplitInPlace})},
+      {"SplitTrajectories/ends",
+       With<FunctionTransform>({.forward = SplitInPlace})},
+      {"TD0Estimator", With<TD0Estimator>({.gamma = 0.97})},
+      {"TD1Estimator", With<TD1Estimator>({.gamma = 0.97})},
+      {"TDLambdaEstimator",
+       With<TDLambdaEstimator>({.gamma = 0.97, .lmbda = 0.8})},
+      {"GAE", With<GAE>({.gamma = 0.97, .lmbda = 0.8})},
+      {"GAE/average_gae",
+       With<GAE>({.gamma = 0.97, .lmbda = 0.8, .average_gae = true})},
+      {"VTrace",
+       With<VTrace>({.gamma = 0.97, .rho_thresh = 1.1, .c_thresh = 0.9})},
+  };
+}
 
 absl::StatusOr<Case> FindCase(absl::string_view name) {
-  for (const absl::Span<const Case> cases :
-       {absl::Span<const Case>(kStructure), absl::Span<const Case>(kValues),
-        absl::Span<const Case>(kActions), absl::Span<const Case>(kImages),
-        absl::Span<const Case>(kEpisodes), absl::Span<const Case>(kReturns)}) {
-    for (const Case& found : cases) {
+  for (const auto cases :
+       {Structure, Values, Actions, Images, Episodes, Returns}) {
+    for (const Case& found : cases()) {
       if (found.name == name) return found;
     }
   }

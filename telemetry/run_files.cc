@@ -37,8 +37,11 @@ constexpr char kPosition[] = "RunFiles1";
 absl::StatusOr<std::unique_ptr<RunFiles>> RunFiles::Create(
     const std::string& directory, std::vector<Column> columns, absl::Time now) {
   if (PathExists(directory)) {
-    return FailedPrecondition("RunFiles::Create: directory: \"", directory,
-                              "\" exists, want a new folder");
+    const auto names = ListDirectory(directory);
+    if (!names.ok() || !names->empty()) {
+      return FailedPrecondition("RunFiles::Create: directory: \"", directory,
+                                "\" exists, want a new folder or an empty one");
+    }
   }
   RILL_RETURN_IF_ERROR(CreateDirectories(directory));
   auto files = absl::WrapUnique(new RunFiles(directory, std::move(columns)));

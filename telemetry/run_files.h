@@ -43,8 +43,9 @@ class RunFiles {
     std::string tag;   // Of the events.
   };
 
-  // Makes `directory`. FAILED_PRECONDITION if it exists, INVALID_ARGUMENT
-  // without columns. The first column is the step of the events.
+  // Makes `directory`, or takes one that is empty. FAILED_PRECONDITION if it
+  // holds something, INVALID_ARGUMENT without columns. The first column is the
+  // step of the events.
   static absl::StatusOr<std::unique_ptr<RunFiles>> Create(
       const std::string& directory, std::vector<Column> columns,
       absl::Time now);

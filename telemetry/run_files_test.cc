@@ -127,12 +127,16 @@ TEST(RunFilesTest, NanIsAnEmptyCellAndNoEvent) {
                     Not(HasSubstr("progress/steps"))));
 }
 
-TEST(RunFilesTest, RefusesAFolderThatExistsAndRowsOfAnotherLength) {
+TEST(RunFilesTest, RefusesAFolderThatHoldsSomethingAndRowsOfAnotherLength) {
   const std::string run_dir = FreshPath();
+  RILL_ASSERT_OK(CreateDirectories(run_dir));
   RILL_ASSERT_OK_AND_ASSIGN(
       auto files, RunFiles::Create(run_dir, {{"steps", "steps"}}, now));
   EXPECT_THAT(RunFiles::Create(run_dir, {{"steps", "steps"}}, now),
               IsFailedPrecondition("want a new folder"));
+  EXPECT_THAT(RunFiles::Create(JoinPath(run_dir, "curve.csv"),
+                               {{"steps", "steps"}}, now),
+              IsFailedPrecondition());
   EXPECT_THAT(files->Write({1, 2}, now), IsInvalidArgument());
   EXPECT_THAT(ReadFile(JoinPath(run_dir, "curve.csv")),
               IsOkAndHolds("steps\n"));

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/dqn_cartpole/phases.h"
@@ -23,7 +25,7 @@ namespace rill::dqn_cartpole {
 namespace {
 
 constexpr char kKind[] = "dqn_cartpole_checkpoint";
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 
 // RunState's plain numbers, each once for both directions.
 template <typename State, typename Visit>
@@ -32,6 +34,8 @@ void ForEachCounter(State& state, Visit visit) {
   visit("updates", state.updates);
   visit("solved", state.solved);
   visit("evaluation_return", state.evaluation_return);
+  visit("row_steps", state.row_steps);
+  visit("row_seconds", state.row_seconds);
   visit("summed_updates", state.summed_updates);
   visit("loss_sum", state.loss_sum);
   visit("value_sum", state.value_sum);
@@ -83,12 +87,11 @@ absl::Status LoadPart(const std::string& directory, const char* part,
 }
 
 absl::Status WriteParts(const std::string& directory, const RunState& state,
-                        const EventsPosition& events, Pipeline& pipeline) {
+                        const TensorDict& log, Pipeline& pipeline) {
   // All parts belong to one moment: nothing collects or learns meanwhile.
   RILL_RETURN_IF_ERROR(pipeline.replay->Save(JoinPath(directory, "replay")));
   RILL_ASSIGN_OR_RETURN(TensorDict learner, SaveLearner(*pipeline.learner));
   RILL_ASSIGN_OR_RETURN(TensorDict collector, pipeline.collector->SaveState());
-  RILL_ASSIGN_OR_RETURN(TensorDict log, state.log.ToDict());
   RILL_RETURN_IF_ERROR(
       SaveMemmapDirectory(learner, JoinPath(directory, "learner")));
   RILL_RETURN_IF_ERROR(
@@ -102,8 +105,6 @@ absl::Status WriteParts(const std::string& directory, const RunState& state,
   ForEachCounter(state, [&](const std::string& name, const auto& value) {
     manifest.fields[name] = ToText(value);
   });
-  manifest.fields["events_file"] = events.file;
-  manifest.SetInt("events_size_bytes", events.size_bytes);
   // Last: it has the checksums of all files.
   return WriteManifest(manifest, directory);
 }
@@ -111,11 +112,11 @@ absl::Status WriteParts(const std::string& directory, const RunState& state,
 }  // namespace
 
 absl::Status SaveCheckpoint(const std::string& directory, const RunState& state,
-                            const EventsPosition& events, Pipeline& pipeline) {
+                            const TensorDict& log, Pipeline& pipeline) {
   RILL_RETURN_IF_ERROR(ReplaceDirectory(directory,
                                         [&](const std::string& temporary) {
                                           return WriteParts(temporary, state,
-                                                            events, pipeline);
+                                                            log, pipeline);
                                         }))
       << "while saving the checkpoint";
   return absl::OkStatus();
@@ -133,26 +134,27 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(
   // A damaged value is refused before memory is made by it.
   RILL_RETURN_IF_ERROR(ValidateConfig(loaded.state.config));
   RILL_RETURN_IF_ERROR(ReadCounters(manifest.fields, &loaded.state));
-  RILL_ASSIGN_OR_RETURN(loaded.events.file, manifest.Text("events_file"));
-  RILL_ASSIGN_OR_RETURN(loaded.events.size_bytes,
-                        manifest.Int("events_size_bytes"));
-  // The name is joined to the run folder, and a manifest is foreign bytes.
-  if (absl::StrContains(loaded.events.file, "/")) {
-    return DataLoss("LoadCheckpoint: \"events_file\" is \"", loaded.events.file,
-                    "\", want a name without \"/\"");
-  }
-
-  TensorDict learner, collector, log;
+  TensorDict learner, collector;
   RILL_RETURN_IF_ERROR(LoadPart(directory, "learner", &learner));
   RILL_RETURN_IF_ERROR(LoadPart(directory, "collector", &collector));
-  RILL_RETURN_IF_ERROR(LoadPart(directory, "log", &log));
-  RILL_ASSIGN_OR_RETURN(loaded.state.log, RunLog::FromDict(log));
+  RILL_RETURN_IF_ERROR(LoadPart(directory, "log", &loaded.log));
   RILL_ASSIGN_OR_RETURN(
       loaded.pipeline,
       MakePipeline(loaded.state.config, JoinPath(directory, "replay")));
   RILL_RETURN_IF_ERROR(LoadLearner(learner, loaded.pipeline.learner.get()));
   RILL_RETURN_IF_ERROR(loaded.pipeline.collector->LoadState(collector));
   return loaded;
+}
+
+absl::Status RemoveHalfWritten(const std::string& run_dir) {
+  RILL_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(run_dir));
+  for (const std::string& name : names) {
+    for (absl::string_view file : {"checkpoint", "curve.svg"}) {
+      if (!absl::StartsWith(name, absl::StrCat(file, ".tmp-"))) continue;
+      RILL_RETURN_IF_ERROR(RemoveAll(JoinPath(run_dir, name)));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace rill::dqn_cartpole

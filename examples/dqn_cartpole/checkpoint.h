@@ -2,7 +2,6 @@
 #ifndef RILL_EXAMPLES_DQN_CARTPOLE_CHECKPOINT_H_
 #define RILL_EXAMPLES_DQN_CARTPOLE_CHECKPOINT_H_
 
-#include <cstdint>
 #include <set>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "rill/examples/dqn_cartpole/config.h"
 #include "rill/examples/dqn_cartpole/pipeline.h"
 #include "rill/examples/dqn_cartpole/run_state.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill::dqn_cartpole {
 
@@ -20,24 +20,19 @@ namespace rill::dqn_cartpole {
 //   replay/     ReplayBuffer::Save: rows, cursors, sampler, batch number
 //   learner/    networks and optimizer, as a memmap directory
 //   collector/  environment, transforms and counters, as a memmap directory
-//   log/        rows of the curve and episodes, as a memmap directory
+//   log/        what SaveLog returned, as a memmap directory
 //
 // No generator is in it: all draws are functions of the seed and of counters.
 
-// How long the TensorBoard file was when the checkpoint was taken.
-struct EventsPosition {
-  std::string file;  // Name in the run folder.
-  int64_t size_bytes = 0;
-};
-
 // Replaces `directory` atomically: a reader, or a crash at any time, sees the
 // old checkpoint or the new one. Errors as ReplaceDirectory; the old one stays.
+// `log` is of examples/program/saved_log.h.
 absl::Status SaveCheckpoint(const std::string& directory, const RunState& state,
-                            const EventsPosition& events, Pipeline& pipeline);
+                            const TensorDict& log, Pipeline& pipeline);
 
 struct LoadedCheckpoint {
-  RunState state;
-  EventsPosition events;
+  RunState state;  // Without the points of its curve, which `log` has.
+  TensorDict log;
   Pipeline pipeline;
 };
 
@@ -48,6 +43,10 @@ struct LoadedCheckpoint {
 absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(
     const std::string& directory, const Config& wanted,
     const std::set<std::string>& given);
+
+// Removes from a run's folder the files that a killed run left half written
+// beside those that they replace; no other run may be at work there.
+absl::Status RemoveHalfWritten(const std::string& run_dir);
 
 }  // namespace rill::dqn_cartpole
 

@@ -4,16 +4,19 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/dqn_cartpole/config.h"
 #include "rill/examples/dqn_cartpole/phases.h"
-#include "rill/examples/dqn_cartpole/run_folder.h"
 #include "rill/examples/dqn_cartpole/run_state.h"
 #include "rill/examples/dqn_cartpole/trainer.h"
 #include "rill/examples/program/stop_signal.h"
@@ -23,12 +26,21 @@
 namespace rill::dqn_cartpole {
 namespace {
 
+// "runs/seed_7", or the first of "runs/seed_7_2", "runs/seed_7_3", ... that
+// does not exist.
+std::string ChooseRunPath(int64_t seed) {
+  const std::string first = absl::StrCat("runs/seed_", seed);
+  std::string path = first;
+  for (int64_t n = 2; PathExists(path); ++n) path = absl::StrCat(first, "_", n);
+  return path;
+}
+
 void PrintReport(const Trainer& trainer) {
   const RunState& state = trainer.state();
   const double seconds = state.times.total_seconds;
   absl::PrintF("\n%s\n", FormatPhaseTimes(NamedPhases(state.times), seconds));
   absl::PrintF("%d steps, %d episodes, %d updates, %.0f steps/s\n", state.steps,
-               state.log.episodes().size(), state.updates,
+               state.curve.episodes.size(), state.updates,
                seconds > 0 ? state.steps / seconds : 0.0);
   absl::PrintF(
       "run folder: %s (curve.csv, curve.svg, TensorBoard events, "

@@ -6,7 +6,7 @@
 
 #include "rill/examples/dqn_cartpole/config.h"
 #include "rill/examples/dqn_cartpole/phases.h"
-#include "rill/examples/dqn_cartpole/run_log.h"
+#include "rill/telemetry/learning_curve.h"
 
 namespace rill::dqn_cartpole {
 
@@ -19,14 +19,21 @@ struct RunState {
   bool solved = false;
   double evaluation_return = 0;  // Of the last evaluation that decides.
 
-  // Sums over the updates since the last row of the log.
+  // The last row of the curve.
+  double row_steps = 0;
+  double row_seconds = 0;
+  // Sums over the updates since then.
   int64_t summed_updates = 0;
   double loss_sum = 0;
   double value_sum = 0;
   double gradient_norm_sum = 0;
 
   Phases times;
-  RunLog log;
+  // Evaluations are the rows' probes and evaluations, the probe first.
+  LearningCurve curve;
+
+  // Over the last 100 episodes; NaN before the first.
+  double MeanReturn() const { return MeanOfLast(curve.episodes, curve.window); }
 };
 
 }  // namespace rill::dqn_cartpole

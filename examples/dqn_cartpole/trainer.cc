@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,15 +11,19 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "rill/base/file.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/evaluator.h"
 #include "rill/examples/dqn_cartpole/checkpoint.h"
 #include "rill/examples/dqn_cartpole/epsilon_greedy_policy.h"
 #include "rill/examples/dqn_cartpole/phases.h"
+#include "rill/examples/dqn_cartpole/run_row.h"
+#include "rill/examples/program/saved_log.h"
 #include "rill/telemetry/phase_times.h"
 #include "rill/tensors/tensor.h"
 
@@ -30,15 +35,20 @@ bool Passed(int64_t period, int64_t before, int64_t now) {
   return now / period != before / period;
 }
 
+std::string CheckpointPath(const std::string& run_dir) {
+  return JoinPath(run_dir, "checkpoint");
+}
+
 }  // namespace
 
 Trainer::Trainer(const Options& options, RunState state, Pipeline pipeline,
-                 RunFolder folder)
-    : stop_(options.stop),
+                 std::unique_ptr<RunFiles> files)
+    : run_dir_(options.run_dir),
+      stop_(options.stop),
       clock_(*options.clock),
       state_(std::move(state)),
       pipeline_(std::move(pipeline)),
-      folder_(std::move(folder)),
+      files_(std::move(files)),
       start_(clock_.Now()),
       times_at_start_(state_.times),
       steps_at_start_(state_.steps) {}
@@ -51,21 +61,24 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
     RILL_ASSIGN_OR_RETURN(LoadedCheckpoint loaded,
                           LoadCheckpoint(CheckpointPath(options.run_dir),
                                          options.config, options.given));
-    RILL_ASSIGN_OR_RETURN(RunFolder folder,
-                          RunFolder::Resume(options.run_dir, loaded.events));
+    RILL_ASSIGN_OR_RETURN(
+        auto files, examples::LoadLog(loaded.log, options.run_dir, RunColumns(),
+                                      &loaded.state.curve));
+    RILL_RETURN_IF_ERROR(RemoveHalfWritten(options.run_dir));
     return std::unique_ptr<Trainer>(
         new Trainer(options, std::move(loaded.state),
-                    std::move(loaded.pipeline), std::move(folder)));
+                    std::move(loaded.pipeline), std::move(files)));
   }
   RILL_RETURN_IF_ERROR(ValidateConfig(options.config));
   RunState state;
   state.config = options.config;
   RILL_ASSIGN_OR_RETURN(Pipeline pipeline, MakePipeline(options.config));
-  RILL_ASSIGN_OR_RETURN(
-      RunFolder folder,
-      RunFolder::Create(options.run_dir, options.clock->Now()));
+  auto files =
+      RunFiles::Create(options.run_dir, RunColumns(), options.clock->Now());
+  RILL_RETURN_IF_ERROR(files.status())
+      << "go on with --resume, or name another folder";
   return std::unique_ptr<Trainer>(new Trainer(
-      options, std::move(state), std::move(pipeline), std::move(folder)));
+      options, std::move(state), std::move(pipeline), *std::move(files)));
 }
 
 bool Trainer::IsOver() const {
@@ -129,8 +142,8 @@ absl::Status Trainer::CountEpisodes(const TensorDict& batch,
       // ends.
       const int64_t at = lane * time + t;
       if (!done[at]) continue;
-      state_.log.AddEpisode(static_cast<double>(first_frame + (t + 1) * lanes),
-                            sum[at]);
+      state_.curve.episodes.push_back(
+          {static_cast<double>(first_frame + (t + 1) * lanes), sum[at]});
     }
   }
   return absl::OkStatus();
@@ -170,13 +183,13 @@ absl::Status Trainer::AddRow(ProgressLine& progress) {
   const Config& config = state_.config;
   RunRow row;
   row[kSteps] = static_cast<double>(state_.steps);
-  row[kEpisodes] = static_cast<double>(state_.log.episodes().size());
+  row[kEpisodes] = static_cast<double>(state_.curve.episodes.size());
   row[kUpdates] = static_cast<double>(state_.updates);
   // The collector draws random actions until then, and does not ask the policy.
   row[kEpsilon] = state_.steps < config.init_random_frames
                       ? 1.0
                       : pipeline_.policy->EpsilonAt(state_.steps);
-  row[kMeanReturn] = state_.log.MeanReturn();
+  row[kMeanReturn] = state_.MeanReturn();
   const double updates = static_cast<double>(state_.summed_updates);
   if (updates > 0) {
     row[kLoss] = state_.loss_sum / updates;
@@ -206,30 +219,32 @@ absl::Status Trainer::AddRow(ProgressLine& progress) {
   }
 
   UpdateTimes();
-  const RunRow last =
-      state_.log.rows().empty() ? RunRow() : state_.log.rows().back();
-  const bool is_first = state_.log.rows().empty();
   row[kSeconds] = state_.times.total_seconds;
-  row[kStepsPerSecond] =
-      (row[kSteps] - (is_first ? 0 : last[kSteps])) /
-      std::max(row[kSeconds] - (is_first ? 0 : last[kSeconds]), 1e-9);
-  state_.log.AddRow(row);
+  row[kStepsPerSecond] = (row[kSteps] - state_.row_steps) /
+                         std::max(row[kSeconds] - state_.row_seconds, 1e-9);
+  state_.row_steps = row[kSteps];
+  state_.row_seconds = row[kSeconds];
+  for (const Column column : {kProbeReturn, kEvaluationReturn}) {
+    if (std::isnan(row[column])) continue;
+    state_.curve.evaluations.push_back({row[kSteps], row[column]});
+  }
 
   PhaseTimer timer(clock_, &state_.times.seconds[kSave]);
-  // Events are appended, the table is written anew: after a crash the
-  // checkpoint says where the events end.
-  RILL_RETURN_IF_ERROR(folder_.WriteEvents(row, clock_.Now()));
-  return folder_.WriteCsv(state_.log);
+  return files_->Write(row.values, clock_.Now());
 }
 
 absl::Status Trainer::Save() {
   PhaseTimer timer(clock_, &state_.times.seconds[kSave]);
   UpdateTimes();
+  RILL_ASSIGN_OR_RETURN(const TensorDict log,
+                        examples::SaveLog(*files_, state_.curve));
   // The checkpoint comes first: it is what the rest can be made from again.
-  RILL_RETURN_IF_ERROR(SaveCheckpoint(folder_.checkpoint_path(), state_,
-                                      folder_.events_position(), pipeline_));
-  RILL_RETURN_IF_ERROR(folder_.WriteCsv(state_.log));
-  return folder_.WriteCurve(state_.log, state_.config);
+  RILL_RETURN_IF_ERROR(
+      SaveCheckpoint(CheckpointPath(run_dir_), state_, log, pipeline_));
+  state_.curve.title =
+      absl::StrCat("CartPole-v1, double DQN, seed ", state_.config.seed);
+  state_.curve.threshold = state_.config.solve_return;
+  return files_->WriteCurve(state_.curve);
 }
 
 void Trainer::UpdateTimes() {
@@ -253,8 +268,8 @@ Progress Trainer::CurrentProgress() {
   const double seconds = absl::ToDoubleSeconds(clock_.Now() - start_);
   return {.steps = state_.steps,
           .max_steps = state_.config.max_steps,
-          .episodes = static_cast<int64_t>(state_.log.episodes().size()),
-          .mean_return = state_.log.MeanReturn(),
+          .episodes = static_cast<int64_t>(state_.curve.episodes.size()),
+          .mean_return = state_.MeanReturn(),
           .steps_per_second =
               seconds > 0 ? (state_.steps - steps_at_start_) / seconds : 0};
 }
@@ -271,7 +286,7 @@ std::string FormatOutcome(Outcome outcome, const Trainer& trainer) {
       return absl::StrFormat(
           "not solved: %s; mean return of the last %d episodes %.1f, want an "
           "evaluation of %g",
-          where, RunLog::kWindow, state.log.MeanReturn(),
+          where, state.curve.window, state.MeanReturn(),
           state.config.solve_return);
     case Outcome::kInterrupted:
       return absl::StrFormat(

@@ -15,9 +15,9 @@
 #include "rill/envs/env.h"
 #include "rill/examples/dqn_cartpole/config.h"
 #include "rill/examples/dqn_cartpole/pipeline.h"
-#include "rill/examples/dqn_cartpole/run_folder.h"
 #include "rill/examples/dqn_cartpole/run_state.h"
 #include "rill/telemetry/progress_line.h"
+#include "rill/telemetry/run_files.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::dqn_cartpole {
@@ -26,7 +26,12 @@ namespace rill::dqn_cartpole {
 enum class Outcome { kSolved, kNotSolved, kInterrupted };
 
 // Trains until a greedy evaluation reaches Config::solve_return, max_steps are
-// over, or `stop` is set; writes the run folder as it goes.
+// over, or `stop` is set; writes the run folder as it goes:
+//
+//   curve.csv     one row each --probe_every frames (run_row.h)
+//   curve.svg     the learning curve
+//   events.out.tfevents.*   the rows as TensorBoard scalars
+//   checkpoint/   what --resume goes on from (checkpoint.h)
 //
 // One round: collect a batch, store it, learn from a few samples. Every
 // probe_every frames a few greedy episodes are run; if they do well, fresh
@@ -48,7 +53,7 @@ class Trainer {
   };
 
   // Makes the run folder, or loads its checkpoint where `resume`. Errors as
-  // ValidateConfig, RunFolder::Create and LoadCheckpoint; then nothing in an
+  // ValidateConfig, RunFiles::Create and LoadCheckpoint; then nothing in an
   // existing folder has changed.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(
       const Options& options);
@@ -59,11 +64,11 @@ class Trainer {
   absl::StatusOr<Outcome> Run(ProgressLine& progress);
 
   const RunState& state() const { return state_; }
-  const std::string& run_dir() const { return folder_.path(); }
+  const std::string& run_dir() const { return run_dir_; }
 
  private:
   Trainer(const Options& options, RunState state, Pipeline pipeline,
-          RunFolder folder);
+          std::unique_ptr<RunFiles> files);
 
   bool IsOver() const;
   absl::Status Round();
@@ -77,11 +82,12 @@ class Trainer {
   void UpdateTimes();
   Progress CurrentProgress();
 
+  const std::string run_dir_;
   const std::atomic<bool>* stop_;
   const Clock& clock_;
   RunState state_;
   Pipeline pipeline_;
-  RunFolder folder_;
+  std::unique_ptr<RunFiles> files_;
   TensorDict sample_;  // Its memory is reused.
 
   absl::Time start_;       // Of this session,

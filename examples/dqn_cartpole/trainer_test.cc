@@ -19,9 +19,10 @@
 #include "rill/base/clock.h"
 #include "rill/base/file.h"
 #include "rill/examples/dqn_cartpole/config.h"
-#include "rill/examples/dqn_cartpole/run_log.h"
+#include "rill/examples/dqn_cartpole/run_row.h"
 #include "rill/examples/dqn_cartpole/run_state.h"
 #include "rill/telemetry/progress_line.h"
+#include "rill/telemetry/svg_plot.h"
 #include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
@@ -29,6 +30,9 @@ namespace rill::dqn_cartpole {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
@@ -185,6 +189,21 @@ TEST(TrainerTest, KilledRunGoesOnFromItsLastCheckpoint) {
   EXPECT_EQ(CurveOf(path), CurveOf(straight));
 }
 
+TEST(TrainerTest, ResumeSweepsUpAfterAKilledRun) {
+  const std::string path = FreshPath();
+  FakeClock clock;
+  RILL_ASSERT_OK(RunOnce(path, TinyConfig(), false, clock));
+  RILL_ASSERT_OK_AND_ASSIGN(std::vector<std::string> names,
+                            ListDirectory(path));
+  RILL_ASSERT_OK(CreateDirectories(JoinPath(path, "checkpoint.tmp-7-1/part")));
+  for (const char* name : {"curve.svg.tmp-7-2", "my.tmp-notes"}) {
+    RILL_ASSERT_OK(WriteFileAtomically(JoinPath(path, name), "x"));
+  }
+  RILL_ASSERT_OK(RunOnce(path, Config(), true, clock));
+  names.push_back("my.tmp-notes");
+  EXPECT_THAT(ListDirectory(path), IsOkAndHolds(ElementsAreArray(names)));
+}
+
 TEST(TrainerTest, SolvedRunStaysSolvedOnResume) {
   const std::string path = FreshPath();
   FakeClock clock;
@@ -195,6 +214,14 @@ TEST(TrainerTest, SolvedRunStaysSolvedOnResume) {
               IsOkAndHolds(Outcome::kSolved));
   EXPECT_THAT(last_line, StartsWith("solved: seed 3, 64 steps, "));
   const std::string curve = CurveOf(path);
+  Trainer::Options options;
+  options.run_dir = path;
+  options.resume = true;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto trainer, Trainer::Create(options));
+  // The probe and the evaluation behind it.
+  EXPECT_THAT(trainer->state().curve.evaluations,
+              ElementsAre(Field(&CurvePoint::step, 64),
+                          CurvePoint{64, trainer->state().evaluation_return}));
   EXPECT_THAT(RunOnce(path, Config(), true, clock),
               IsOkAndHolds(Outcome::kSolved));
   EXPECT_EQ(CurveOf(path), curve);

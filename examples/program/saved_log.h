@@ -13,15 +13,15 @@
 
 namespace rill::examples {
 
-// A run's files and the evaluations of its curve as a state for a
-// RunCheckpoint, so that a resumed run writes no row twice and draws all of its
-// curve. All rows so far are on the disk when this returns.
+// A run's files, and the points of its curve, as a state for a checkpoint: a
+// resumed run so writes no row twice and draws all of its curve. All rows so
+// far are on the disk when this returns.
 absl::StatusOr<TensorDict> SaveLog(const RunFiles& files,
                                    const LearningCurve& curve);
 
-// Opens the files that go on from such a state, and sets the curve's
-// evaluations. Errors as RunFiles::Open; NOT_FOUND names a leaf that the state
-// lacks.
+// Opens the files that go on from such a state, and sets the curve's episodes
+// and evaluations. Errors as RunFiles::Open; NOT_FOUND names a leaf that the
+// state lacks.
 absl::StatusOr<std::unique_ptr<RunFiles>> LoadLog(
     const TensorDict& state, const std::string& run_dir,
     std::vector<RunFiles::Column> columns, LearningCurve* curve);

@@ -20,6 +20,8 @@
 namespace rill::examples {
 namespace {
 
+using ::testing::ElementsAre;
+
 TEST(SavedLogTest, AResumedRunWritesNoRowTwiceAndKeepsItsCurve) {
   const std::string folder = ::testing::TempDir() + "/saved_log";
   RILL_ASSERT_OK(RemoveAll(folder));
@@ -30,8 +32,9 @@ TEST(SavedLogTest, AResumedRunWritesNoRowTwiceAndKeepsItsCurve) {
     RILL_ASSERT_OK_AND_ASSIGN(
         const auto files, RunFiles::Create(folder, columns, absl::UnixEpoch()));
     RILL_ASSERT_OK(files->Write({10, 1.5}, absl::UnixEpoch()));
-    RILL_ASSERT_OK_AND_ASSIGN(state,
-                              SaveLog(*files, {.evaluations = {{10, 1.5}}}));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        state, SaveLog(*files, {.episodes = {{7, 1e-300}, {9, 1.0 / 3}},
+                                .evaluations = {{10, 1.5}}}));
     // The checkpoint knows nothing of it.
     RILL_ASSERT_OK(files->Write({20, 2.5}, absl::UnixEpoch()));
   }
@@ -39,7 +42,9 @@ TEST(SavedLogTest, AResumedRunWritesNoRowTwiceAndKeepsItsCurve) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto files,
                             LoadLog(state, folder, columns, &curve));
   RILL_ASSERT_OK(files->Write({20, 3.5}, absl::UnixEpoch()));
-  EXPECT_THAT(curve.evaluations, ::testing::ElementsAre(CurvePoint{10, 1.5}));
+  EXPECT_THAT(curve.episodes,
+              ElementsAre(CurvePoint{7, 1e-300}, CurvePoint{9, 1.0 / 3}));
+  EXPECT_THAT(curve.evaluations, ElementsAre(CurvePoint{10, 1.5}));
   std::stringstream text;
   text << std::ifstream(folder + "/curve.csv").rdbuf();
   EXPECT_EQ(text.str(), "steps,return\n10,1.5\n20,3.5\n");

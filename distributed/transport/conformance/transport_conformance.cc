@@ -15,7 +15,7 @@
 #include "gmock/gmock.h"
 #include "rill/base/clock.h"
 #include "rill/distributed/transport/call_stream.h"
-#include "rill/distributed/transport/conformance/held_service.h"
+#include "rill/distributed/transport/conformance/held_server.h"
 #include "rill/distributed/transport/message.h"
 #include "rill/distributed/transport/transport.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -29,37 +29,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-absl::Time Soon() { return Clock::System().Now() + absl::Minutes(1); }
-
 // A server of the engine and a connection to it.
 struct Pair {
+  explicit Pair(const TransportFactory& factory) : subject(factory()) {}
+
   TransportSubject subject;
-  std::shared_ptr<HeldService> service = std::make_shared<HeldService>();
-  std::unique_ptr<Server> server = nullptr;
-  std::unique_ptr<Connection> connection = nullptr;
-
-  explicit Pair(const TransportFactory& factory) : subject(factory()) {
-    auto listens = subject.transport->Listen(subject.address, service);
-    RILL_EXPECT_OK(listens.status());
-    if (!listens.ok()) return;
-    server = *std::move(listens);
-    connection = Connect();
-  }
-  ~Pair() {
-    service->Release(1000);  // No test waits for a call that it left.
-  }
-
-  std::unique_ptr<Connection> Connect() {
-    auto connects = subject.transport->Connect(server->address(), Soon());
-    RILL_EXPECT_OK(connects.status());
-    return connects.ok() ? *std::move(connects) : nullptr;
-  }
-  std::unique_ptr<CallStream> Open(absl::string_view method,
-                                   int64_t window = 8) {
-    auto stream = connection->Open(method, {.window = window}, Soon());
-    RILL_EXPECT_OK(stream.status());
-    return stream.ok() ? *std::move(stream) : nullptr;
-  }
+  HeldServer held{*subject.transport, subject.address};
 };
 
 Message Numbered(int64_t number) {
@@ -94,8 +69,8 @@ TEST_P(TransportConformanceTest, ValuesArriveAsTheyWere) {
   SavedState part("Part", 1);
   part.Set("n", int64_t{7});
   request.values.SetPart("part", part);
-  RILL_ASSERT_OK_AND_ASSIGN(const Message reply,
-                            pair.connection->Call("echo", request, Soon()));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Message reply, pair.held.connection->Call("echo", request, Soon()));
   EXPECT_EQ(reply.values.Encode(), request.values.Encode());
   EXPECT_TRUE(reply.batch.empty());
 }
@@ -119,18 +94,19 @@ TEST_P(TransportConformanceTest, ColumnsArriveAsTheyWere) {
   RILL_ASSERT_OK(batch.Set("reward", flat));
   RILL_ASSERT_OK_AND_ASSIGN(
       const Message reply,
-      pair.connection->Call("echo", {.batch = batch}, Soon()));
+      pair.held.connection->Call("echo", {.batch = batch}, Soon()));
   RILL_EXPECT_OK(reply.batch.CheckEqual(batch));
 }
 
 TEST_P(TransportConformanceTest, MessagesMayBeEmptyOrOfNoRows) {
   Pair pair(GetParam());
   RILL_ASSERT_OK_AND_ASSIGN(Message reply,
-                            pair.connection->Call("echo", {}, Soon()));
+                            pair.held.connection->Call("echo", {}, Soon()));
   EXPECT_TRUE(reply.batch.empty());
   EXPECT_TRUE(reply.values.fields().empty());
   RILL_ASSERT_OK_AND_ASSIGN(
-      reply, pair.connection->Call("echo", {.batch = MakeSteps(0)}, Soon()));
+      reply,
+      pair.held.connection->Call("echo", {.batch = MakeSteps(0)}, Soon()));
   RILL_EXPECT_OK(reply.batch.CheckEqual(MakeSteps(0)));
 }
 
@@ -145,13 +121,13 @@ TEST_P(TransportConformanceTest, MegabytesArrive) {
   RILL_ASSERT_OK(batch.Set("wide", wide));
   RILL_ASSERT_OK_AND_ASSIGN(
       const Message reply,
-      pair.connection->Call("echo", {.batch = batch}, Soon()));
+      pair.held.connection->Call("echo", {.batch = batch}, Soon()));
   RILL_EXPECT_OK(reply.batch.CheckEqual(batch));
 }
 
 TEST_P(TransportConformanceTest, RepliesComeInTheOrderOfTheRequests) {
   Pair pair(GetParam());
-  const auto stream = pair.Open("echo", /*window=*/8);
+  const auto stream = pair.held.Open("echo", /*window=*/8);
   for (int64_t i = 0; i < 8; ++i) {
     RILL_ASSERT_OK(stream->Send(Numbered(i), Soon()));
   }
@@ -162,17 +138,17 @@ TEST_P(TransportConformanceTest, RepliesComeInTheOrderOfTheRequests) {
 
 TEST_P(TransportConformanceTest, EachRequestIsCarriedOutOnce) {
   Pair pair(GetParam());
-  const auto stream = pair.Open("echo");
+  const auto stream = pair.held.Open("echo");
   for (int64_t i = 0; i < 5; ++i) {
     RILL_ASSERT_OK(stream->Send(Numbered(i), Soon()));
     EXPECT_EQ(NumberOf(stream->Receive(Soon())), i);
   }
-  EXPECT_EQ(pair.service->begun(), 5);
+  EXPECT_EQ(pair.held.service->begun(), 5);
 }
 
 TEST_P(TransportConformanceTest, OneThreadSendsWhileAnotherReceives) {
   Pair pair(GetParam());
-  const auto stream = pair.Open("echo", /*window=*/3);
+  const auto stream = pair.held.Open("echo", /*window=*/3);
   constexpr int64_t kCalls = 200;
   std::thread sender([&] {
     for (int64_t i = 0; i < kCalls; ++i) {
@@ -193,7 +169,7 @@ TEST_P(TransportConformanceTest, OneThreadSendsWhileAnotherReceives) {
 
 TEST_P(TransportConformanceTest, TheWindowHoldsTheSender) {
   Pair pair(GetParam());
-  const auto stream = pair.Open("echo", /*window=*/2);
+  const auto stream = pair.held.Open("echo", /*window=*/2);
   for (int64_t i = 0; i < 2; ++i) {
     RILL_ASSERT_OK(stream->Send(Numbered(i), Soon()));
   }
@@ -207,7 +183,7 @@ TEST_P(TransportConformanceTest, TheWindowHoldsTheSender) {
 
 TEST_P(TransportConformanceTest, ErrorsOfTheServiceAreReplies) {
   Pair pair(GetParam());
-  const auto stream = pair.Open("fail");
+  const auto stream = pair.held.Open("fail");
   for (int64_t code = 1; code <= 16; ++code) {
     Message request;
     request.values.Set("code", code);
@@ -219,13 +195,13 @@ TEST_P(TransportConformanceTest, ErrorsOfTheServiceAreReplies) {
                          absl::StrCat("text of ", code, ": \xc3\xa9\n")));
     EXPECT_TRUE(reply.message.batch.empty());
   }
-  EXPECT_THAT(pair.connection->Call("none", {}, Soon()),
+  EXPECT_THAT(pair.held.connection->Call("none", {}, Soon()),
               StatusIs(absl::StatusCode::kUnimplemented));
 }
 
 TEST_P(TransportConformanceTest, AnExceptionOfTheServiceIsAReply) {
   Pair pair(GetParam());
-  const auto stream = pair.Open("throw");
+  const auto stream = pair.held.Open("throw");
   for (int i = 0; i < 2; ++i) {
     RILL_ASSERT_OK(stream->Send({}, Soon()));
     RILL_ASSERT_OK_AND_ASSIGN(const Reply reply, stream->Receive(Soon()));
@@ -237,27 +213,27 @@ TEST_P(TransportConformanceTest, AnExceptionOfTheServiceIsAReply) {
 TEST_P(TransportConformanceTest, TheServiceIsToldWhoCallsWhatAndUntilWhen) {
   Pair pair(GetParam());
   const absl::Time deadline = Clock::System().Now() + absl::Seconds(90);
-  RILL_ASSERT_OK(pair.connection->Call("echo", {}, deadline).status());
-  EXPECT_EQ(pair.service->last_method(), "echo");
-  EXPECT_NE(pair.service->last_peer(), "");
+  RILL_ASSERT_OK(pair.held.connection->Call("echo", {}, deadline).status());
+  EXPECT_EQ(pair.held.service->last_method(), "echo");
+  EXPECT_NE(pair.held.service->last_peer(), "");
   // An engine may carry the time that is left, and so be late by the way.
-  EXPECT_GE(pair.service->last_deadline(), deadline - absl::Seconds(1));
-  EXPECT_LE(pair.service->last_deadline(), deadline + absl::Seconds(60));
+  EXPECT_GE(pair.held.service->last_deadline(), deadline - absl::Seconds(1));
+  EXPECT_LE(pair.held.service->last_deadline(), deadline + absl::Seconds(60));
 }
 
 TEST_P(TransportConformanceTest, ReceiveEndsAtItsDeadlineAndLosesNothing) {
   Pair pair(GetParam());
-  const auto stream = pair.Open("hold");
+  const auto stream = pair.held.Open("hold");
   RILL_ASSERT_OK(stream->Send(Numbered(1), Soon()));
   EXPECT_THAT(stream->Receive(Clock::System().Now() + absl::Milliseconds(5)),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
-  pair.service->Release();
+  pair.held.service->Release();
   EXPECT_EQ(NumberOf(stream->Receive(Soon())), 1);
 }
 
 TEST_P(TransportConformanceTest, NothingIsReceivedWithoutARequest) {
   Pair pair(GetParam());
-  const auto stream = pair.Open("echo");
+  const auto stream = pair.held.Open("echo");
   EXPECT_THAT(stream->Receive(Soon()),
               StatusIs(absl::StatusCode::kFailedPrecondition));
   RILL_ASSERT_OK(stream->Send(Numbered(1), Soon()));
@@ -268,46 +244,46 @@ TEST_P(TransportConformanceTest, NothingIsReceivedWithoutARequest) {
 
 TEST_P(TransportConformanceTest, ARequestThatComesTooLateIsNotCarriedOut) {
   Pair pair(GetParam());
-  const auto stream = pair.Open("hold");
+  const auto stream = pair.held.Open("hold");
   RILL_ASSERT_OK(stream->Send(Numbered(1), Soon()));
-  ASSERT_TRUE(pair.service->AwaitBegun(1));
+  ASSERT_TRUE(pair.held.service->AwaitBegun(1));
   const absl::Time deadline = Clock::System().Now() + absl::Milliseconds(20);
   RILL_ASSERT_OK(stream->Send(Numbered(2), deadline));
   EXPECT_THAT(stream->Receive(deadline + absl::Milliseconds(5)),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
-  pair.service->Release(2);
+  pair.held.service->Release(2);
   EXPECT_EQ(NumberOf(stream->Receive(Soon())), 1);
   RILL_ASSERT_OK_AND_ASSIGN(const Reply reply, stream->Receive(Soon()));
   EXPECT_THAT(reply.status, StatusIs(absl::StatusCode::kDeadlineExceeded));
-  EXPECT_EQ(pair.service->begun(), 1);
+  EXPECT_EQ(pair.held.service->begun(), 1);
 }
 
 TEST_P(TransportConformanceTest, AClientThatWaitsHoldsUpNobodyElse) {
   Pair pair(GetParam());
-  const auto held = pair.Open("hold");
+  const auto held = pair.held.Open("hold");
   RILL_ASSERT_OK(held->Send(Numbered(1), Soon()));
-  ASSERT_TRUE(pair.service->AwaitBegun(1));
-  RILL_EXPECT_OK(pair.connection->Call("echo", {}, Soon()).status());
-  const auto other = pair.Connect();
+  ASSERT_TRUE(pair.held.service->AwaitBegun(1));
+  RILL_EXPECT_OK(pair.held.connection->Call("echo", {}, Soon()).status());
+  const auto other = pair.held.Connect();
   RILL_EXPECT_OK(other->Call("echo", {}, Soon()).status());
-  pair.service->Release();
+  pair.held.service->Release();
   EXPECT_EQ(NumberOf(held->Receive(Soon())), 1);
 }
 
 TEST_P(TransportConformanceTest, AStreamEndsAtOnceAndItsServerGoesOn) {
   Pair pair(GetParam());
-  auto held = pair.Open("hold");
+  auto held = pair.held.Open("hold");
   RILL_ASSERT_OK(held->Send(Numbered(1), Soon()));
-  ASSERT_TRUE(pair.service->AwaitBegun(1));
+  ASSERT_TRUE(pair.held.service->AwaitBegun(1));
   held = nullptr;  // Would wait for a minute if it waited for the call.
-  RILL_EXPECT_OK(pair.connection->Call("echo", {}, Soon()).status());
-  pair.service->Release();
+  RILL_EXPECT_OK(pair.held.connection->Call("echo", {}, Soon()).status());
+  pair.held.service->Release();
 }
 
 TEST_P(TransportConformanceTest, StreamsOutliveTheirConnection) {
   Pair pair(GetParam());
-  const auto stream = pair.Open("echo");
-  pair.connection = nullptr;
+  const auto stream = pair.held.Open("echo");
+  pair.held.connection = nullptr;
   RILL_ASSERT_OK(stream->Send(Numbered(4), Soon()));
   EXPECT_EQ(NumberOf(stream->Receive(Soon())), 4);
 }
@@ -325,26 +301,26 @@ TEST_P(TransportConformanceTest, NobodyListensAtAFreeAddress) {
 
 TEST_P(TransportConformanceTest, AnAddressHasOneServer) {
   Pair pair(GetParam());
-  EXPECT_THAT(
-      pair.subject.transport->Listen(pair.server->address(), pair.service),
-      StatusIs(absl::StatusCode::kAlreadyExists,
-               HasSubstr(pair.server->address())));
+  EXPECT_THAT(pair.subject.transport->Listen(pair.held.server->address(),
+                                             pair.held.service),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       HasSubstr(pair.held.server->address())));
 }
 
 TEST_P(TransportConformanceTest, ShutdownWaitsForTheCallUnderWay) {
   Pair pair(GetParam());
-  const auto stream = pair.Open("hold");
+  const auto stream = pair.held.Open("hold");
   for (int64_t i = 1; i <= 2; ++i) {
     RILL_ASSERT_OK(stream->Send(Numbered(i), Soon()));
   }
-  ASSERT_TRUE(pair.service->AwaitBegun(1));
+  ASSERT_TRUE(pair.held.service->AwaitBegun(1));
   EXPECT_THAT(
-      pair.server->Shutdown(Clock::System().Now() + absl::Milliseconds(5)),
+      pair.held.server->Shutdown(Clock::System().Now() + absl::Milliseconds(5)),
       StatusIs(absl::StatusCode::kDeadlineExceeded));
-  std::thread release([&] { pair.service->Release(2); });
-  RILL_EXPECT_OK(pair.server->Shutdown(Soon()));
+  std::thread release([&] { pair.held.service->Release(2); });
+  RILL_EXPECT_OK(pair.held.server->Shutdown(Soon()));
   release.join();
-  EXPECT_EQ(pair.service->begun(), 1);
+  EXPECT_EQ(pair.held.service->begun(), 1);
   EXPECT_EQ(NumberOf(stream->Receive(Soon())), 1);
   EXPECT_THAT(stream->Receive(Soon()),
               StatusIs(absl::StatusCode::kUnavailable));
@@ -354,16 +330,16 @@ TEST_P(TransportConformanceTest, ShutdownWaitsForTheCallUnderWay) {
 
 TEST_P(TransportConformanceTest, AServerMayComeBackAtItsAddress) {
   Pair pair(GetParam());
-  RILL_ASSERT_OK(pair.connection->Call("echo", {}, Soon()).status());
-  const std::string address = pair.server->address();
-  RILL_ASSERT_OK(pair.server->Shutdown(Soon()));
-  EXPECT_THAT(pair.connection->Call("echo", {}, Soon()).status(),
+  RILL_ASSERT_OK(pair.held.connection->Call("echo", {}, Soon()).status());
+  const std::string address = pair.held.server->address();
+  RILL_ASSERT_OK(pair.held.server->Shutdown(Soon()));
+  EXPECT_THAT(pair.held.connection->Call("echo", {}, Soon()).status(),
               StatusIs(absl::StatusCode::kUnavailable));
-  pair.server = nullptr;
-  RILL_ASSERT_OK_AND_ASSIGN(
-      pair.server, pair.subject.transport->Listen(address, pair.service));
-  pair.connection = pair.Connect();
-  RILL_EXPECT_OK(pair.connection->Call("echo", {}, Soon()).status());
+  pair.held.server = nullptr;
+  RILL_ASSERT_OK_AND_ASSIGN(pair.held.server, pair.subject.transport->Listen(
+                                                  address, pair.held.service));
+  pair.held.connection = pair.held.Connect();
+  RILL_EXPECT_OK(pair.held.connection->Call("echo", {}, Soon()).status());
 }
 
 TEST_P(TransportConformanceTest, ManyClientsAtOnce) {
@@ -371,7 +347,7 @@ TEST_P(TransportConformanceTest, ManyClientsAtOnce) {
   std::vector<std::thread> clients;
   for (int64_t client = 0; client < 4; ++client) {
     clients.emplace_back([&pair, client] {
-      const auto connection = pair.Connect();
+      const auto connection = pair.held.Connect();
       ASSERT_NE(connection, nullptr);
       RILL_ASSERT_OK_AND_ASSIGN(
           const auto stream, connection->Open("echo", {.window = 2}, Soon()));
@@ -387,7 +363,7 @@ TEST_P(TransportConformanceTest, ManyClientsAtOnce) {
 TEST_P(TransportConformanceTest, BadOptionsAreNamed) {
   Pair pair(GetParam());
   EXPECT_THAT(
-      pair.connection->Open("echo", {.window = 0}, Soon()),
+      pair.held.connection->Open("echo", {.window = 0}, Soon()),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("window: got 0")));
   EXPECT_THAT(
       pair.subject.transport->Listen(pair.subject.free_address, nullptr),

@@ -20,6 +20,7 @@
 #include "rill/base/process/child_process.h"
 #include "rill/base/status_macros.h"
 #include "rill/distributed/transport/call_stream.h"
+#include "rill/distributed/transport/conformance/held_server.h"
 #include "rill/distributed/transport/conformance/held_service.h"
 #include "rill/distributed/transport/conformance/transport_conformance.h"
 #include "rill/distributed/transport/message.h"
@@ -35,8 +36,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-absl::Time Soon() { return Clock::System().Now() + absl::Minutes(1); }
 
 class SizeService final : public Service {
  public:
@@ -80,13 +79,8 @@ TEST(FlightTransportTest, Example) {
 
 TEST(FlightTransportTest, BatchesOfOtherColumnsFollowOneAnother) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto transport, FlightTransport::Create());
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const auto server,
-      transport->Listen("", std::make_shared<HeldService>()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            transport->Connect(server->address(), Soon()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
-                            connection->Open("echo", {}, Soon()));
+  const HeldServer held(*transport);
+  const auto stream = held.Open("echo");
   for (int64_t i = 0; i < 12; ++i) {
     TensorDict batch({2});
     if (i % 4 != 0) {
@@ -109,15 +103,12 @@ TEST(FlightTransportTest, BatchesOfOtherColumnsFollowOneAnother) {
 
 TEST(FlightTransportTest, WhatArrivesMayBeWrittenTo) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto transport, FlightTransport::Create());
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const auto server,
-      transport->Listen("", std::make_shared<HeldService>()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            transport->Connect(server->address(), Soon()));
+  const HeldServer held(*transport);
   TensorDict batch({2});
   RILL_ASSERT_OK(batch.Set("x", *Tensor::Zeros(DType::kInt64, {2, 3})));
-  RILL_ASSERT_OK_AND_ASSIGN(const Message reply,
-                            connection->Call("echo", {.batch = batch}, Soon()));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Message reply,
+      held.connection->Call("echo", {.batch = batch}, Soon()));
   const Tensor& leaf = *reply.batch.Find("x");
   ASSERT_TRUE(leaf.is_writable());
   leaf.data<int64_t>()[5] = 7;
@@ -136,13 +127,8 @@ TEST(FlightTransportTest, MallocMapsNoBlocksOfAMessagesSize) {
 
 TEST(FlightTransportTest, MessagesThatArrowCannotCarryAreRefused) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto transport, FlightTransport::Create());
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const auto server,
-      transport->Listen("", std::make_shared<HeldService>()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            transport->Connect(server->address(), Soon()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
-                            connection->Open("echo", {.window = 1}, Soon()));
+  const HeldServer held(*transport);
+  const auto stream = held.Open("echo", /*window=*/1);
   TensorDict batch({1});
   RILL_ASSERT_OK(batch.Set("a\xff", *Tensor::Zeros(DType::kInt8, {1})));
   EXPECT_THAT(stream->Send({.batch = batch}, Soon()),
@@ -210,18 +196,17 @@ TEST(FlightTransportTest, OptionsAreChecked) {
 TEST(FlightTransportTest, ATokenThatIsMissingOrWrongIsRefused) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto right,
                             FlightTransport::Create({.token = "right"}));
-  const auto service = std::make_shared<HeldService>();
-  RILL_ASSERT_OK_AND_ASSIGN(const auto server, right->Listen("", service));
-  RILL_EXPECT_OK(right->Connect(server->address(), Soon()).status());
+  const HeldServer held(*right);
+  const std::string address = held.server->address();
   for (const char* token : {"", "wrong", "righ", "rightt", "righu"}) {
     RILL_ASSERT_OK_AND_ASSIGN(const auto other,
                               FlightTransport::Create({.token = token}));
-    EXPECT_THAT(other->Connect(server->address(), Soon()),
-                StatusIs(absl::StatusCode::kUnauthenticated,
-                         HasSubstr(server->address())))
+    EXPECT_THAT(
+        other->Connect(address, Soon()),
+        StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr(address)))
         << token;
   }
-  EXPECT_EQ(service->begun(), 0);
+  EXPECT_EQ(held.service->begun(), 0);
 }
 
 struct Certificate {
@@ -264,17 +249,14 @@ TEST(FlightTransportTest, TlsWithACertificateThatIsTrusted) {
                                .tls_roots = certificate->pem}));
   EXPECT_THAT(transport->Listen("", std::make_shared<HeldService>()),
               StatusIs(absl::StatusCode::kInvalidArgument));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const auto server,
-      transport->Listen("grpc+tls://:0", std::make_shared<HeldService>()));
-  EXPECT_THAT(server->address(), StartsWith("grpc+tls://127.0.0.1:"));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            transport->Connect(server->address(), Soon()));
-  RILL_EXPECT_OK(connection->Call("echo", {}, Soon()).status());
+  const HeldServer held(*transport, "grpc+tls://:0");
+  const std::string address = held.server->address();
+  EXPECT_THAT(address, StartsWith("grpc+tls://127.0.0.1:"));
+  RILL_EXPECT_OK(held.connection->Call("echo", {}, Soon()).status());
   // Nobody trusts it without the root.
   RILL_ASSERT_OK_AND_ASSIGN(const auto stranger,
                             FlightTransport::Create({.token = "token"}));
-  EXPECT_THAT(stranger->Connect(server->address(), Soon()),
+  EXPECT_THAT(stranger->Connect(address, Soon()),
               StatusIs(absl::StatusCode::kUnavailable));
 }
 

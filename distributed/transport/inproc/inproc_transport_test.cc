@@ -21,6 +21,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
 #include "rill/distributed/transport/call_stream.h"
+#include "rill/distributed/transport/conformance/held_server.h"
 #include "rill/distributed/transport/conformance/held_service.h"
 #include "rill/distributed/transport/conformance/transport_conformance.h"
 #include "rill/distributed/transport/inproc/inproc_faults.h"
@@ -37,8 +38,6 @@ namespace rill {
 namespace {
 
 using ::testing::HasSubstr;
-
-absl::Time Soon() { return Clock::System().Now() + absl::Minutes(1); }
 
 std::shared_ptr<InprocTransport> MakeInproc(const InprocFaults& faults = {}) {
   auto transport = InprocTransport::Create(faults);
@@ -221,7 +220,7 @@ std::vector<WrongPart<TransportConformanceTest>> WrongTransports() {
       {"HasNoWindow", "TheWindowHoldsTheSender", "DEADLINE_EXCEEDED",
        Wrong({.more_window = 100})},
       {"DoesNotWaitAtShutdown", "ShutdownWaitsForTheCallUnderWay",
-       "pair.server->Shutdown",
+       "pair.held.server->Shutdown",
        Wrong({.shutdown =
                   [](Server& inner, absl::Time) {
                     inner.Shutdown(absl::InfinitePast()).IgnoreError();
@@ -232,7 +231,7 @@ std::vector<WrongPart<TransportConformanceTest>> WrongTransports() {
       {"LosesReplies", "EachRequestIsCarriedOutOnce", "UNAVAILABLE",
        Faulty({.lose_reply = 1})},
       {"RepeatsRequests", "EachRequestIsCarriedOutOnce",
-       "pair.service->begun()", Faulty({.repeat = 1})},
+       "pair.held.service->begun()", Faulty({.repeat = 1})},
       {"LosesConnections", "ManyClientsAtOnce", "UNAVAILABLE",
        Faulty({.lose_request = 0.5})},
   };
@@ -242,17 +241,11 @@ RILL_REFUSES_WRONG_PARTS(TransportConformanceTest, WrongTransports)
 // --- faults ------------------------------------------------------------------
 
 struct Pair {
-  std::shared_ptr<InprocTransport> transport;
-  std::shared_ptr<HeldService> service = std::make_shared<HeldService>();
-  std::unique_ptr<Server> server = *transport->Listen("replay", service);
-  std::unique_ptr<Connection> connection =
-      *transport->Connect("replay", Soon());
+  explicit Pair(const InprocFaults& faults = {})
+      : transport(MakeInproc(faults)) {}
 
-  std::unique_ptr<CallStream> Open(absl::string_view method) {
-    auto stream = connection->Open(method, {}, Soon());
-    RILL_EXPECT_OK(stream.status());
-    return *std::move(stream);
-  }
+  const std::shared_ptr<InprocTransport> transport;
+  HeldServer held{*transport, "replay"};
 };
 
 TEST(InprocTransportTest, Example) {
@@ -269,86 +262,86 @@ TEST(InprocTransportTest, Example) {
 }
 
 TEST(InprocTransportTest, ALostRequestEndsItsStreamBeforeTheCall) {
-  Pair pair{.transport = MakeInproc({.lose_request = 1})};
-  EXPECT_THAT(pair.connection->Call("echo", {}, Soon()),
+  Pair pair({.lose_request = 1});
+  EXPECT_THAT(pair.held.connection->Call("echo", {}, Soon()),
               StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_EQ(pair.service->begun(), 0);
+  EXPECT_EQ(pair.held.service->begun(), 0);
 }
 
 TEST(InprocTransportTest, ALostReplyEndsItsStreamBehindTheCall) {
-  Pair pair{.transport = MakeInproc({.lose_reply = 1})};
-  EXPECT_THAT(pair.connection->Call("echo", {}, Soon()),
+  Pair pair({.lose_reply = 1});
+  EXPECT_THAT(pair.held.connection->Call("echo", {}, Soon()),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("\"replay\": the connection was lost")));
-  EXPECT_EQ(pair.service->begun(), 1);
+  EXPECT_EQ(pair.held.service->begun(), 1);
 }
 
 TEST(InprocTransportTest, AStalledStreamIsSilent) {
-  Pair pair{.transport = MakeInproc({.stall = 1})};
-  const auto stream = pair.Open("echo");
+  Pair pair({.stall = 1});
+  const auto stream = pair.held.Open("echo");
   RILL_ASSERT_OK(stream->Send({}, Soon()));
   EXPECT_THAT(stream->Receive(Clock::System().Now() + absl::Milliseconds(5)),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        HasSubstr("no reply from \"replay\"")));
   RILL_ASSERT_OK(pair.transport->SetFaults({}));
-  RILL_EXPECT_OK(pair.connection->Call("echo", {}, Soon()).status());
+  RILL_EXPECT_OK(pair.held.connection->Call("echo", {}, Soon()).status());
 }
 
 TEST(InprocTransportTest, ALateRequestIsCarriedOutBehindOthers) {
-  Pair pair{.transport = MakeInproc({.late = 1})};
-  EXPECT_THAT(pair.connection->Call("echo", {}, Soon()),
+  Pair pair({.late = 1});
+  EXPECT_THAT(pair.held.connection->Call("echo", {}, Soon()),
               StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_EQ(pair.service->begun(), 0);
+  EXPECT_EQ(pair.held.service->begun(), 0);
   RILL_ASSERT_OK(pair.transport->SetFaults({}));
   for (int i = 0; i < 8; ++i) {
-    RILL_ASSERT_OK(pair.connection->Call("echo", {}, Soon()).status());
+    RILL_ASSERT_OK(pair.held.connection->Call("echo", {}, Soon()).status());
   }
-  EXPECT_EQ(pair.service->begun(), 9);
+  EXPECT_EQ(pair.held.service->begun(), 9);
 }
 
 TEST(InprocTransportTest, ARequestThatIsStillOnItsWayHoldsNoShutdownUp) {
-  Pair pair{.transport = MakeInproc({.max_delay = absl::Hours(1000)})};
-  const auto stream = pair.Open("echo");
+  Pair pair({.max_delay = absl::Hours(1000)});
+  const auto stream = pair.held.Open("echo");
   RILL_ASSERT_OK(stream->Send({}, Soon()));
   // So that its thread is there, or it shows nothing.
   EXPECT_THAT(stream->Receive(Clock::System().Now() + absl::Milliseconds(5)),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
-  RILL_EXPECT_OK(pair.server->Shutdown(absl::InfinitePast()));
+  RILL_EXPECT_OK(pair.held.server->Shutdown(absl::InfinitePast()));
   EXPECT_THAT(stream->Receive(Soon()),
               StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_EQ(pair.service->begun(), 0);
+  EXPECT_EQ(pair.held.service->begun(), 0);
 }
 
 TEST(InprocTransportTest, ACutEndsStreamsAndTheServerLives) {
-  Pair pair{.transport = MakeInproc()};
-  const auto stream = pair.Open("hold");
+  Pair pair;
+  const auto stream = pair.held.Open("hold");
   RILL_ASSERT_OK(stream->Send({}, Soon()));
-  ASSERT_TRUE(pair.service->AwaitBegun(1));
+  ASSERT_TRUE(pair.held.service->AwaitBegun(1));
   pair.transport->Cut("replay");
   EXPECT_THAT(stream->Receive(Soon()),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("\"replay\": the connection was cut")));
-  RILL_EXPECT_OK(pair.connection->Call("echo", {}, Soon()).status());
-  pair.service->Release();
+  RILL_EXPECT_OK(pair.held.connection->Call("echo", {}, Soon()).status());
+  pair.held.service->Release();
 }
 
 TEST(InprocTransportTest, AKilledServerIsGoneAndItsAddressFree) {
-  Pair pair{.transport = MakeInproc()};
-  const auto stream = pair.Open("hold");
+  Pair pair;
+  const auto stream = pair.held.Open("hold");
   for (int i = 0; i < 2; ++i) RILL_ASSERT_OK(stream->Send({}, Soon()));
-  ASSERT_TRUE(pair.service->AwaitBegun(1));
+  ASSERT_TRUE(pair.held.service->AwaitBegun(1));
   pair.transport->Kill("replay");
   EXPECT_THAT(stream->Receive(Soon()),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("\"replay\": the server was killed")));
-  EXPECT_THAT(pair.connection->Call("echo", {}, Soon()),
+  EXPECT_THAT(pair.held.connection->Call("echo", {}, Soon()),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("replay")));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto next,
-                            pair.transport->Listen("replay", pair.service));
-  pair.service->Release(2);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto next, pair.transport->Listen("replay", pair.held.service));
+  pair.held.service->Release(2);
   // The end of the killed one takes nothing from the next.
-  RILL_EXPECT_OK(pair.server->Shutdown(Soon()));
-  EXPECT_EQ(pair.service->begun(), 1);
+  RILL_EXPECT_OK(pair.held.server->Shutdown(Soon()));
+  EXPECT_EQ(pair.held.service->begun(), 1);
   RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
                             pair.transport->Connect("replay", Soon()));
   RILL_EXPECT_OK(connection->Call("echo", {}, Soon()).status());
@@ -356,19 +349,19 @@ TEST(InprocTransportTest, AKilledServerIsGoneAndItsAddressFree) {
 
 TEST(InprocTransportTest, AServerThatIsGoneKeepsNoLateRequest) {
   for (const bool is_killed : {true, false}) {
-    Pair pair{.transport = MakeInproc({.late = 1})};
+    Pair pair({.late = 1});
     RILL_ASSERT_OK_AND_ASSIGN(const std::shared_ptr<Buffer> bytes,
                               Buffer::Allocate(8));
     Message request;
     RILL_ASSERT_OK(request.batch.Set(
         "x", *Tensor::View(bytes, DType::kUInt8, Shape({8}), 0)));
-    EXPECT_THAT(pair.connection->Call("echo", request, Soon()),
+    EXPECT_THAT(pair.held.connection->Call("echo", request, Soon()),
                 StatusIs(absl::StatusCode::kUnavailable));
     request = {};
     if (is_killed) {
       pair.transport->Kill("replay");
     } else {
-      pair.server = nullptr;
+      pair.held.server = nullptr;
     }
     // The thread of the call may be about to let go of it.
     while (bytes.use_count() > 1) std::this_thread::yield();
@@ -406,11 +399,8 @@ TEST(InprocTransportTest, AnEngineMayEndWithAServiceBehindItsLastCall) {
   const auto held = std::make_shared<HeldService>();
   {
     const auto transport = MakeInproc();
-    RILL_ASSERT_OK_AND_ASSIGN(
-        const auto other,
-        transport->Listen("other", std::make_shared<HeldService>()));
-    RILL_ASSERT_OK_AND_ASSIGN(auto connection,
-                              transport->Connect("other", Soon()));
+    const HeldServer other(*transport);
+    auto connection = other.Connect();
     RILL_ASSERT_OK_AND_ASSIGN(
         server,
         transport->Listen("", std::make_shared<KeepsItsEngine>(

@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/clock.h"
 #include "rill/device/buffer.h"
+#include "rill/distributed/transport/conformance/held_server.h"
 #include "rill/distributed/transport/conformance/held_service.h"
 #include "rill/distributed/transport/conformance/transport_conformance.h"
 #include "rill/distributed/transport/message.h"
@@ -32,8 +33,6 @@ namespace rill {
 namespace {
 
 using ::testing::HasSubstr;
-
-absl::Time Soon() { return Clock::System().Now() + absl::Minutes(1); }
 
 // The ranks of a job, all in this process.
 struct Job {
@@ -206,27 +205,23 @@ TEST(PolledCarrierTest, AnErrorAtTheBeginningIsThatOfCreate) {
 
 TEST(PolledCarrierTest, AnErrorEndsAllAndNothingIsFinalized) {
   const auto job = std::make_shared<Job>(1);
-  RILL_ASSERT_OK_AND_ASSIGN(auto transport, Start(job, 0));
-  const auto service = std::make_shared<HeldService>();
-  RILL_ASSERT_OK_AND_ASSIGN(auto server, transport->Listen("", service));
-  RILL_ASSERT_OK_AND_ASSIGN(auto connection,
-                            transport->Connect("rank:0", Soon()));
-  RILL_ASSERT_OK_AND_ASSIGN(auto stream, connection->Open("hold", {}, Soon()));
-  RILL_ASSERT_OK(stream->Send({}, Soon()));
-  ASSERT_TRUE(service->AwaitBegun(1));
   {
-    absl::MutexLock lock(&job->mu);
-    job->ranks[0].error = absl::UnavailableError("the cable");
+    RILL_ASSERT_OK_AND_ASSIGN(const auto transport, Start(job, 0));
+    const HeldServer held(*transport);
+    const auto stream = held.Open("hold");
+    RILL_ASSERT_OK(stream->Send({}, Soon()));
+    ASSERT_TRUE(held.service->AwaitBegun(1));
+    {
+      absl::MutexLock lock(&job->mu);
+      job->ranks[0].error = absl::UnavailableError("the cable");
+    }
+    EXPECT_THAT(
+        stream->Receive(Soon()),
+        StatusIs(absl::StatusCode::kUnavailable, HasSubstr("the cable")));
+    EXPECT_THAT(held.connection->Open("echo", {}, Soon()),
+                StatusIs(absl::StatusCode::kUnavailable));
+    held.service->Release();
   }
-  EXPECT_THAT(stream->Receive(Soon()),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("the cable")));
-  EXPECT_THAT(connection->Open("echo", {}, Soon()),
-              StatusIs(absl::StatusCode::kUnavailable));
-  service->Release();
-  stream = nullptr;
-  connection = nullptr;
-  server = nullptr;
-  transport = nullptr;
   absl::MutexLock lock(&job->mu);
   EXPECT_TRUE(job->ranks[0].is_abandoned);
   EXPECT_FALSE(job->ranks[0].is_finalized);

@@ -21,6 +21,7 @@
 #include "rill/base/clock.h"
 #include "rill/device/buffer.h"
 #include "rill/distributed/transport/call_stream.h"
+#include "rill/distributed/transport/conformance/held_server.h"
 #include "rill/distributed/transport/conformance/held_service.h"
 #include "rill/distributed/transport/conformance/transport_conformance.h"
 #include "rill/distributed/transport/message.h"
@@ -43,8 +44,6 @@ using ranks_internal::RankPacket;
 using ::testing::HasSubstr;
 
 constexpr int64_t kMaxBytes = 16 << 20;
-
-absl::Time Soon() { return Clock::System().Now() + absl::Minutes(1); }
 
 // Blocks for a rank of a job whose ranks are all in this process.
 class Inbox {
@@ -155,6 +154,12 @@ struct Job {
       ranks.push_back(*std::move(transport));
     }
   }
+  // A block that is no packet.
+  void PutNoise(int from, size_t to) const {
+    auto noise = *Buffer::Allocate(64);
+    std::fill_n(noise->data(), 64, std::byte{7});
+    inboxes[to]->Put(from, std::move(noise));
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Ranks, TransportConformanceTest,
@@ -163,6 +168,13 @@ INSTANTIATE_TEST_SUITE_P(Ranks, TransportConformanceTest,
                                    .address = "",
                                    .free_address = "rank:0/nobody"};
                          }));
+
+// Rank 0 calls a server of rank 1.
+class TwoRanksTest : public ::testing::Test {
+ protected:
+  const Job job_{2};
+  const HeldServer held_{*job_.ranks[1], *job_.ranks[0]};
+};
 
 TEST(RankTransportTest, RanksReachAllServersOfOneAnother) {
   const Job job(3);
@@ -212,16 +224,9 @@ TEST(RankTransportTest, AddressesAreChecked) {
                        HasSubstr("\"rank:1/a\": nobody listens there")));
 }
 
-TEST(RankTransportTest, CallsToARankThatHangsEndAtTheirDeadlines) {
-  const Job job(2);
-  const auto service = std::make_shared<HeldService>();
-  RILL_ASSERT_OK_AND_ASSIGN(const auto server,
-                            job.ranks[1]->Listen("", service));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            job.ranks[0]->Connect("rank:1", Soon()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
-                            connection->Open("echo", {.window = 1}, Soon()));
-  job.inboxes[1]->SetHangs(true);
+TEST_F(TwoRanksTest, CallsToARankThatHangsEndAtTheirDeadlines) {
+  const auto stream = held_.Open("echo", /*window=*/1);
+  job_.inboxes[1]->SetHangs(true);
   const auto shortly = [] {
     return Clock::System().Now() + absl::Milliseconds(5);
   };
@@ -231,103 +236,72 @@ TEST(RankTransportTest, CallsToARankThatHangsEndAtTheirDeadlines) {
                        HasSubstr("no reply from \"rank:1\"")));
   EXPECT_THAT(stream->Send({}, shortly()),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
-  EXPECT_THAT(job.ranks[0]->Connect("rank:1", shortly()),
+  EXPECT_THAT(job_.ranks[0]->Connect("rank:1", shortly()),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        "RankTransport::Connect: no answer from \"rank:1\""));
-  job.inboxes[1]->SetHangs(false);
+  job_.inboxes[1]->SetHangs(false);
   RILL_ASSERT_OK_AND_ASSIGN(const Reply reply, stream->Receive(Soon()));
   RILL_EXPECT_OK(reply.message.batch.CheckEqual(MakeSteps(2)));
 }
 
 TEST(RankTransportTest, DamageEndsTheStreamsOfTheRankItCameFrom) {
   const Job job(3);
-  const auto service = std::make_shared<HeldService>();
-  std::vector<std::unique_ptr<Server>> servers(2);
-  std::vector<std::unique_ptr<Connection>> connections(2);
-  std::vector<std::unique_ptr<CallStream>> streams(2);
-  for (size_t i = 0; i < 2; ++i) {
-    RILL_ASSERT_OK_AND_ASSIGN(servers[i],
-                              job.ranks[i + 1]->Listen("", service));
-    RILL_ASSERT_OK_AND_ASSIGN(
-        connections[i], job.ranks[0]->Connect(servers[i]->address(), Soon()));
-    RILL_ASSERT_OK_AND_ASSIGN(streams[i],
-                              connections[i]->Open("hold", {}, Soon()));
-    RILL_ASSERT_OK(streams[i]->Send({}, Soon()));
-  }
-  ASSERT_TRUE(service->AwaitBegun(2));
-  RILL_ASSERT_OK_AND_ASSIGN(auto noise, Buffer::Allocate(64));
-  std::fill_n(noise->data(), 64, std::byte{7});
-  job.inboxes[0]->Put(1, std::move(noise));
-  EXPECT_THAT(streams[0]->Receive(Soon()),
+  const HeldServer damaged(*job.ranks[1], *job.ranks[0]);
+  const HeldServer other(*job.ranks[2], *job.ranks[0]);
+  const auto ends = damaged.Open("hold"), lives = other.Open("hold");
+  RILL_ASSERT_OK(ends->Send({}, Soon()));
+  RILL_ASSERT_OK(lives->Send({}, Soon()));
+  ASSERT_TRUE(damaged.service->AwaitBegun(1));
+  ASSERT_TRUE(other.service->AwaitBegun(1));
+  job.PutNoise(/*from=*/1, /*to=*/0);
+  EXPECT_THAT(ends->Receive(Soon()),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("from rank 1")));
-  service->Release(2);
-  RILL_EXPECT_OK(streams[1]->Receive(Soon()).status());
+  damaged.service->Release();
+  other.service->Release();
+  RILL_EXPECT_OK(lives->Receive(Soon()).status());
   // The next stream is a new beginning.
-  RILL_EXPECT_OK(connections[0]->Call("echo", {}, Soon()).status());
+  RILL_EXPECT_OK(damaged.connection->Call("echo", {}, Soon()).status());
 }
 
-TEST(RankTransportTest, TheRankThatDamageCameFromIsToldOfItsStreams) {
-  const Job job(2);
-  const auto service = std::make_shared<HeldService>();
-  RILL_ASSERT_OK_AND_ASSIGN(const auto server,
-                            job.ranks[0]->Listen("", service));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            job.ranks[1]->Connect("rank:0", Soon()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
-                            connection->Open("hold", {}, Soon()));
+TEST_F(TwoRanksTest, TheRankThatDamageCameFromIsToldOfItsStreams) {
+  const auto stream = held_.Open("hold");
   RILL_ASSERT_OK(stream->Send({}, Soon()));
-  ASSERT_TRUE(service->AwaitBegun(1));
-  RILL_ASSERT_OK_AND_ASSIGN(auto noise, Buffer::Allocate(64));
-  std::fill_n(noise->data(), 64, std::byte{7});
-  job.inboxes[0]->Put(1, std::move(noise));
+  ASSERT_TRUE(held_.service->AwaitBegun(1));
+  job_.PutNoise(/*from=*/0, /*to=*/1);
   EXPECT_THAT(stream->Receive(Soon()),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("from rank 1")));
-  service->Release();
-  RILL_EXPECT_OK(connection->Call("echo", {}, Soon()).status());
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("from rank 0")));
+  held_.service->Release();
+  RILL_EXPECT_OK(held_.connection->Call("echo", {}, Soon()).status());
 }
 
-TEST(RankTransportTest, ARequestOfAStreamThatNobodyKnowsHasAnAnswer) {
-  const Job job(2);
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const auto server,
-      job.ranks[1]->Listen("", std::make_shared<HeldService>()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            job.ranks[0]->Connect("rank:1", Soon()));
-  job.inboxes[1]->Drop();
-  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
-                            connection->Open("echo", {}, Soon()));
+TEST_F(TwoRanksTest, ARequestOfAStreamThatNobodyKnowsHasAnAnswer) {
+  job_.inboxes[1]->Drop();
+  const auto stream = held_.Open("echo");
   RILL_ASSERT_OK(stream->Send({}, Soon()));
   EXPECT_THAT(stream->Receive(Soon()),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("rank 1: no such stream")));
 }
 
-TEST(RankTransportTest, AClientThatDoesNotKeepToItsWindowLosesItsStream) {
-  const Job job(2);
-  const auto service = std::make_shared<HeldService>();
-  RILL_ASSERT_OK_AND_ASSIGN(const auto server,
-                            job.ranks[1]->Listen("", service));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            job.ranks[0]->Connect("rank:1", Soon()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
-                            connection->Open("hold", {.window = 1}, Soon()));
+TEST_F(TwoRanksTest, AClientThatDoesNotKeepToItsWindowLosesItsStream) {
+  const auto stream = held_.Open("hold", /*window=*/1);
   RILL_ASSERT_OK(stream->Send({}, Soon()));
-  ASSERT_TRUE(service->AwaitBegun(1));
+  ASSERT_TRUE(held_.service->AwaitBegun(1));
   // Connect had the number 0.
   RILL_ASSERT_OK_AND_ASSIGN(const FramePieces request,
                             EncodePacket({.kind = RankPacket::kRequest,
                                           .stream = 1,
                                           .number = RankPacket::kNoDeadline}));
-  for (int i = 0; i < 2; ++i) job.inboxes[1]->Put(0, *JoinFrame(request));
+  for (int i = 0; i < 2; ++i) job_.inboxes[1]->Put(0, *JoinFrame(request));
   // Behind this one's answer they have arrived.
-  RILL_EXPECT_OK(job.ranks[0]->Connect("rank:1", Soon()).status());
-  service->Release(3);
+  RILL_EXPECT_OK(job_.ranks[0]->Connect("rank:1", Soon()).status());
+  held_.service->Release(3);
   RILL_EXPECT_OK(stream->Receive(Soon()).status());
   stream->Send({}, Soon()).IgnoreError();
   EXPECT_THAT(stream->Receive(Soon()),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("want a window of 1")));
-  EXPECT_EQ(service->begun(), 1);
+  EXPECT_EQ(held_.service->begun(), 1);
 }
 
 // Delivers within Send.
@@ -355,46 +329,28 @@ TEST(RankTransportTest, ACarrierMayDeliverWithinSend) {
       RankTransport::Create(std::make_unique<DirectCarrier>()));
   EXPECT_THAT(transport->Connect("rank:0", Soon()),
               StatusIs(absl::StatusCode::kUnavailable));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const auto server,
-      transport->Listen("", std::make_shared<HeldService>()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            transport->Connect("rank:0", Soon()));
-  RILL_EXPECT_OK(connection->Call("echo", {}, Soon()).status());
+  const HeldServer held(*transport);
+  RILL_EXPECT_OK(held.connection->Call("echo", {}, Soon()).status());
 }
 
-TEST(RankTransportTest, ACarrierThatBreaksEndsAll) {
-  const Job job(2);
-  const auto service = std::make_shared<HeldService>();
-  RILL_ASSERT_OK_AND_ASSIGN(const auto server,
-                            job.ranks[1]->Listen("", service));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            job.ranks[0]->Connect("rank:1", Soon()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
-                            connection->Open("hold", {}, Soon()));
+TEST_F(TwoRanksTest, ACarrierThatBreaksEndsAll) {
+  const auto stream = held_.Open("hold");
   RILL_ASSERT_OK(stream->Send({}, Soon()));
-  job.inboxes[0]->Break(absl::UnavailableError("the cable"));
+  job_.inboxes[0]->Break(absl::UnavailableError("the cable"));
   EXPECT_THAT(stream->Receive(Soon()),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("the cable")));
-  EXPECT_THAT(connection->Open("echo", {}, Soon()),
+  EXPECT_THAT(held_.connection->Open("echo", {}, Soon()),
               StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_THAT(job.ranks[0]->Connect("rank:1", Soon()),
+  EXPECT_THAT(job_.ranks[0]->Connect("rank:1", Soon()),
               StatusIs(absl::StatusCode::kUnavailable));
-  service->Release();
+  held_.service->Release();
 }
 
-TEST(RankTransportTest, AShutdownEndsStreamsThatAreIdle) {
-  const Job job(2);
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const auto server,
-      job.ranks[1]->Listen("", std::make_shared<HeldService>()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            job.ranks[0]->Connect("rank:1", Soon()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
-                            connection->Open("echo", {}, Soon()));
+TEST_F(TwoRanksTest, AShutdownEndsStreamsThatAreIdle) {
+  const auto stream = held_.Open("echo");
   RILL_ASSERT_OK(stream->Send({}, Soon()));
   RILL_ASSERT_OK(stream->Receive(Soon()).status());
-  RILL_ASSERT_OK(server->Shutdown(Soon()));
+  RILL_ASSERT_OK(held_.server->Shutdown(Soon()));
   // The word of it may still be on its way.
   stream->Send({}, Soon()).IgnoreError();
   EXPECT_THAT(stream->Receive(Soon()),
@@ -402,29 +358,22 @@ TEST(RankTransportTest, AShutdownEndsStreamsThatAreIdle) {
                        HasSubstr("\"rank:1\": the server was shut down")));
 }
 
-TEST(RankTransportTest, NothingBeginsBehindAShutdown) {
-  const Job job(2);
-  const auto service = std::make_shared<HeldService>();
-  RILL_ASSERT_OK_AND_ASSIGN(const auto server,
-                            job.ranks[1]->Listen("", service));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            job.ranks[0]->Connect("rank:1", Soon()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
-                            connection->Open("hold", {}, Soon()));
+TEST_F(TwoRanksTest, NothingBeginsBehindAShutdown) {
+  const auto stream = held_.Open("hold");
   RILL_ASSERT_OK(stream->Send({}, Soon()));
-  ASSERT_TRUE(service->AwaitBegun(1));
-  EXPECT_THAT(server->Shutdown(absl::InfinitePast()),
+  ASSERT_TRUE(held_.service->AwaitBegun(1));
+  EXPECT_THAT(held_.server->Shutdown(absl::InfinitePast()),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   RILL_ASSERT_OK(stream->Send({}, Soon()));
   // Behind this one's answer that request has arrived.
-  EXPECT_THAT(job.ranks[0]->Connect("rank:1", Soon()),
+  EXPECT_THAT(job_.ranks[0]->Connect("rank:1", Soon()),
               StatusIs(absl::StatusCode::kUnavailable));
-  service->Release(2);
+  held_.service->Release(2);
   RILL_ASSERT_OK_AND_ASSIGN(const Reply reply, stream->Receive(Soon()));
   RILL_EXPECT_OK(reply.status);
   EXPECT_THAT(stream->Receive(Soon()),
               StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_EQ(service->begun(), 1);
+  EXPECT_EQ(held_.service->begun(), 1);
 }
 
 // Gives back more than a carrier takes, as a message or as an error.
@@ -488,32 +437,24 @@ class WideService final : public Service {
   }
 };
 
-TEST(RankTransportTest, ValuesThatNoReceiverTakesAreRefusedAndStreamsGoOn) {
-  const Job job(2);
-  const auto service = std::make_shared<HeldService>();
+TEST_F(TwoRanksTest, ValuesThatNoReceiverTakesAreRefusedAndStreamsGoOn) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto wide,
-      job.ranks[1]->Listen("rank:1/wide", std::make_shared<WideService>()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto server,
-                            job.ranks[1]->Listen("", service));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto connection,
-                            job.ranks[0]->Connect("rank:1", Soon()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto other,
-                            connection->Open("hold", {}, Soon()));
+      job_.ranks[1]->Listen("rank:1/wide", std::make_shared<WideService>()));
+  const auto other = held_.Open("hold");
   RILL_ASSERT_OK(other->Send({}, Soon()));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto stream,
-                            connection->Open("echo", {}, Soon()));
+  const auto stream = held_.Open("echo");
   EXPECT_THAT(stream->Send(WideService::Wide(), Soon()),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("got 4097 in one state")));
   RILL_ASSERT_OK_AND_ASSIGN(const auto to_wide,
-                            job.ranks[0]->Connect("rank:1/wide", Soon()));
+                            job_.ranks[0]->Connect("rank:1/wide", Soon()));
   EXPECT_THAT(to_wide->Call("x", {}, Soon()),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("got 4097 in one state")));
   RILL_ASSERT_OK(stream->Send({}, Soon()));
   RILL_EXPECT_OK(stream->Receive(Soon()).status());
-  service->Release();
+  held_.service->Release();
   RILL_EXPECT_OK(other->Receive(Soon()).status());
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/sync_collector.h"
@@ -18,9 +19,13 @@
 #include "rill/collectors/workers/worker.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/transformed_env.h"
+#include "rill/estimators/next_state_value.h"
+#include "rill/estimators/value_estimators.h"
 #include "rill/specs/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/dtype.h"
+#include "rill/tensors/tensor.h"
+#include "rill/transforms/compose.h"
 #include "rill/transforms/episodes/return_scaling.h"
 #include "rill/transforms/episodes/vec_norm.h"
 #include "rill/transforms/reward_sum.h"
@@ -206,6 +211,25 @@ absl::Status MakeSource(const Task& task, const Config& config,
   return Take(SyncCollector::Create(std::move(options)), pipeline);
 }
 
+absl::StatusOr<std::unique_ptr<BatchTransform>> MakeAdvantages(
+    const Config& config, PpoLearner* learner) {
+  const Critic critic = [learner](const TensorDict& states,
+                                  Tensor* values) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(const absl::Span<const float> observation,
+                          states.Flat<float>("observation"));
+    RILL_ASSIGN_OR_RETURN(const absl::Span<float> value, values->Flat<float>());
+    learner->networks().Values(observation, value);
+    return absl::OkStatus();
+  };
+  std::vector<std::unique_ptr<BatchTransform>> advantages;
+  RILL_ASSIGN_OR_RETURN(advantages.emplace_back(),
+                        NextStateValue::Create({.critic = critic}));
+  RILL_ASSIGN_OR_RETURN(
+      advantages.emplace_back(),
+      GAE::Create({.gamma = config.gamma, .lmbda = config.gae_lambda}));
+  return Compose::Create(std::move(advantages));
+}
+
 }  // namespace
 
 absl::StatusOr<Pipeline> MakePipeline(const Task& task, const Config& config) {
@@ -229,6 +253,8 @@ absl::StatusOr<Pipeline> MakePipeline(const Task& task, const Config& config) {
   pipeline.policy = std::make_unique<PpoPolicy>(
       pipeline.learner.get(), static_cast<uint64_t>(config.seed));
   RILL_RETURN_IF_ERROR(MakeSource(task, config, &pipeline));
+  RILL_ASSIGN_OR_RETURN(pipeline.advantages,
+                        MakeAdvantages(config, pipeline.learner.get()));
   return pipeline;
 }
 

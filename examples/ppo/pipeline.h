@@ -14,6 +14,7 @@
 #include "rill/examples/ppo/task.h"
 #include "rill/flow/source.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill::ppo {
 
@@ -22,7 +23,7 @@ namespace rill::ppo {
 //   task -> SyncCollector( DoubleToFloat, VecNorm, Clip, RewardSum,
 //    ^            |         ReturnScaling, RewardClipping )
 //    |            v  batches [lanes, time]
-//   PpoPolicy   Round( GAE )
+//   PpoPolicy   NextStateValue, GAE
 //    ^            |  steps with advantages
 //    |            v
 //    +------- PpoLearner
@@ -34,6 +35,9 @@ struct Pipeline {
   // Held by who acts in another thread, and by who learns.
   std::unique_ptr<absl::Mutex> networks = std::make_unique<absl::Mutex>();
   std::unique_ptr<Source> source;  // Asks the policy.
+  // Values of next states by the networks, then GAE. A truncated episode
+  // bootstraps from the value of its true last observation.
+  std::unique_ptr<BatchTransform> advantages;
   // The statistics of the source's transforms.
   std::function<absl::StatusOr<TensorDict>()> transform_states;
 };

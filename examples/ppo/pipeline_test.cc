@@ -74,6 +74,34 @@ TEST(PipelineTest, BatchesHoldWhatTheLearnerReads) {
   EXPECT_THAT(action, Each(Le(2)));
 }
 
+// Pendulum truncates after 200 steps, and never terminates.
+TEST(PipelineTest, TruncatedEpisodesBootstrapFromTheirTrueLastObservation) {
+  const Config config = Normalising();
+  RILL_ASSERT_OK_AND_ASSIGN(Pipeline pipeline,
+                            MakePipeline(PendulumTask(), config));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, pipeline.source->Next());
+  TensorDict no_state;
+  RILL_ASSERT_OK(pipeline.advantages->Forward(&batch, &no_state));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto done, batch.Flat<bool>("next/done"));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto reward,
+                            batch.Flat<float>("next/reward"));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto value, batch.Flat<float>("state_value"));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto advantage,
+                            batch.Flat<float>("advantage"));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto last,
+                            batch.Flat<float>("next/observation"));
+  int64_t ends = 0;
+  for (size_t i = 0; i < done.size(); ++i) {
+    if (!done[i]) continue;
+    ++ends;
+    float next = 0;
+    pipeline.learner->networks().Values(last.subspan(i * kInputs, kInputs),
+                                        absl::MakeSpan(&next, 1));
+    EXPECT_NEAR(advantage[i], reward[i] + config.gamma * next - value[i], 1e-5);
+  }
+  EXPECT_EQ(ends, config.lanes);
+}
+
 TEST(PipelineTest, EvaluationSeesObservationsNormalisedAsTheCollectors) {
   const Config config = Normalising();
   RILL_ASSERT_OK_AND_ASSIGN(Pipeline pipeline,

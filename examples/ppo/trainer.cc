@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +18,8 @@
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/evaluator.h"
+#include "rill/examples/ppo/learner/action_head.h"
+#include "rill/examples/ppo/learner/actor_critic.h"
 #include "rill/telemetry/learning_curve.h"
 #include "rill/telemetry/phase_times.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -25,6 +28,28 @@ namespace rill::ppo {
 namespace {
 
 constexpr int64_t kWindow = 100;  // Episodes of the running mean.
+
+// The steps of a batch with advantages as the learner reads them. Discrete
+// actions go to `actions`, as float: there is one type for both kinds.
+absl::StatusOr<PpoBatch<float>> ViewOf(const TensorDict& batch,
+                                       const ActionKind& kind,
+                                       std::vector<float>* actions) {
+  PpoBatch<float> view;
+  RILL_ASSIGN_OR_RETURN(view.observation, batch.Flat<float>("observation"));
+  RILL_ASSIGN_OR_RETURN(view.log_prob, batch.Flat<float>("log_prob"));
+  RILL_ASSIGN_OR_RETURN(view.value, batch.Flat<float>("state_value"));
+  RILL_ASSIGN_OR_RETURN(view.advantage, batch.Flat<float>("advantage"));
+  RILL_ASSIGN_OR_RETURN(view.value_target, batch.Flat<float>("value_target"));
+  if (kind.is_discrete) {
+    RILL_ASSIGN_OR_RETURN(const absl::Span<const int64_t> action,
+                          batch.Flat<int64_t>("action"));
+    actions->assign(action.begin(), action.end());
+    view.action = *actions;
+  } else {
+    RILL_ASSIGN_OR_RETURN(view.action, batch.Flat<float>("drawn_action"));
+  }
+  return view;
+}
 
 }  // namespace
 
@@ -130,7 +155,6 @@ absl::StatusOr<RunResult> Trainer::Run(ProgressLine& progress) {
 // The advantages of a round are made before its update, with the networks that
 // acted, and hold for all epochs.
 absl::Status Trainer::DoRound() {
-  const Config& config = options_.config;
   RILL_ASSIGN_OR_RETURN(TensorDict batch, pipeline_.source->Next());
   absl::MutexLock lock(pipeline_.networks.get());
   // By the steps before this round: the first one has the whole rate.
@@ -138,14 +162,16 @@ absl::Status Trainer::DoRound() {
   {
     PhaseTimer timer(*options_.clock, &result_.times.advantages);
     RILL_RETURN_IF_ERROR(CountEpisodes(batch, result_.steps));
-    RILL_RETURN_IF_ERROR(round_.Fill(
-        batch, {.gamma = config.gamma, .gae_lambda = config.gae_lambda},
-        &pipeline_.learner->networks()));
+    TensorDict no_state;
+    RILL_RETURN_IF_ERROR(pipeline_.advantages->Forward(&batch, &no_state));
   }
   // Until the end of the function; the one above ends with its block.
   PhaseTimer timer(*options_.clock, &result_.times.learn);
+  RILL_ASSIGN_OR_RETURN(
+      const PpoBatch<float> steps,
+      ViewOf(batch, pipeline_.learner->networks().kind(), &actions_));
   const PpoLearner::UpdateStats stats =
-      pipeline_.learner->Update(round_.batch(), learning_rate);
+      pipeline_.learner->Update(steps, learning_rate);
   // Whole rounds: the last one may go beyond total_steps.
   result_.steps = pipeline_.source->frames();
   ++summed_;

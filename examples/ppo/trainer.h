@@ -14,7 +14,6 @@
 #include "rill/base/clock.h"
 #include "rill/examples/ppo/config.h"
 #include "rill/examples/ppo/pipeline.h"
-#include "rill/examples/ppo/round.h"
 #include "rill/examples/ppo/run_row.h"
 #include "rill/examples/ppo/task.h"
 #include "rill/telemetry/progress_line.h"
@@ -97,7 +96,7 @@ class Trainer {
   Pipeline pipeline_;
   std::unique_ptr<RunFiles> files_;  // Null: none.
   absl::Time start_;
-  Round round_;
+  std::vector<float> actions_;  // Of a round, where they are discrete.
   RunResult result_;
   std::vector<RunRow> rows_;
   // Sums over the rounds since the last row.

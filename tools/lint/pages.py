@@ -52,7 +52,7 @@ def targets(path, tree):
         for name in lists.get("name", []):
             kind = getattr(call.func, "id", "")
             label = "//%s:%s" % (package, name)
-            is_library = kind in ("rill_cc_library", "rill_cc_component")
+            is_library = kind.startswith(("rill_cc_library", "rill_cc_component"))
             found[label] = Target(
                 "library" if is_library else kind, path, call.lineno,
                 ["%s/%s" % (package, h) for k in ("hdrs", "textual_hdrs") for h in lists.get(k, [])],

@@ -119,13 +119,9 @@ absl::Status Alone(bool is_quick) {
   RILL_ASSIGN_OR_RETURN(const auto second_buffer, MakeBuffer(kLanes));
   cases.push_back(MakeCase("with StepCounter and RewardSum, into one",
                            kLanes * kTime, transformed, second_buffer));
-  RILL_ASSIGN_OR_RETURN(const auto ns,
-                        LeastNsAFrame(cases, is_quick ? 50 : 2000));
-  absl::PrintF("SyncCollector, CartPole, 64 lanes, random actions, one core\n");
-  for (size_t i = 0; i < cases.size(); ++i) {
-    absl::PrintF("  %-44s %10.3f M frames/s\n", cases[i].name, 1000 / ns[i]);
-  }
-  return absl::OkStatus();
+  return PrintLeast(
+      "SyncCollector, CartPole, 64 lanes, random actions, one core", cases,
+      is_quick ? 50 : 2000, FramesASecond);
 }
 
 absl::Status Threads(bool is_quick) {
@@ -142,14 +138,8 @@ absl::Status Threads(bool is_quick) {
         MakeCase(workers == 1 ? "one worker thread" : "two worker threads",
                  workers * kLanes * 1024, std::move(source), &Nowhere()));
   }
-  RILL_ASSIGN_OR_RETURN(const auto ns,
-                        LeastNsAFrame(cases, is_quick ? 20 : 200));
-  absl::PrintF("MultiSyncCollector, CartPole, 64 lanes a worker\n");
-  for (size_t i = 0; i < cases.size(); ++i) {
-    absl::PrintF("  %-44s %10.3f M frames/s %6.2f\n", cases[i].name,
-                 1000 / ns[i], ns[0] / ns[i]);
-  }
-  return absl::OkStatus();
+  return PrintLeast("MultiSyncCollector, CartPole, 64 lanes a worker", cases,
+                    is_quick ? 20 : 200, FramesASecondAndRatio);
 }
 
 // The CPU time of this process, with all of its threads.
@@ -272,16 +262,10 @@ absl::Status Inference(bool is_quick) {
     cases.push_back(MakeCase(of.name, kWorkers * kFewLanes * kTime,
                              std::move(source), &Nowhere()));
   }
-  RILL_ASSIGN_OR_RETURN(const auto ns,
-                        LeastNsAFrame(cases, is_quick ? 20 : 200));
-  absl::PrintF(
+  return PrintLeast(
       "MultiSyncCollector, eight workers of 16 lanes, a policy of 50 us a "
-      "call\n");
-  for (size_t i = 0; i < cases.size(); ++i) {
-    absl::PrintF("  %-44s %10.3f M frames/s %6.2f\n", cases[i].name,
-                 1000 / ns[i], ns[0] / ns[i]);
-  }
-  return absl::OkStatus();
+      "call",
+      cases, is_quick ? 20 : 200, FramesASecondAndRatio);
 }
 
 absl::Status RunAll(bool is_quick) {

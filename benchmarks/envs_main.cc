@@ -172,13 +172,8 @@ absl::Status Classics(bool is_quick) {
     RILL_RETURN_IF_ERROR(add("Pendulum", MakePendulum({.lanes = kLanes})));
     RILL_RETURN_IF_ERROR(add("CartPole, 1 lane", MakeCartPole({.lanes = 1})));
   }
-  RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
-                        LeastNsAFrame(cases, is_quick ? 8 : 200));
-  absl::PrintF("64 lanes, random actions, one core\n");
-  for (size_t i = 0; i < cases.size(); ++i) {
-    absl::PrintF("  %-44s %10.3f M frames/s\n", cases[i].name, 1000 / ns[i]);
-  }
-  return absl::OkStatus();
+  return PrintLeast("64 lanes, random actions, one core", cases,
+                    is_quick ? 8 : 200, FramesASecond);
 }
 
 // Changes nothing; with `keys`, as one that works on these leaves.
@@ -261,14 +256,11 @@ absl::Status Between(bool is_quick) {
   RILL_RETURN_IF_ERROR(add("MakeTimeLimit", Limited()));
   RILL_RETURN_IF_ERROR(
       add("MakeVectorEnv, 4 parts of 16 lanes", InFourParts()));
-  RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
-                        LeastNsAFrame(cases, is_quick ? 8 : 500));
-  absl::PrintF("CartPole, 64 lanes, into a batch; what stands between\n");
-  for (size_t i = 0; i < cases.size(); ++i) {
-    absl::PrintF("  %-44s %10.2f ns a frame %+8.2f\n", cases[i].name, ns[i],
-                 ns[i] - ns[0]);
-  }
-  return absl::OkStatus();
+  return PrintLeast("CartPole, 64 lanes, into a batch; what stands between",
+                    cases, is_quick ? 8 : 500, [](double ns, double first) {
+                      return absl::StrFormat("%10.2f ns a frame %+8.2f", ns,
+                                             ns - first);
+                    });
 }
 
 absl::Status Gymnasium(bool is_quick) {
@@ -292,14 +284,8 @@ absl::Status Gymnasium(bool is_quick) {
                           MakeCase(children == 1 ? "one child" : "two children",
                                    std::move(env), kSteps, {}));
   }
-  RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
-                        LeastNsAFrame(cases, is_quick ? 20 : 300));
-  absl::PrintF("GymnasiumEnv, CartPole, 64 lanes, into a batch\n");
-  for (size_t i = 0; i < cases.size(); ++i) {
-    absl::PrintF("  %-44s %10.3f M frames/s %6.2f\n", cases[i].name,
-                 1000 / ns[i], ns[0] / ns[i]);
-  }
-  return absl::OkStatus();
+  return PrintLeast("GymnasiumEnv, CartPole, 64 lanes, into a batch", cases,
+                    is_quick ? 20 : 300, FramesASecondAndRatio);
 }
 
 absl::Status RunAll(bool is_quick) {

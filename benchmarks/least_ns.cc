@@ -4,12 +4,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 
 namespace rill {
+namespace {
 
 absl::StatusOr<std::vector<double>> LeastNsAFrame(
     absl::Span<const FramesCase> cases, int turns) {
@@ -25,6 +30,28 @@ absl::StatusOr<std::vector<double>> LeastNsAFrame(
     }
   }
   return least;
+}
+
+}  // namespace
+
+absl::Status PrintLeast(
+    absl::string_view title, absl::Span<const FramesCase> cases, int turns,
+    absl::FunctionRef<std::string(double ns, double first)> figure) {
+  RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
+                        LeastNsAFrame(cases, turns));
+  absl::PrintF("%s\n", title);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    absl::PrintF("  %-44s %s\n", cases[i].name, figure(ns[i], ns[0]));
+  }
+  return absl::OkStatus();
+}
+
+std::string FramesASecond(double ns, double /*first*/) {
+  return absl::StrFormat("%10.3f M frames/s", 1000 / ns);
+}
+
+std::string FramesASecondAndRatio(double ns, double first) {
+  return absl::StrFormat("%s %6.2f", FramesASecond(ns, first), first / ns);
 }
 
 }  // namespace rill

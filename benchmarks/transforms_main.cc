@@ -8,12 +8,12 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "hwy/cache_control.h"
@@ -56,14 +56,9 @@ the least of many runs, which take turns with the others of their table.
 // Prints the cases, each with its ratio to the first.
 absl::Status Compare(absl::string_view title,
                      const std::vector<FramesCase>& cases, int turns) {
-  RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
-                        LeastNsAFrame(cases, turns));
-  absl::PrintF("%s\n", title);
-  for (size_t i = 0; i < cases.size(); ++i) {
-    absl::PrintF("  %-44s %10.2f us  %6.2f\n", cases[i].name, ns[i] / 1e3,
-                 ns[i] / ns[0]);
-  }
-  return absl::OkStatus();
+  return PrintLeast(title, cases, turns, [](double ns, double first) {
+    return absl::StrFormat("%10.2f us  %6.2f", ns / 1e3, ns / first);
+  });
 }
 
 // A transform of one map of rows, for one leaf.
@@ -185,6 +180,30 @@ absl::Status Atari(bool is_quick) {
                  is_quick ? 11 : 301);
 }
 
+// Samples of `storage` through `steps` of "observation", as `name` says: plain,
+// on the way, and over the whole batch.
+absl::Status CompareSteps(absl::string_view title, absl::string_view name,
+                          const std::shared_ptr<Storage>& storage,
+                          int64_t batch_size, const std::vector<RowStep>& steps,
+                          int turns) {
+  std::vector<FramesCase> cases;
+  const auto add = [&](std::string of, const std::vector<RowStep>& wanted,
+                       bool is_fused) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(Transforms transforms,
+                          Steps(wanted, "observation", is_fused));
+    RILL_ASSIGN_OR_RETURN(auto buffer,
+                          MakeBuffer(storage, batch_size, MakeUniformSampler(),
+                                     std::move(transforms)));
+    cases.push_back(Samples(std::move(of), std::move(buffer)));
+    return absl::OkStatus();
+  };
+  RILL_RETURN_IF_ERROR(add("no transform", {}, true));
+  RILL_RETURN_IF_ERROR(add(absl::StrCat(name, " in the gather"), steps, true));
+  RILL_RETURN_IF_ERROR(
+      add(absl::StrCat(name, " over the batch"), steps, false));
+  return Compare(title, cases, turns);
+}
+
 absl::Status Normalised(bool is_quick) {
   constexpr int64_t kWidth = 376;
   TensorDictSpec spec;
@@ -193,26 +212,11 @@ absl::Status Normalised(bool is_quick) {
   RILL_ASSIGN_OR_RETURN(const auto storage,
                         Filled(is_quick ? 20'000 : 1'000'000, spec));
   // As observations of Humanoid are wide: one factor and one shift an element.
-  std::vector<RowStep> steps(1);
-  for (int64_t i = 0; i < kWidth; ++i) {
-    steps[0].scale.resize(kWidth, 1.5);
-    steps[0].loc.resize(kWidth, -0.5);
-  }
-  std::vector<FramesCase> cases;
-  for (const auto& [name, wanted, is_fused] :
-       std::vector<std::tuple<std::string, std::vector<RowStep>, bool>>{
-           {"plain gather", {}, true},
-           {"normalised in the gather", steps, true},
-           {"normalised over the batch", steps, false}}) {
-    RILL_ASSIGN_OR_RETURN(Transforms transforms,
-                          Steps(wanted, "observation", is_fused));
-    RILL_ASSIGN_OR_RETURN(
-        auto buffer,
-        MakeBuffer(storage, 4096, MakeUniformSampler(), std::move(transforms)));
-    cases.push_back(Samples(name, std::move(buffer)));
-  }
-  return Compare("4096 rows of 376 float32, normalised", cases,
-                 is_quick ? 11 : 301);
+  const std::vector<RowStep> steps = {
+      {.scale = std::vector<double>(kWidth, 1.5),
+       .loc = std::vector<double>(kWidth, -0.5)}};
+  return CompareSteps("4096 rows of 376 float32, normalised", "normalised",
+                      storage, 4096, steps, is_quick ? 11 : 301);
 }
 
 absl::Status FiveTransforms(bool is_quick) {
@@ -235,21 +239,9 @@ absl::Status FiveTransforms(bool is_quick) {
       {.kind = RowStep::Kind::kShiftThenDivide, .scale = {3}, .loc = {1}},
       {.kind = RowStep::Kind::kClip, .low = -1, .high = 1},
       {.scale = {0.5}}};
-  std::vector<FramesCase> cases;
-  for (const auto& [name, wanted, is_fused] :
-       std::vector<std::tuple<std::string, std::vector<RowStep>, bool>>{
-           {"no transform", {}, true},
-           {"five in the gather", five, true},
-           {"five over the batch", five, false}}) {
-    RILL_ASSIGN_OR_RETURN(Transforms transforms,
-                          Steps(wanted, "observation", is_fused));
-    RILL_ASSIGN_OR_RETURN(
-        auto buffer,
-        MakeBuffer(storage, 256, MakeUniformSampler(), std::move(transforms)));
-    cases.push_back(Samples(name, std::move(buffer)));
-  }
   // A run takes microseconds, so the least of many more is looked for.
-  return Compare("256 rows of CartPole", cases, is_quick ? 1001 : 20001);
+  return CompareSteps("256 rows of CartPole", "five", storage, 256, five,
+                      is_quick ? 1001 : 20001);
 }
 
 absl::Status GaeOfABatch(bool is_quick) {
@@ -320,14 +312,11 @@ absl::Status BesideLanes(bool is_quick) {
                           VecNorm::Create({.shapes = {{4}}, .decay = decay}));
     RILL_ASSIGN_OR_RETURN(cases.emplace_back(), Lanes(name, std::move(three)));
   }
-  RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
-                        LeastNsAFrame(cases, is_quick ? 20 : 2000));
-  absl::PrintF("TransformedEnv of 64 lanes of CartPole\n");
-  for (size_t i = 0; i < cases.size(); ++i) {
-    absl::PrintF("  %-44s %10.2f ns a lane and step %+8.2f\n", cases[i].name,
-                 ns[i], ns[i] - ns[0]);
-  }
-  return absl::OkStatus();
+  return PrintLeast("TransformedEnv of 64 lanes of CartPole", cases,
+                    is_quick ? 20 : 2000, [](double ns, double first) {
+                      return absl::StrFormat("%10.2f ns a lane and step %+8.2f",
+                                             ns, ns - first);
+                    });
 }
 
 absl::Status RunAll(bool is_quick) {

@@ -16,26 +16,6 @@ def _links():
 
 _NAMES = None
 
-# In the sidebar as soon as they are in the tree.
-_COMING = {"docs/python.md", "python/README.md"}
-
-
-def _there(entries, folder):
-    """The sidebar without pages of _COMING that are not there."""
-    kept = []
-    for entry in entries:
-        title, page = next(iter(entry.items())) if isinstance(entry, dict) else (None, entry)
-        if isinstance(page, list):
-            kept.append({title: _there(page, folder)})
-        elif page not in _COMING or os.path.exists(os.path.join(folder, page)):
-            kept.append(entry)
-    return kept
-
-
-def on_config(config):
-    config["nav"] = _there(config["nav"], config["docs_dir"])
-    return config
-
 
 def on_page_content(content, page, config, files):
     global _NAMES

@@ -238,21 +238,6 @@ TEST(TrainerTest, ExistingRunIsNeverOverwritten) {
   EXPECT_EQ(CurveOf(path), curve);
 }
 
-TEST(TrainerTest, ResumeRefusesAFlagThatWouldBendTheCurve) {
-  const std::string path = FreshPath();
-  FakeClock clock;
-  RILL_ASSERT_OK(RunOnce(path, TinyConfig(), false, clock));
-  Trainer::Options options;
-  options.config.lanes = 8;
-  options.given = {"lanes"};
-  options.run_dir = path;
-  options.resume = true;
-  EXPECT_THAT(Trainer::Create(options),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("got --lanes=8"),
-                             HasSubstr("started with --lanes=4"))));
-}
-
 TEST(TrainerTest, ResumeWithoutACheckpointIsNotFound) {
   FakeClock clock;
   EXPECT_THAT(RunOnce(FreshPath(), Config(), true, clock),

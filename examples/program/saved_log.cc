@@ -64,10 +64,7 @@ absl::StatusOr<std::unique_ptr<RunFiles>> LoadLog(
     const TensorDict& state, const std::string& run_dir,
     std::vector<RunFiles::Column> columns, LearningCurve* curve) {
   RILL_ASSIGN_OR_RETURN(const auto position, state.Flat<uint8_t>("position"));
-  absl::Span<const double> episodes;  // Older states have none.
-  if (state.Find("episodes") != nullptr) {
-    RILL_ASSIGN_OR_RETURN(episodes, state.Flat<double>("episodes"));
-  }
+  RILL_ASSIGN_OR_RETURN(const auto episodes, state.Flat<double>("episodes"));
   RILL_ASSIGN_OR_RETURN(const auto evaluations,
                         state.Flat<double>("evaluations"));
   RILL_ASSIGN_OR_RETURN(

@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/program/config_field.h"
+#include "rill/examples/program/evaluated_run.h"
 #include "rill/examples/program/stop_signal.h"
 #include "rill/examples/torch_dqn/atari_task.h"
 #include "rill/examples/torch_dqn/catch_task.h"
@@ -113,20 +114,8 @@ int Main(absl::Span<const char* const> words) {
   if (status.ok()) task = MakeTask(flags);
   absl::StatusOr<RunResult> result = task.status();
   if (task.ok()) result = DoRun(flags, *task);
-  if (!result.ok()) {
-    absl::FPrintF(stderr, "%s\n", result.status().ToString());
-    return 1;
-  }
-  if (result->was_interrupted) {
-    absl::PrintF("stopped at step %d; --resume goes on\n", result->steps);
-    return 0;
-  }
-  const bool is_solved = result->solved_at >= 0;
-  absl::PrintF("%s: seed %d, %d steps, return %.2f, reached %.1f at step %d\n",
-               is_solved ? "solved" : "not solved", flags.config.seed,
-               result->steps, result->evaluation_return, task->solve_return,
-               result->solved_at);
-  return is_solved ? 0 : 1;
+  return examples::ReportRun(result, flags.config.seed,
+                             task.ok() ? task->solve_return : 0);
 }
 
 }  // namespace

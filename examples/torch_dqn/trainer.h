@@ -10,17 +10,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
+#include "rill/examples/program/evaluated_run.h"
 #include "rill/examples/torch_dqn/dqn_learner.h"
 #include "rill/examples/torch_dqn/q_network.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/prioritized/prioritized_selector.h"
-#include "rill/telemetry/learning_curve.h"
 #include "rill/telemetry/progress_line.h"
-#include "rill/telemetry/run_files.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::torch_dqn {
@@ -55,12 +53,7 @@ struct Config {
   int64_t checkpoint_every = 100'000;
 };
 
-struct RunResult {
-  int64_t steps = 0;
-  double evaluation_return = 0;  // The last one.
-  int64_t solved_at = -1;        // The step; -1: it was not solved.
-  bool was_interrupted = false;
-};
+using RunResult = examples::RunResult;
 
 // Rainbow's parts but for distributions and noisy layers; start reading here.
 //
@@ -105,9 +98,10 @@ class Trainer {
   absl::StatusOr<std::unique_ptr<Env>> MakeStackingEnv(int64_t lanes) const;
   // Over an empty storage.
   absl::StatusOr<ReplayBuffer::Options> BufferOptions();
+  examples::EvaluatedRun::Options RunOptions() const;
   absl::Status Resume();
-  absl::Status CollectAndLearn();
-  absl::Status Evaluate(ProgressLine& progress);
+  absl::StatusOr<int64_t> CollectAndLearn();
+  absl::StatusOr<examples::EvaluatedRun::Evaluation> Evaluate();
   absl::Status SaveCheckpoint();
   std::string CheckpointPath() const;
 
@@ -118,13 +112,9 @@ class Trainer {
   std::unique_ptr<Env> evaluation_env_;
   PrioritizedSelector* exponents_ = nullptr;  // The buffer's.
   std::unique_ptr<ReplayBuffer> buffer_;
-  std::unique_ptr<RunFiles> files_;
+  std::unique_ptr<examples::EvaluatedRun> run_;
   TensorDict batch_;
   DqnLearner::Stats stats_;  // Of the last update.
-  RunResult result_;
-  LearningCurve curve_;
-  absl::Time begin_;
-  int64_t next_evaluation_, next_checkpoint_;
 };
 
 }  // namespace rill::torch_dqn

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/program/config_field.h"
+#include "rill/examples/program/evaluated_run.h"
 #include "rill/examples/program/stop_signal.h"
 #include "rill/examples/torch_ppo_recurrent/trainer.h"
 #include "rill/libtorch/torch_threads.h"
@@ -66,19 +67,8 @@ absl::StatusOr<int> Main(int argc, char** argv) {
   // One thread is fastest for a network this small.
   RILL_RETURN_IF_ERROR(SetTorchThreads(1));
   RILL_ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(options));
-  RunResult result;
-  {
-    ProgressLine progress(stdout, isatty(STDOUT_FILENO) == 1);
-    RILL_ASSIGN_OR_RETURN(result, trainer->Run(progress));
-  }
-  if (result.was_interrupted) {
-    absl::PrintF("stopped at step %d; --resume goes on\n", result.steps);
-    return 0;
-  }
-  absl::PrintF("%s: seed %d, %d steps, return %.3f\n",
-               result.is_solved ? "solved" : "not solved", config.seed,
-               result.steps, result.evaluation_return);
-  return result.is_solved ? 0 : 1;
+  ProgressLine progress(stdout, isatty(STDOUT_FILENO) == 1);
+  return examples::ReportRun(trainer->Run(progress), config.seed, kSolveReturn);
 }
 
 }  // namespace

@@ -14,14 +14,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/time/time.h"
-#include "rill/base/clock.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/evaluator.h"
 #include "rill/examples/ppo_recurrent/recall_env.h"
-#include "rill/examples/program/saved_log.h"
+#include "rill/examples/program/evaluated_run.h"
 #include "rill/examples/torch_ppo_recurrent/pipeline.h"
 #include "rill/libtorch/action_distribution.h"
 #include "rill/libtorch/module_weights.h"
@@ -30,40 +27,21 @@
 #include "rill/libtorch/training_state.h"
 #include "rill/replay/run/run_checkpoint.h"
 #include "rill/telemetry/progress_line.h"
-#include "rill/telemetry/run_files.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/tensors/tensor.h"
 #include "torch/nn/utils/clip_grad.h"
 #include "torch/utils.h"
 
 namespace rill::torch_ppo_recurrent {
 namespace {
 
-using ppo_recurrent::kRecallBestReturn;
 using ppo_recurrent::kRecallCues;
 
 constexpr double kMaxGradientNorm = 0.5;
 constexpr double kClip = 0.2;
 
-// The columns of curve.csv. The last one is wall time.
-enum Column { kSteps, kEvaluation, kLoss, kEntropy, kSeconds, kNumColumns };
-
-std::vector<RunFiles::Column> Columns() {
-  return {{"steps", "progress/steps"},
-          {"evaluation", "eval/return"},
-          {"loss", "train/loss"},
-          {"entropy", "train/entropy"},
-          {"seconds", "time/seconds"}};
-}
-
 }  // namespace
 
-Trainer::Trainer(const Options& options)
-    : options_(options),
-      curve_({.title = absl::StrCat("torch_ppo_recurrent, seed ",
-                                    options.config.seed),
-              .threshold = 0.95 * kRecallBestReturn}),
-      next_evaluation_(options.config.evaluate_every) {
+Trainer::Trainer(const Options& options) : options_(options) {
   torch::manual_seed(static_cast<uint64_t>(options.config.seed));
   networks_ = std::make_shared<GruNetworks>(
       GruNetworks::Sizes{.observation = kRecallCues + 1,
@@ -84,10 +62,20 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
     RILL_RETURN_IF_ERROR(trainer->Resume());
   } else {
     RILL_ASSIGN_OR_RETURN(
-        trainer->files_,
-        RunFiles::Create(options.run_dir, Columns(), Clock::System().Now()));
+        trainer->run_, examples::EvaluatedRun::Create(trainer->RunOptions()));
   }
   return trainer;
+}
+
+examples::EvaluatedRun::Options Trainer::RunOptions() const {
+  const Config& config = options_.config;
+  return {.title = absl::StrCat("torch_ppo_recurrent, seed ", config.seed),
+          .run_dir = options_.run_dir,
+          .solve_return = kSolveReturn,
+          .total_steps = config.total_steps,
+          .evaluate_every = config.evaluate_every,
+          .columns = {{"loss", "train/loss"}, {"entropy", "train/entropy"}},
+          .stop = options_.stop};
 }
 
 absl::StatusOr<TrainingParts> Trainer::Parts() {
@@ -102,31 +90,24 @@ absl::Status Trainer::SaveCheckpoint() {
                         pipeline_.collector->SaveState());
   RILL_ASSIGN_OR_RETURN(const TrainingParts parts, Parts());
   RILL_ASSIGN_OR_RETURN(const TensorDict learner, SaveTraining(parts));
-  RILL_ASSIGN_OR_RETURN(const TensorDict log,
-                        examples::SaveLog(*files_, curve_));
-  TensorDict run;
-  RILL_ASSIGN_OR_RETURN(const Tensor next,
-                        Tensor::From<int64_t>({next_evaluation_}, {1}));
-  RILL_RETURN_IF_ERROR(run.Set("next_evaluation", next));
+  RILL_ASSIGN_OR_RETURN(const TensorDict run, run_->SaveState());
   // The buffer is empty between rounds; its number of batches is saved.
-  return RunCheckpoint::Save(absl::StrCat(options_.run_dir, "/checkpoint"),
-                             {.buffers = {{"round", pipeline_.buffer.get()}},
-                              .states = {{"collector", collector},
-                                         {"learner", learner},
-                                         {"run", run},
-                                         {"log", log}}});
+  return RunCheckpoint::Save(
+      absl::StrCat(options_.run_dir, "/checkpoint"),
+      {.buffers = {{"round", pipeline_.buffer.get()}},
+       .states = {
+           {"collector", collector}, {"learner", learner}, {"run", run}}});
 }
 
 absl::Status Trainer::DoRound() {
   const Config& config = options_.config;
   RILL_ASSIGN_OR_RETURN(TensorDict batch, pipeline_.collector->Next());
-  result_.steps = pipeline_.collector->frames();
   TensorDict no_state;
   RILL_RETURN_IF_ERROR(pipeline_.advantages->Forward(&batch, &no_state));
   RILL_RETURN_IF_ERROR(pipeline_.buffer->Extend(batch).status());
-  const double left =
-      1 - static_cast<double>(result_.steps - config.rows_per_round()) /
-              static_cast<double>(config.total_steps);
+  const double left = 1 - static_cast<double>(pipeline_.collector->frames() -
+                                              config.rows_per_round()) /
+                              static_cast<double>(config.total_steps);
   for (auto& group : adam_->param_groups()) {
     group.options().set_lr(config.learning_rate * std::max(left, 0.0));
   }
@@ -203,7 +184,7 @@ absl::Status Trainer::LearnFrom(const TensorDict& sample) {
       "Trainer::LearnFrom");
 }
 
-absl::Status Trainer::Evaluate(ProgressLine& progress) {
+absl::StatusOr<examples::EvaluatedRun::Evaluation> Trainer::Evaluate() {
   const Config& config = options_.config;
   RILL_ASSIGN_OR_RETURN(auto env,
                         ppo_recurrent::MakeRecall({.lanes = config.lanes}));
@@ -213,21 +194,8 @@ absl::Status Trainer::Evaluate(ProgressLine& progress) {
           *env, *pipeline_.policy,
           {.episodes = config.evaluation_episodes,
            .seed = Rng(static_cast<uint64_t>(config.seed)).Bits64(0, 0)}));
-  result_.evaluation_return = result.mean_return;
-  result_.is_solved = result.mean_return >= 0.95 * kRecallBestReturn;
-  curve_.evaluations.push_back(
-      {static_cast<double>(result_.steps), result.mean_return});
-  RunRow<Column> row;
-  row[kSteps] = static_cast<double>(result_.steps);
-  row[kEvaluation] = result.mean_return;
-  row[kLoss] = loss_;
-  row[kEntropy] = entropy_;
-  row[kSeconds] = absl::ToDoubleSeconds(Clock::Steady().Now() - begin_);
-  progress.Say(absl::StrFormat("step %d  return %.3f of %.3f  entropy %.3f",
-                               result_.steps, result.mean_return,
-                               kRecallBestReturn, entropy_));
-  RILL_RETURN_IF_ERROR(files_->Write(row.values, Clock::System().Now()));
-  return files_->WriteCurve(curve_);
+  return examples::EvaluatedRun::Evaluation{result.mean_return,
+                                            {loss_, entropy_}};
 }
 
 absl::Status Trainer::Resume() {
@@ -237,38 +205,27 @@ absl::Status Trainer::Resume() {
       RunCheckpoint::Opened opened,
       RunCheckpoint::Open(absl::StrCat(options_.run_dir, "/checkpoint"),
                           {.buffers = std::move(buffers),
-                           .states = {"collector", "learner", "run", "log"}}));
+                           .states = {"collector", "learner", "run"}}));
   pipeline_.buffer = std::move(opened.buffers["round"]);
   RILL_ASSIGN_OR_RETURN(const TrainingParts parts, Parts());
   RILL_RETURN_IF_ERROR(LoadTraining(opened.states["learner"], parts));
   RILL_RETURN_IF_ERROR(
       pipeline_.collector->LoadState(opened.states["collector"]));
-  result_.steps = pipeline_.collector->frames();
-  const TensorDict& run = opened.states["run"];
-  RILL_ASSIGN_OR_RETURN(const auto next, run.Flat<int64_t>("next_evaluation"));
-  next_evaluation_ = next[0];
   RILL_ASSIGN_OR_RETURN(
-      files_, examples::LoadLog(opened.states["log"], options_.run_dir,
-                                Columns(), &curve_));
+      run_, examples::EvaluatedRun::Resume(RunOptions(), opened.states["run"],
+                                           pipeline_.collector->frames()));
   return absl::OkStatus();
 }
 
 absl::StatusOr<RunResult> Trainer::Run(ProgressLine& progress) {
-  const Config& config = options_.config;
-  begin_ = Clock::Steady().Now();
-  while (result_.steps < config.total_steps) {
-    if (options_.stop != nullptr && *options_.stop) {
-      result_.was_interrupted = true;
-      break;
-    }
+  const auto learn = [this]() -> absl::StatusOr<int64_t> {
     RILL_RETURN_IF_ERROR(DoRound());
-    if (result_.steps >= next_evaluation_) {
-      next_evaluation_ += config.evaluate_every;
-      RILL_RETURN_IF_ERROR(Evaluate(progress));
-    }
-  }
-  RILL_RETURN_IF_ERROR(SaveCheckpoint());
-  return result_;
+    return pipeline_.collector->frames();
+  };
+  return run_->Run({.learn = learn,
+                    .evaluate = [this] { return Evaluate(); },
+                    .save = [this] { return SaveCheckpoint(); }},
+                   progress);
 }
 
 }  // namespace rill::torch_ppo_recurrent

@@ -3,30 +3,26 @@
 #define RILL_EXAMPLES_TORCH_PPO_RECURRENT_TRAINER_H_
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "rill/examples/ppo_recurrent/recall_env.h"
+#include "rill/examples/program/evaluated_run.h"
 #include "rill/examples/torch_ppo_recurrent/gru_networks.h"
 #include "rill/examples/torch_ppo_recurrent/pipeline.h"
 #include "rill/libtorch/training_state.h"
-#include "rill/telemetry/learning_curve.h"
 #include "rill/telemetry/progress_line.h"
-#include "rill/telemetry/run_files.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "torch/optim/adam.h"
 
 namespace rill::torch_ppo_recurrent {
 
-struct RunResult {
-  int64_t steps = 0;
-  double evaluation_return = 0;  // The last one.
-  bool is_solved = false;        // 95 % of the best return.
-  bool was_interrupted = false;
-};
+using RunResult = examples::RunResult;
+
+// 95 % of the best return.
+inline constexpr double kSolveReturn = 0.95 * ppo_recurrent::kRecallBestReturn;
 
 // Recurrent PPO on Recall (examples/ppo_recurrent/recall_env.h), with a GRU of
 // LibTorch; start reading here.
@@ -66,20 +62,17 @@ class Trainer {
  private:
   explicit Trainer(const Options& options);
 
+  examples::EvaluatedRun::Options RunOptions() const;
   absl::Status Resume();
   absl::Status LearnFrom(const TensorDict& sample);
-  absl::Status Evaluate(ProgressLine& progress);
+  absl::StatusOr<examples::EvaluatedRun::Evaluation> Evaluate();
   absl::StatusOr<TrainingParts> Parts();
 
   const Options options_;
   std::shared_ptr<GruNetworks> networks_;
   std::unique_ptr<torch::optim::Adam> adam_;
   Pipeline pipeline_;
-  std::unique_ptr<RunFiles> files_;
-  LearningCurve curve_;
-  absl::Time begin_;
-  RunResult result_;
-  int64_t next_evaluation_;
+  std::unique_ptr<examples::EvaluatedRun> run_;
   double loss_ = 0, entropy_ = 0;  // Of the last minibatch.
 };
 

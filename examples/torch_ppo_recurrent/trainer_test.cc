@@ -50,11 +50,10 @@ void DoRounds(Trainer& trainer, int rounds) {
 
 TEST(TrainerTest, OnlyTheAgentWithMemorySolvesTheTask) {
   Config config = {.seed = 1, .total_steps = 40'960, .evaluate_every = 40'960};
-  EXPECT_TRUE(ResultOf(Short("memory", config)).is_solved);
+  EXPECT_GE(ResultOf(Short("memory", config)).evaluation_return, kSolveReturn);
   config.has_memory = false;
   // Guesses get a quarter of the best return.
   const RunResult without = ResultOf(Short("without", config));
-  EXPECT_FALSE(without.is_solved);
   EXPECT_LT(without.evaluation_return, 0.5 * ppo_recurrent::kRecallBestReturn);
 }
 

@@ -20,6 +20,7 @@
 #include "rill/collectors/workers/worker.h"
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/examples/program/config_field.h"
+#include "rill/examples/program/evaluated_run.h"
 #include "rill/examples/program/stop_signal.h"
 #include "rill/examples/torch_sac/trainer.h"
 #include "rill/examples/torch_sac/worker.h"
@@ -101,19 +102,7 @@ int RunProgram(int argc, char** argv, const Task& task,
   if (status.ok()) status = examples::CheckRanges(fields);
   absl::StatusOr<RunResult> result = status;
   if (status.ok()) result = DoRun(flags, task);
-  if (!result.ok()) {
-    absl::FPrintF(stderr, "%s\n", result.status().ToString());
-    return 1;
-  }
-  if (result->was_interrupted) {
-    absl::PrintF("stopped at step %d; --resume goes on\n", result->steps);
-    return 0;
-  }
-  absl::PrintF("%s: seed %d, %d steps, return %.1f, reached %.0f at step %d\n",
-               result->solved_at >= 0 ? "solved" : "not solved",
-               flags.config.seed, result->steps, result->evaluation_return,
-               task.solve_return, result->solved_at);
-  return result->solved_at >= 0 ? 0 : 1;
+  return examples::ReportRun(result, flags.config.seed, task.solve_return);
 }
 
 }  // namespace rill::torch_sac

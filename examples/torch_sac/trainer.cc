@@ -7,21 +7,17 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/time/time.h"
-#include "rill/base/clock.h"
 #include "rill/base/file.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/envs/evaluator.h"
-#include "rill/examples/program/saved_log.h"
+#include "rill/examples/program/evaluated_run.h"
 #include "rill/examples/torch_sac/worker.h"
 #include "rill/flow/weights/weight_store.h"
 #include "rill/libtorch/module_weights.h"
@@ -30,47 +26,16 @@
 #include "rill/replay/run/run_checkpoint.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/memmap_storage.h"
-#include "rill/telemetry/learning_curve.h"
 #include "rill/telemetry/progress_line.h"
-#include "rill/telemetry/run_files.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/tensors/tensor.h"
 
 namespace rill::torch_sac {
-namespace {
-
-// The columns of curve.csv. The last one is wall time.
-enum Column {
-  kSteps,
-  kEvaluation,
-  kCriticLoss,  // Of the last update, as are the next three.
-  kActorLoss,
-  kTemperature,
-  kEntropy,
-  kSeconds,
-  kNumColumns,
-};
-
-std::vector<RunFiles::Column> Columns() {
-  return {
-      {"steps", "progress/steps"},          {"evaluation", "eval/return"},
-      {"critic_loss", "train/critic_loss"}, {"actor_loss", "train/actor_loss"},
-      {"temperature", "train/temperature"}, {"entropy", "train/entropy"},
-      {"seconds", "time/seconds"}};
-}
-
-}  // namespace
 
 Trainer::Trainer(Options options)
     : options_(std::move(options)),
       learner_({.sizes = options_.task.sizes,
                 .bounds = options_.task.bounds,
-                .seed = static_cast<uint64_t>(options_.config.seed)}),
-      curve_({.title = absl::StrCat("torch_sac, ", options_.task.name,
-                                    ", seed ", options_.config.seed),
-              .threshold = options_.task.solve_return}),
-      next_evaluation_(options_.config.evaluate_every),
-      next_checkpoint_(options_.config.checkpoint_every) {}
+                .seed = static_cast<uint64_t>(options_.config.seed)}) {}
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(Options options) {
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(options)));
@@ -97,8 +62,7 @@ absl::Status Trainer::MakeParts() {
     // The checkpoint has its rows; here are also those from behind it.
     RILL_RETURN_IF_ERROR(RemoveAll(replay));
   } else {
-    RILL_ASSIGN_OR_RETURN(files_, RunFiles::Create(options_.run_dir, Columns(),
-                                                   Clock::System().Now()));
+    RILL_ASSIGN_OR_RETURN(run_, examples::EvaluatedRun::Create(RunOptions()));
   }
   RILL_ASSIGN_OR_RETURN(ModuleWeights weights,
                         ModuleWeights::Of(*learner_.actor()));
@@ -138,24 +102,32 @@ absl::Status Trainer::MakeParts() {
   return absl::OkStatus();
 }
 
+examples::EvaluatedRun::Options Trainer::RunOptions() const {
+  const Config& config = options_.config;
+  return {.title = absl::StrCat("torch_sac, ", options_.task.name, ", seed ",
+                                config.seed),
+          .run_dir = options_.run_dir,
+          .solve_return = options_.task.solve_return,
+          .total_steps = config.total_steps,
+          .evaluate_every = config.evaluate_every,
+          .checkpoint_every = config.checkpoint_every,
+          .columns = {{"critic_loss", "train/critic_loss"},
+                      {"actor_loss", "train/actor_loss"},
+                      {"temperature", "train/temperature"},
+                      {"entropy", "train/entropy"}},
+          .stop = options_.stop};
+}
+
 absl::Status Trainer::SaveCheckpoint() {
   RILL_ASSIGN_OR_RETURN(const TensorDict collector, collector_->SaveState());
   RILL_ASSIGN_OR_RETURN(const TrainingParts parts, learner_.parts());
   RILL_ASSIGN_OR_RETURN(const TensorDict learner, SaveTraining(parts));
-  RILL_ASSIGN_OR_RETURN(const TensorDict log,
-                        examples::SaveLog(*files_, curve_));
-  TensorDict run;
-  RILL_ASSIGN_OR_RETURN(
-      const Tensor counters,
-      Tensor::From<int64_t>(
-          {learner_.updates(), next_evaluation_, result_.solved_at}, {3}));
-  RILL_RETURN_IF_ERROR(run.Set("counters", counters));
-  return RunCheckpoint::Save(CheckpointPath(),
-                             {.buffers = {{"replay", buffer_.get()}},
-                              .states = {{"collector", collector},
-                                         {"learner", learner},
-                                         {"run", run},
-                                         {"log", log}}});
+  RILL_ASSIGN_OR_RETURN(const TensorDict run, run_->SaveState());
+  return RunCheckpoint::Save(
+      CheckpointPath(),
+      {.buffers = {{"replay", buffer_.get()}},
+       .states = {
+           {"collector", collector}, {"learner", learner}, {"run", run}}});
 }
 
 absl::Status Trainer::Resume() {
@@ -165,98 +137,55 @@ absl::Status Trainer::Resume() {
       RunCheckpoint::Opened opened,
       RunCheckpoint::Open(CheckpointPath(),
                           {.buffers = std::move(buffers),
-                           .states = {"collector", "learner", "run", "log"}}));
+                           .states = {"collector", "learner", "run"}}));
   buffer_ = std::move(opened.buffers["replay"]);
   RILL_ASSIGN_OR_RETURN(const TrainingParts parts, learner_.parts());
   RILL_RETURN_IF_ERROR(LoadTraining(opened.states["learner"], parts));
   RILL_RETURN_IF_ERROR(weights_->Publish(*store_).status());
   RILL_RETURN_IF_ERROR(collector_->LoadState(opened.states["collector"]));
-  const TensorDict& run = opened.states["run"];
-  RILL_ASSIGN_OR_RETURN(const auto counters, run.Flat<int64_t>("counters"));
-  learner_.set_updates(counters[0]);
-  next_evaluation_ = counters[1];
-  result_.solved_at = counters[2];
-  result_.steps = collector_->frames();
-  next_checkpoint_ = result_.steps + options_.config.checkpoint_every;
+  learner_.set_updates(WantedUpdates());
   RILL_ASSIGN_OR_RETURN(
-      files_, examples::LoadLog(opened.states["log"], options_.run_dir,
-                                Columns(), &curve_));
+      run_, examples::EvaluatedRun::Resume(RunOptions(), opened.states["run"],
+                                           collector_->frames()));
   return absl::OkStatus();
 }
 
-absl::Status Trainer::CollectAndLearn() {
+int64_t Trainer::WantedUpdates() const {
+  return std::max<int64_t>(collector_->frames() - options_.config.random_steps,
+                           0);
+}
+
+absl::StatusOr<int64_t> Trainer::CollectAndLearn() {
   RILL_RETURN_IF_ERROR(collector_->CollectInto(*buffer_));
-  result_.steps = collector_->frames();
-  const int64_t wanted = result_.steps - options_.config.random_steps;
-  if (learner_.updates() >= wanted) return absl::OkStatus();
-  while (learner_.updates() < wanted) {
+  if (learner_.updates() == WantedUpdates()) return collector_->frames();
+  while (learner_.updates() < WantedUpdates()) {
     RILL_RETURN_IF_ERROR(buffer_->SampleInto(&batch_));
     RILL_ASSIGN_OR_RETURN(stats_, learner_.Update(batch_));
   }
-  return weights_->Publish(*store_).status();
+  RILL_RETURN_IF_ERROR(weights_->Publish(*store_).status());
+  return collector_->frames();
 }
 
-absl::Status Trainer::Evaluate(ProgressLine& progress) {
+absl::StatusOr<examples::EvaluatedRun::Evaluation> Trainer::Evaluate() {
   const Config& config = options_.config;
+  const auto steps = static_cast<uint64_t>(collector_->frames());
   RILL_ASSIGN_OR_RETURN(
       const EvaluateResult result,
       EvaluatePolicy(
           *evaluation_env_, *greedy_,
           {.episodes = config.evaluation_episodes,
-           .seed = Rng(static_cast<uint64_t>(config.seed))
-                       .Bits64(static_cast<uint64_t>(result_.steps), 0)}));
-  result_.evaluation_return = result.mean_return;
-  if (result_.solved_at < 0 &&
-      result.mean_return >= options_.task.solve_return) {
-    result_.solved_at = result_.steps;
-  }
-  curve_.evaluations.push_back(
-      {static_cast<double>(result_.steps), result.mean_return});
-  RunRow<Column> row;
-  row[kSteps] = static_cast<double>(result_.steps);
-  row[kEvaluation] = result.mean_return;
-  row[kCriticLoss] = stats_.critic_loss;
-  row[kActorLoss] = stats_.actor_loss;
-  row[kTemperature] = stats_.temperature;
-  row[kEntropy] = stats_.entropy;
-  row[kSeconds] = absl::ToDoubleSeconds(Clock::Steady().Now() - begin_);
-  progress.Say(absl::StrFormat(
-      "step %d  return %.1f  value %.1f  temperature %.3f", result_.steps,
-      result.mean_return, stats_.value, stats_.temperature));
-  RILL_RETURN_IF_ERROR(files_->Write(row.values, Clock::System().Now()));
-  return files_->WriteCurve(curve_);
+           .seed = Rng(static_cast<uint64_t>(config.seed)).Bits64(steps, 0)}));
+  return examples::EvaluatedRun::Evaluation{
+      result.mean_return,
+      {stats_.critic_loss, stats_.actor_loss, stats_.temperature,
+       stats_.entropy}};
 }
 
 absl::StatusOr<RunResult> Trainer::Run(ProgressLine& progress) {
-  const Config& config = options_.config;
-  begin_ = Clock::Steady().Now();
-  const int64_t first = result_.steps;
-  while (result_.steps < config.total_steps) {
-    if (options_.stop != nullptr && *options_.stop) {
-      result_.was_interrupted = true;
-      RILL_RETURN_IF_ERROR(SaveCheckpoint());
-      return result_;
-    }
-    RILL_RETURN_IF_ERROR(CollectAndLearn());
-    if (result_.steps >= next_evaluation_) {
-      next_evaluation_ += config.evaluate_every;
-      RILL_RETURN_IF_ERROR(Evaluate(progress));
-    }
-    if (result_.steps >= next_checkpoint_) {
-      next_checkpoint_ += config.checkpoint_every;
-      RILL_RETURN_IF_ERROR(SaveCheckpoint());
-    }
-    const absl::Time now = Clock::Steady().Now();
-    progress.Update({.steps = result_.steps,
-                     .max_steps = config.total_steps,
-                     .mean_return = result_.evaluation_return,
-                     .steps_per_second =
-                         static_cast<double>(result_.steps - first) /
-                         std::max(1e-9, absl::ToDoubleSeconds(now - begin_))},
-                    now);
-  }
-  RILL_RETURN_IF_ERROR(SaveCheckpoint());
-  return result_;
+  return run_->Run({.learn = [this] { return CollectAndLearn(); },
+                    .evaluate = [this] { return Evaluate(); },
+                    .save = [this] { return SaveCheckpoint(); }},
+                   progress);
 }
 
 }  // namespace rill::torch_sac

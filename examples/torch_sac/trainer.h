@@ -10,18 +10,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
+#include "rill/examples/program/evaluated_run.h"
 #include "rill/examples/torch_sac/sac_learner.h"
 #include "rill/examples/torch_sac/worker.h"
 #include "rill/flow/weights/weight_store.h"
 #include "rill/libtorch/module_weights.h"
 #include "rill/replay/replay_buffer.h"
-#include "rill/telemetry/learning_curve.h"
 #include "rill/telemetry/progress_line.h"
-#include "rill/telemetry/run_files.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::torch_sac {
@@ -40,12 +38,7 @@ struct Config {
   int64_t checkpoint_every = 50'000;
 };
 
-struct RunResult {
-  int64_t steps = 0;
-  double evaluation_return = 0;  // The last one.
-  int64_t solved_at = -1;        // The step; -1: it was not solved.
-  bool was_interrupted = false;
-};
+using RunResult = examples::RunResult;
 
 // Soft actor-critic; start reading here.
 //
@@ -84,9 +77,12 @@ class Trainer {
   explicit Trainer(Options options);
 
   absl::Status MakeParts();
+  examples::EvaluatedRun::Options RunOptions() const;
   absl::Status Resume();
-  absl::Status CollectAndLearn();
-  absl::Status Evaluate(ProgressLine& progress);
+  // One for each step behind the random ones.
+  int64_t WantedUpdates() const;
+  absl::StatusOr<int64_t> CollectAndLearn();
+  absl::StatusOr<examples::EvaluatedRun::Evaluation> Evaluate();
   absl::Status SaveCheckpoint();
   std::string CheckpointPath() const;
   ReplayBuffer::Options BufferOptions() const;
@@ -100,13 +96,9 @@ class Trainer {
   std::unique_ptr<ReplayBuffer> buffer_;
   std::unique_ptr<Env> evaluation_env_;
   std::unique_ptr<Policy> greedy_;
-  std::unique_ptr<RunFiles> files_;
+  std::unique_ptr<examples::EvaluatedRun> run_;
   TensorDict batch_;
   SacLearner::Stats stats_;
-  RunResult result_;
-  LearningCurve curve_;
-  absl::Time begin_;
-  int64_t next_evaluation_, next_checkpoint_;
 };
 
 }  // namespace rill::torch_sac

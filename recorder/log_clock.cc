@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/recorder/log_clock.h"
 
+#include <algorithm>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -26,6 +28,7 @@ uint64_t Counter() { return 0; }
 // A rate is learned over no less.
 constexpr absl::Duration kLearned = absl::Microseconds(100);
 constexpr uint64_t kMostCounts = uint64_t{1} << 62;
+constexpr double kMostTrusted = 1e7;  // A millisecond at 10 GHz.
 
 }  // namespace
 
@@ -55,8 +58,9 @@ absl::Duration LogClock::Look(uint64_t counter) {
     trusted_counts_ = 0;
   } else {
     rate_ = absl::ToDoubleNanoseconds(since) / static_cast<double>(passed);
-    trusted_counts_ =
-        static_cast<uint64_t>(absl::ToDoubleNanoseconds(kTrusted) / rate_);
+    // After a jump the rate says too little, and would be trusted for long.
+    trusted_counts_ = static_cast<uint64_t>(
+        std::min(absl::ToDoubleNanoseconds(kTrusted) / rate_, kMostTrusted));
   }
   looked_ = now;
   counter_ = counter;

@@ -11,10 +11,10 @@ namespace rill::recorder_internal {
 
 // The time since it was made, for a log of many events a millisecond. Clock::
 // Steady is asked once in kTrusted; between two looks the processor's counter
-// says what has passed, at the rate that it had before. Where the counter
-// stops, jumps or changes its rate, an answer is wrong by at most kTrusted, and
-// may lie before the last one. Other clocks, and processors without such a
-// counter, are asked each time.
+// says what has passed, at the rate that it had before. A counter that jumps or
+// changes its rate makes answers wrong by some milliseconds, and one may lie
+// before the last. The counter must not stop. Other clocks, and processors
+// without such a counter, are asked each time.
 //
 // Thread-safety: thread-compatible.
 // Cost: a third of a look at the clock.

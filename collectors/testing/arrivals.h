@@ -14,7 +14,7 @@
 
 namespace rill {
 
-// What comes from a collector of producers 0 to workers - 1, and of those that
+// Batches of a collector with producers 0 to workers - 1, and of producers that
 // replace them.
 struct Arrivals {
   explicit Arrivals(int64_t num_workers) : workers(num_workers) {}

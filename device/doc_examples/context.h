@@ -28,7 +28,7 @@ constexpr int64_t bytes = 1 << 20;
 extern const std::shared_ptr<Buffer> device;
 extern int value;
 
-// What a kernel works on.
+// A kernel works on these.
 extern double* const values;
 extern const int64_t n;
 extern const std::vector<DevicePriorities::Change> changes;

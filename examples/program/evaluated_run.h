@@ -27,7 +27,7 @@ struct RunResult {
   bool was_interrupted = false;
 };
 
-// What a learner's run has beside collecting and learning: evaluations, with a
+// The rest of a run beside collecting and learning: evaluations, with a
 // row of curve.csv and of TensorBoard events and a new curve.svg each;
 // checkpoints; an end by steps or by a signal.
 //
@@ -41,8 +41,8 @@ class EvaluatedRun {
     int64_t total_steps = 0;
     int64_t evaluate_every = 0;
     // One is made at the end too.
-    int64_t checkpoint_every = std::numeric_limits<int64_t>::max();
-    // What the learner says of itself at each evaluation.
+    int64_t checkpoint_every = std::numeric_limits<int64_t>::max() / 2;
+    // The learner fills these at each evaluation.
     std::vector<RunFiles::Column> columns = {};
     const std::atomic<bool>* stop = nullptr;
   };

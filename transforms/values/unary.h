@@ -50,7 +50,8 @@ struct Unary {
     std::vector<std::string> in_keys_inv = {};
     Function fn = nullptr;
     Function inv_fn = nullptr;  // Where there are in_keys_inv.
-    // Of `fn`. None: dtype and shape stay, the values are any, as with inv_fn.
+    // The spec of `fn`. None: dtype and shape stay, and the values are any, as
+    // with inv_fn.
     SpecFunction spec_fn = nullptr;
   };
 

@@ -16,8 +16,6 @@
 namespace rill::replay_internal {
 namespace {
 
-using ::testing::HasSubstr;
-
 // Options that work, but for the one that `change` sets.
 absl::Status Check(void (*change)(BufferOptions&)) {
   BufferOptions options = {.storage = MakeStorage(4),
@@ -76,33 +74,28 @@ TEST(BufferOptionsTest, WhatIsMissingOrOutOfRangeIsNamed) {
        "pin_memory: got true, and device cpu"},
   };
   for (const auto& test : kCases) {
-    EXPECT_THAT(Check(test.change), StatusIs(absl::StatusCode::kInvalidArgument,
-                                             HasSubstr(test.message)));
+    EXPECT_THAT(Check(test.change), IsInvalidArgument(test.message));
   }
 }
 
 TEST(BufferOptionsTest, PartsThatDoNotFitAreRefused) {
-  EXPECT_THAT(
-      Check([](BufferOptions& o) {
-        o.sampler = *MakeSliceSampler({.length = 2});
-        o.writer = MakeRemovingWriter();
-      }),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("writer: got RemovingWriter with SliceSampler, "
-                         "want one that appends")));
+  EXPECT_THAT(Check([](BufferOptions& o) {
+                o.sampler = *MakeSliceSampler({.length = 2});
+                o.writer = MakeRemovingWriter();
+              }),
+              IsInvalidArgument("writer: got RemovingWriter with SliceSampler, "
+                                "want one that appends"));
 }
 
 // No fake device is registered here.
 TEST(BufferOptionsTest, ADeviceWithoutABackendIsAFailedPrecondition) {
   EXPECT_THAT(Check([](BufferOptions& o) { o.device = Device::Fake(0); }),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("ReplayBuffer::Create: device")));
+              IsFailedPrecondition("ReplayBuffer::Create: device"));
   EXPECT_THAT(Check([](BufferOptions& o) {
                 o.pin_memory = true;
                 o.pin_for = Device::Fake(0);
               }),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("ReplayBuffer::Create: pin_memory")));
+              IsFailedPrecondition("ReplayBuffer::Create: pin_memory"));
 }
 
 }  // namespace

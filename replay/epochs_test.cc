@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
@@ -28,12 +27,10 @@ using ::testing::UnorderedElementsAre;
 
 std::unique_ptr<ReplayBuffer> Over(std::unique_ptr<Sampler> sampler,
                                    int64_t batch_size, int64_t prefetch = 0) {
-  auto buffer = ReplayBuffer::Create({.storage = MakeStorage(10),
-                                      .sampler = std::move(sampler),
-                                      .batch_size = batch_size,
-                                      .prefetch = prefetch});
-  RILL_EXPECT_OK(buffer);
-  return *std::move(buffer);
+  return *ReplayBuffer::Create({.storage = MakeStorage(10),
+                                .sampler = std::move(sampler),
+                                .batch_size = batch_size,
+                                .prefetch = prefetch});
 }
 
 std::vector<int64_t> SlotsOfNext(ReplayBuffer& buffer) {
@@ -160,9 +157,7 @@ TEST(EpochsTest, OpenedBufferHasAsManyBatchesLeft) {
 
 TEST(EpochsTest, SamplerWithoutEpochsSaysSo) {
   const auto buffer = Over(MakeUniformSampler(), 3);
-  EXPECT_THAT(buffer->BatchesLeft(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       ::testing::HasSubstr("UniformSampler")));
+  EXPECT_THAT(buffer->BatchesLeft(), IsFailedPrecondition("UniformSampler"));
 }
 
 // TorchRL's is refused at construction. Here a call may say how many it wants.
@@ -171,8 +166,7 @@ TEST(EpochsTest, U4_DropLastWithoutABatchSizeWantsOneOfTheCall) {
       Over(MakeSamplerWithoutReplacement({.drop_last = true}), 0);
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
   EXPECT_THAT(buffer->Sample(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       ::testing::HasSubstr("batch_size: got 0, want > 0")));
+              IsFailedPrecondition("batch_size: got 0, want > 0"));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample(4));
   EXPECT_EQ(batch.batch_shape(), Shape({4}));
 }
@@ -186,8 +180,7 @@ TEST(EpochsTest, U8_RowsAreUsedUpAndStayStored) {
   ASSERT_THAT(seen, SizeIs(4));
   for (const int64_t slot : SlotsOfNext(*buffer)) seen.push_back(slot);
   EXPECT_THAT(seen, UnorderedElementsAre(0, 1, 2, 3, 4, 5));
-  EXPECT_THAT(buffer->Sample(),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(buffer->Sample(), IsFailedPrecondition());
   EXPECT_EQ(buffer->size(), 6);
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 2)));
   EXPECT_EQ(buffer->size(), 8);

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,8 +33,6 @@
 namespace rill {
 namespace {
 
-using ::testing::HasSubstr;
-
 constexpr int64_t kSteps = 300;
 constexpr int64_t kBatch = 64;
 constexpr int64_t kLength = 8;
@@ -58,15 +55,13 @@ TensorDict Steps(uint64_t seed) {
     return *Tensor::From<double>(values, {1, kSteps, 1});
   };
   const Tensor flags = *Tensor::From<bool>(done, {1, kSteps, 1});
-  auto steps =
-      TensorDict::Create({1, kSteps}, {{"observation", column(observation)},
-                                       {"state_value", column(value)},
-                                       {"next/reward", column(reward)},
-                                       {"next/state_value", column(next_value)},
-                                       {"next/terminated", flags},
-                                       {"next/done", *flags.Clone()}});
-  RILL_EXPECT_OK(steps);
-  return *std::move(steps);
+  return *TensorDict::Create({1, kSteps},
+                             {{"observation", column(observation)},
+                              {"state_value", column(value)},
+                              {"next/reward", column(reward)},
+                              {"next/state_value", column(next_value)},
+                              {"next/terminated", flags},
+                              {"next/done", *flags.Clone()}});
 }
 
 using Make = std::function<std::unique_ptr<BatchTransform>()>;
@@ -152,8 +147,7 @@ TEST(EstimatorsOverUnitsTest, NoSliceRunsIntoTheNext) {
 }
 
 TEST(EstimatorsOverUnitsTest, StrangersAreNoTrajectory) {
-  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
-                                HasSubstr("do not follow one another"));
+  const auto refused = IsInvalidArgument("do not follow one another");
   const auto refuses = [&](const Make& transform) {
     EXPECT_THAT(Draw(*MakeTransitions({}), transform, 1).status(), refused);
     // Windows overlap, and dilated sequences leave rows out.

@@ -26,14 +26,10 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
-constexpr auto kDeadlineExceeded = absl::StatusCode::kDeadlineExceeded;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::unique_ptr<RateLimiter> Make(const RateLimiter::Options& options) {
-  auto limiter = RateLimiter::Create(options);
-  EXPECT_THAT(limiter, IsOk());
-  return *std::move(limiter);
+  return *RateLimiter::Create(options);
 }
 
 absl::Status Insert(RateLimiter* limiter, int64_t n = 1) {
@@ -69,7 +65,7 @@ TEST(RateLimiterTest, Example) {
   // Two lanes do not fit in one: the permit went back.
   EXPECT_THAT(
       RunExample(storage.get(), NumberedSteps(2, 5), limiter.get(), deadline),
-      StatusIs(kInvalidArgument));
+      IsInvalidArgument());
   EXPECT_EQ(limiter->GetStats().done.inserts, 10);
   EXPECT_EQ(limiter->GetStats().inserts.in_flight, 0);
 }
@@ -175,7 +171,7 @@ TEST(RateLimiterTest, ATimeoutTellsEveryNumber) {
   RILL_ASSERT_OK_AND_ASSIGN(auto permit,
                             limiter->AwaitInsert(1, absl::InfinitePast()));
   EXPECT_THAT(limiter->AwaitSample(3, absl::InfinitePast()),
-              StatusIs(kDeadlineExceeded,
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
                        AllOf(HasSubstr("RateLimiter::AwaitSample: 3 samples"),
                              HasSubstr("inserts = 6 (and 1 in flight)"),
                              HasSubstr("samples = 0 (and 0 in flight)"),
@@ -189,15 +185,16 @@ TEST(RateLimiterTest, ATimeoutTellsEveryNumber) {
 TEST(RateLimiterTest, ABatchThatCouldNeverGoIsRefusedAtOnce) {
   const auto limiter = Make(RateLimiter::Queue(4));
   EXPECT_THAT(limiter->AwaitInsert(5, absl::InfiniteFuture()),
-              StatusIs(kInvalidArgument, AllOf(HasSubstr("got 5 inserts"),
-                                               HasSubstr("smaller batches"))));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("got 5 inserts"),
+                             HasSubstr("smaller batches"))));
   EXPECT_THAT(limiter->AwaitSample(5, absl::InfiniteFuture()),
-              StatusIs(kInvalidArgument, HasSubstr("got 5 samples")));
+              IsInvalidArgument("got 5 samples"));
   for (const int64_t n : {int64_t{0}, int64_t{-1}, kMaxWritten + 1}) {
     EXPECT_THAT(limiter->AwaitInsert(n, absl::InfiniteFuture()),
-                StatusIs(kInvalidArgument, HasSubstr("want [1, ")));
+                IsInvalidArgument("want [1, "));
     EXPECT_THAT(limiter->AwaitSample(n, absl::InfiniteFuture()),
-                StatusIs(kInvalidArgument, HasSubstr("want [1, ")));
+                IsInvalidArgument("want [1, "));
     EXPECT_FALSE(limiter->CanInsert(n));
     EXPECT_FALSE(limiter->CanSample(n));
   }
@@ -206,29 +203,26 @@ TEST(RateLimiterTest, ABatchThatCouldNeverGoIsRefusedAtOnce) {
                             RateLimiter::SampleToInsertRatio(1, 100, 10));
   const auto ratio = Make(options);
   RILL_EXPECT_OK(Insert(ratio.get(), 105));
-  EXPECT_THAT(Insert(ratio.get(), 105), StatusIs(kInvalidArgument));
+  EXPECT_THAT(Insert(ratio.get(), 105), IsInvalidArgument());
   // So may what has the least size at most, and no longer.
   const auto half = Make(options);
   for (int i = 0; i < 2; ++i) RILL_EXPECT_OK(Insert(half.get(), 50));
-  EXPECT_THAT(Insert(half.get(), 50),
-              StatusIs(kInvalidArgument, HasSubstr("got 50 inserts")));
+  EXPECT_THAT(Insert(half.get(), 50), IsInvalidArgument("got 50 inserts"));
 }
 
 TEST(RateLimiterTest, OptionsThatLeaveSomebodyWaitingForEverAreRefused) {
   const auto refused = [](const RateLimiter::Options& options,
                           const char* name) {
-    EXPECT_THAT(RateLimiter::Create(options),
-                StatusIs(kInvalidArgument, HasSubstr(name)));
+    EXPECT_THAT(RateLimiter::Create(options), IsInvalidArgument(name));
     const auto limiter = Make({});
-    EXPECT_THAT(limiter->SetOptions(options),
-                StatusIs(kInvalidArgument, HasSubstr(name)));
+    EXPECT_THAT(limiter->SetOptions(options), IsInvalidArgument(name));
     EXPECT_EQ(limiter->options().max_diff, kInfinity);
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double ratio : {0.0, -1.0, kInfinity, nan}) {
     refused({.samples_per_insert = ratio}, "samples_per_insert");
     EXPECT_THAT(RateLimiter::SampleToInsertRatio(ratio, 1, kInfinity),
-                StatusIs(kInvalidArgument));
+                IsInvalidArgument());
   }
   refused({.min_size_to_sample = 0}, "min_size_to_sample");
   refused({.min_diff = nan}, "min_diff");
@@ -241,23 +235,22 @@ TEST(RateLimiterTest, OptionsThatLeaveSomebodyWaitingForEverAreRefused) {
   refused(RateLimiter::Queue(0), "max_diff - min_diff");
   refused(RateLimiter::MinSize(0), "min_size_to_sample");
   EXPECT_THAT(RateLimiter::SampleToInsertRatio(8, 10, 7.5),
-              StatusIs(kInvalidArgument, HasSubstr("got 7.5, want >= ")));
+              IsInvalidArgument("got 7.5, want >= "));
   EXPECT_THAT(RateLimiter::SampleToInsertRatio(0.5, 10, 0.75),
-              StatusIs(kInvalidArgument, HasSubstr("error_buffer")));
+              IsInvalidArgument("error_buffer"));
   EXPECT_THAT(RateLimiter::SampleToInsertRatio(1, 10, nan),
-              StatusIs(kInvalidArgument, HasSubstr("error_buffer")));
+              IsInvalidArgument("error_buffer"));
   EXPECT_THAT(RateLimiter::SampleToInsertRatio(1, 0, 2),
-              StatusIs(kInvalidArgument, HasSubstr("min_size_to_sample")));
+              IsInvalidArgument("min_size_to_sample"));
 }
 
 TEST(RateLimiterTest, CountsThatCannotBeAreRefused) {
   const auto limiter = Make({});
   RILL_EXPECT_OK(limiter->DidInsert(5));
-  EXPECT_THAT(limiter->DidDelete(6),
-              StatusIs(kInvalidArgument, HasSubstr("got 6, want [0, 5]")));
-  EXPECT_THAT(limiter->DidDelete(-1), StatusIs(kInvalidArgument));
-  EXPECT_THAT(limiter->DidInsert(-1), StatusIs(kInvalidArgument));
-  EXPECT_THAT(limiter->DidInsert(kMaxWritten), StatusIs(kInvalidArgument));
+  EXPECT_THAT(limiter->DidDelete(6), IsInvalidArgument("got 6, want [0, 5]"));
+  EXPECT_THAT(limiter->DidDelete(-1), IsInvalidArgument());
+  EXPECT_THAT(limiter->DidInsert(-1), IsInvalidArgument());
+  EXPECT_THAT(limiter->DidInsert(kMaxWritten), IsInvalidArgument());
   for (const RateLimiter::Counts& counts :
        std::vector<RateLimiter::Counts>{{.inserts = -1},
                                         {.samples = -1},
@@ -265,8 +258,7 @@ TEST(RateLimiterTest, CountsThatCannotBeAreRefused) {
                                         {.inserts = 3, .deletes = 4},
                                         {.inserts = kMaxWritten + 1},
                                         {.samples = kMaxWritten + 1}}) {
-    EXPECT_THAT(limiter->SetCounts(counts),
-                StatusIs(kInvalidArgument, HasSubstr("SetCounts: ")));
+    EXPECT_THAT(limiter->SetCounts(counts), IsInvalidArgument("SetCounts: "));
   }
   EXPECT_EQ(limiter->GetStats().done, (RateLimiter::Counts{.inserts = 5}));
 }
@@ -291,19 +283,16 @@ TEST(RateLimiterTest, StatesThatDoNotFitChangeNothing) {
   SavedState state("RateLimiter", 1);
   state.Set("inserts", int64_t{3});
   state.Set("samples", int64_t{0});
-  EXPECT_THAT(
-      limiter->LoadState(state.Encode()),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("deletes")));
+  EXPECT_THAT(limiter->LoadState(state.Encode()),
+              IsFailedPrecondition("deletes"));
   state.Set("deletes", int64_t{4});
   EXPECT_THAT(limiter->LoadState(state.Encode()),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       HasSubstr("deletes: got 4, want [0, 3]")));
+              IsDataLoss("deletes: got 4, want [0, 3]"));
   for (SavedState other : {SavedState("RateLimiter", 2), SavedState("No", 1)}) {
     for (const char* name : {"inserts", "samples", "deletes"}) {
       other.Set(name, int64_t{3});
     }
-    EXPECT_THAT(limiter->LoadState(other.Encode()),
-                StatusIs(absl::StatusCode::kFailedPrecondition));
+    EXPECT_THAT(limiter->LoadState(other.Encode()), IsFailedPrecondition());
   }
   EXPECT_EQ(limiter->SaveState(), before);
 }

@@ -3,13 +3,12 @@
 // place where tensors get their bytes.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sample_units.h"
@@ -63,35 +62,37 @@ ReplayBuffer::Options OptionsOf() {
           .batch_size = 64};
 }
 
-TEST(ReplayBufferAllocationTest, SteadySamplingAllocatesNothing) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto buffer, ReplayBuffer::Create(OptionsOf()));
-  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
+// A batch of a buffer of `options` that holds `steps`, of which no sample
+// allocates once it has been through some.
+TensorDict ExpectSteady(ReplayBuffer::Options options,
+                        std::optional<bool> is_fused = std::nullopt,
+                        const TensorDict& steps = NumberedSteps(1, 100),
+                        int before = 2) {
+  const auto buffer = *ReplayBuffer::Create(std::move(options));
+  RILL_EXPECT_OK(buffer->Extend(steps));
   TensorDict batch;
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
-  ExpectWholeSteps(batch, /*lane_capacity=*/100);
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch, before), 0);
+  if (is_fused.has_value()) {
+    EXPECT_EQ(buffer->GetStats().is_fused, *is_fused);
+  }
+  return batch;
+}
+
+TEST(ReplayBufferAllocationTest, SteadySamplingAllocatesNothing) {
+  ExpectWholeSteps(ExpectSteady(OptionsOf()), /*lane_capacity=*/100);
 }
 
 TEST(ReplayBufferAllocationTest, SteadyPinnedSamplingAllocatesNothing) {
   ReplayBuffer::Options options = OptionsOf();
   options.pin_memory = true;
   options.pin_for = Device::Fake(0);
-  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
-                            ReplayBuffer::Create(std::move(options)));
-  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
-  TensorDict batch;
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
-  ExpectWholeSteps(batch, /*lane_capacity=*/100);
+  ExpectWholeSteps(ExpectSteady(std::move(options)), /*lane_capacity=*/100);
 }
 
 TEST(ReplayBufferAllocationTest, TransformThatWorksInPlaceAllocatesNothing) {
   ReplayBuffer::Options options = OptionsOf();
   options.transforms.push_back(*RewardScaling::Create({.scale = 1}));
-  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
-                            ReplayBuffer::Create(std::move(options)));
-  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
-  TensorDict batch;
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
-  ExpectWholeSteps(batch, /*lane_capacity=*/100);
+  ExpectWholeSteps(ExpectSteady(std::move(options)), /*lane_capacity=*/100);
 }
 
 absl::StatusOr<std::unique_ptr<Sampler>> SamplerOver(
@@ -112,12 +113,7 @@ TEST(ReplayBufferAllocationTest, TransformsOverTheBatchAllocateNothingInPlace) {
   options.transforms.push_back(
       *Clip::Create({.in_keys = {"observation"}, .low = 0, .high = 1}));
   options.transforms.push_back(Nothing());
-  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
-                            ReplayBuffer::Create(std::move(options)));
-  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
-  TensorDict batch;
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
-  EXPECT_FALSE(buffer->GetStats().is_fused);
+  ExpectSteady(std::move(options), /*is_fused=*/false);
 }
 
 TEST(ReplayBufferAllocationTest, TransformsInTheGatherAllocateNothing) {
@@ -127,12 +123,7 @@ TEST(ReplayBufferAllocationTest, TransformsInTheGatherAllocateNothing) {
                                                    .in_keys = {"action"}}));
   options.transforms.push_back(
       *Clip::Create({.in_keys = {"observation"}, .low = 0, .high = 1}));
-  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
-                            ReplayBuffer::Create(std::move(options)));
-  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
-  TensorDict batch;
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
-  EXPECT_TRUE(buffer->GetStats().is_fused);
+  ExpectSteady(std::move(options), /*is_fused=*/true);
 }
 
 TEST(ReplayBufferAllocationTest, WideStacksInTheGatherAllocateNothing) {
@@ -147,17 +138,12 @@ TEST(ReplayBufferAllocationTest, WideStacksInTheGatherAllocateNothing) {
     options.transforms.push_back(
         *Clip::Create({.in_keys = {key}, .low = 0, .high = 1}));
   }
-  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
-                            ReplayBuffer::Create(std::move(options)));
   TensorDict steps = NumberedSteps(1, 100);
   for (const char* key : {"pixels", "next/pixels"}) {
     RILL_ASSERT_OK(
         steps.Set(key, *Tensor::Zeros(DType::kUInt8, {1, 100, 64, 64})));
   }
-  RILL_ASSERT_OK(buffer->Extend(steps));
-  TensorDict batch;
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
-  EXPECT_TRUE(buffer->GetStats().is_fused);
+  ExpectSteady(std::move(options), /*is_fused=*/true, steps);
 }
 
 TEST(ReplayBufferAllocationTest, CastsOverTheBatchAllocateNothing) {
@@ -166,12 +152,7 @@ TEST(ReplayBufferAllocationTest, CastsOverTheBatchAllocateNothing) {
                                                    .dtype_out = DType::kFloat32,
                                                    .in_keys = {"action"}}));
   options.transforms.push_back(Nothing());
-  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
-                            ReplayBuffer::Create(std::move(options)));
-  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
-  TensorDict batch;
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
-  EXPECT_FALSE(buffer->GetStats().is_fused);
+  ExpectSteady(std::move(options), /*is_fused=*/false);
 }
 
 TEST(ReplayBufferAllocationTest, StacksInTheGatherAllocateNothing) {
@@ -182,12 +163,7 @@ TEST(ReplayBufferAllocationTest, StacksInTheGatherAllocateNothing) {
                                                   .keys = {"observation"}}}));
   options.transforms.push_back(
       *Clip::Create({.in_keys = {"observation"}, .low = 0, .high = 1}));
-  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
-                            ReplayBuffer::Create(std::move(options)));
-  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
-  TensorDict batch;
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
-  EXPECT_TRUE(buffer->GetStats().is_fused);
+  ExpectSteady(std::move(options), /*is_fused=*/true);
 }
 
 TEST(ReplayBufferAllocationTest, WindowsOfStepsAllocateNothing) {
@@ -228,8 +204,6 @@ void ExpectSteadyWith(std::unique_ptr<BatchTransform> transform,
   }
   options.transforms.push_back(std::move(transform));
   options.transforms.push_back(Nothing());
-  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
-                            ReplayBuffer::Create(std::move(options)));
   TensorDict steps = NumberedSteps(1, 100);
   RILL_ASSERT_OK(
       steps.Set("agents", *Tensor::Zeros(DType::kFloat32, {1, 100, 2, 3})));
@@ -241,10 +215,7 @@ void ExpectSteadyWith(std::unique_ptr<BatchTransform> transform,
         absl::StrCat("info/a_dictionary/", kLong)}) {
     RILL_ASSERT_OK(steps.Set(key, *steps.Find("observation")));
   }
-  RILL_ASSERT_OK(buffer->Extend(steps));
-  TensorDict batch;
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch, /*before=*/4), 0);
-  EXPECT_FALSE(buffer->GetStats().is_fused);
+  ExpectSteady(std::move(options), /*is_fused=*/false, steps, /*before=*/4);
 }
 
 TEST(ReplayBufferAllocationTest, JoinedLeavesAllocateNothing) {

@@ -44,10 +44,9 @@ ReplayBuffer::Options OptionsOf(int64_t lane_capacity,
 }
 
 std::unique_ptr<ReplayBuffer> Filled(ReplayBuffer::Options options) {
-  auto buffer = ReplayBuffer::Create(std::move(options));
-  RILL_EXPECT_OK(buffer);
-  RILL_EXPECT_OK((*buffer)->Extend(NumberedSteps(2, kSteps)));
-  return *std::move(buffer);
+  auto buffer = *ReplayBuffer::Create(std::move(options));
+  RILL_EXPECT_OK(buffer->Extend(NumberedSteps(2, kSteps)));
+  return buffer;
 }
 
 std::set<int64_t> ActionsDrawn(ReplayBuffer& buffer, int batches = 30) {
@@ -192,8 +191,7 @@ TEST(ReplayBufferCapacityTest, SamplerThatCannotFollowIsNamedAndNothingStays) {
   auto storage = options.storage;
   EXPECT_THAT(ReplayBuffer::Open(directory, std::move(options),
                                  {.accept_other_capacity = true}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("FakePrioritizedSampler")));
+              IsFailedPrecondition("FakePrioritizedSampler"));
   EXPECT_EQ(storage->size(), 0);
 }
 
@@ -221,8 +219,7 @@ TEST(ReplayBufferCapacityTest, RowsInNoOrderOfTimeAreRefused) {
         RILL_EXPECT_OK(opened);
         continue;
       }
-      EXPECT_THAT(opened, StatusIs(absl::StatusCode::kFailedPrecondition,
-                                   HasSubstr("capacity of a buffer with a ")));
+      EXPECT_THAT(opened, IsFailedPrecondition("capacity of a buffer with a "));
       EXPECT_EQ(storage->size(), 0);
     }
   }
@@ -240,7 +237,7 @@ TEST(ReplayBufferCapacityTest, CapacityThatIsNoneIsDamage) {
     EXPECT_THAT(
         ReplayBuffer::Open(directory, OptionsOf(40, MakeUniformSampler()),
                            {.accept_other_capacity = true}),
-        StatusIs(absl::StatusCode::kDataLoss, HasSubstr("capacity")));
+        IsDataLoss("capacity"));
   }
 }
 

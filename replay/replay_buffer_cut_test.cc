@@ -37,7 +37,6 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr int64_t kLanes = 2;
@@ -79,14 +78,12 @@ struct Subject {
                    std::unique_ptr<Writer> writer = nullptr,
                    std::shared_ptr<Storage> over = nullptr) {
     if (over != nullptr) storage = std::move(over);
-    auto made = ReplayBuffer::Create(
+    buffer = *ReplayBuffer::Create(
         {.storage = storage,
          .sampler = unit.ok() ? *MakeUniformSamplerOver(*std::move(unit))
                               : MakeUniformSampler(),
          .batch_size = 12,
          .writer = std::move(writer)});
-    RILL_EXPECT_OK(made);
-    buffer = *std::move(made);
   }
 };
 
@@ -258,8 +255,7 @@ TEST(ReplayBufferCutTest, RowsThatCannotTellACutRefuseIt) {
   RILL_ASSERT_OK(slices.buffer->Cut(0, {.first = 0, .count = 2}));  // No rows.
   RILL_ASSERT_OK(slices.buffer->Write(Open({"next/done"}), {}));
   EXPECT_THAT(slices.buffer->Cut(0, {.first = 0, .count = 1}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("write \"next/truncated\" too")));
+              IsFailedPrecondition("write \"next/truncated\" too"));
   // Single rows know no order.
   Subject rows(NoUnit());
   RILL_ASSERT_OK(rows.buffer->Write(Open({"next/done"}), {}));
@@ -289,8 +285,7 @@ TEST(ReplayBufferCutTest, EndsOfOtherNamesThanACutSetsRefuseIt) {
       EXPECT_THAT(CountSpans(*subject.buffer), ElementsAre(0, 0));
       continue;
     }
-    EXPECT_THAT(cut, StatusIs(absl::StatusCode::kFailedPrecondition,
-                              HasSubstr("EventKeys::ends")));
+    EXPECT_THAT(cut, IsFailedPrecondition("EventKeys::ends"));
   }
 }
 
@@ -315,14 +310,13 @@ TEST(ReplayBufferCutTest, LanesAndWritersAreChecked) {
        {LaneRange{-1, 1}, LaneRange{0, 3}, LaneRange{1, 2}, LaneRange{3, 0},
         LaneRange{0, -1}, LaneRange{INT64_MAX, INT64_MAX}}) {
     EXPECT_THAT(subject.buffer->Cut(0, lanes),
-                StatusIs(absl::StatusCode::kOutOfRange,
-                         HasSubstr("want lanes in [0, 2)")));
+                IsOutOfRange("want lanes in [0, 2)"));
   }
   RILL_EXPECT_OK(subject.buffer->Cut(0, {.first = kLanes, .count = 0}));
   EXPECT_THAT(Flags(*subject.storage, "next/done"), IsEmpty());
   Subject dataset(NoUnit(), MakeImmutableWriter(), subject.storage);
   EXPECT_THAT(dataset.buffer->Cut(0, {.first = 0, .count = 1}),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // ReplayBuffer::Save and Open.
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,12 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
+#include "rill/formats/file_tree.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/testing/fake_prioritized_sampler.h"
@@ -30,12 +28,13 @@
 namespace rill {
 namespace {
 
+using formats_internal::ListFiles;
+using formats_internal::WriteInPlace;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 
 ReplayBuffer::Options OptionsOf(int64_t capacity = 20, int64_t lanes = 2) {
@@ -55,37 +54,14 @@ TensorDict Work(int64_t round, ReplayBuffer& buffer) {
   auto batch = buffer.Sample();
   RILL_EXPECT_OK(batch);
   if (!batch.ok()) return TensorDict();
-  std::vector<float> priorities;
-  const absl::Span<int64_t> actions = *batch->Flat<int64_t>("action");
-  for (int64_t action : actions) {
-    priorities.push_back(static_cast<float>(action % 5));
-  }
-  RILL_EXPECT_OK(buffer.UpdatePriorities(*batch, priorities));
+  RILL_EXPECT_OK(buffer.UpdatePriorities(*batch, ActionsModulo(*batch, 5)));
   return *std::move(batch);
 }
 
 std::unique_ptr<ReplayBuffer> WorkedBuffer() {
-  auto buffer = ReplayBuffer::Create(OptionsOf());
-  RILL_EXPECT_OK(buffer);
-  for (int64_t round = 0; round < 4; ++round) Work(round, **buffer);
-  return *std::move(buffer);
-}
-
-// Without a sync, unlike WriteFileAtomically: there are many of these.
-void Overwrite(const std::string& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
-}
-
-void ListFiles(const std::string& directory, std::vector<std::string>* files) {
-  const std::vector<std::string> names = *ListDirectory(directory);
-  for (const std::string& name : names) {
-    const std::string path = JoinPath(directory, name);
-    if (IsDirectory(path)) {
-      ListFiles(path, files);
-    } else {
-      files->push_back(path);
-    }
-  }
+  auto buffer = *ReplayBuffer::Create(OptionsOf());
+  for (int64_t round = 0; round < 4; ++round) Work(round, *buffer);
+  return buffer;
 }
 
 void ExpectGoesOnAs(ReplayBuffer& saved, ReplayBuffer& opened) {
@@ -156,29 +132,25 @@ TEST(ReplayBufferFilesTest, C13_SavesOfEqualBuffersHaveEqualBytes) {
   const std::string b = FreshPath("bytes_b");
   RILL_ASSERT_OK(WorkedBuffer()->Save(a));
   RILL_ASSERT_OK(WorkedBuffer()->Save(b));
-  std::vector<std::string> files;
-  ListFiles(a, &files);
+  const std::vector<std::string> files = ListFiles(a);
   EXPECT_GE(files.size(), 6u);
   for (const std::string& file : files) {
-    RILL_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(file));
-    EXPECT_THAT(ReadFile(absl::StrCat(b, file.substr(a.size()))),
-                IsOkAndHolds(bytes));
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string bytes,
+                              ReadFile(JoinPath(a, file)));
+    EXPECT_THAT(ReadFile(JoinPath(b, file)), IsOkAndHolds(bytes));
   }
 }
 
 TEST(ReplayBufferFilesTest, C13_SavesGrowWithTheRowsNotWithTheCapacity) {
   const auto bytes_saved = [](int64_t capacity, int64_t rows) {
     const std::string directory = FreshPath("bytes_by_rows");
-    auto buffer = ReplayBuffer::Create(
+    auto buffer = *ReplayBuffer::Create(
         {.storage = MakeStorage(capacity), .sampler = MakeUniformSampler()});
-    RILL_EXPECT_OK(buffer);
-    RILL_EXPECT_OK((*buffer)->Extend(NumberedSteps(1, rows)));
-    RILL_EXPECT_OK((*buffer)->Save(directory));
-    std::vector<std::string> files;
-    ListFiles(directory, &files);
+    RILL_EXPECT_OK(buffer->Extend(NumberedSteps(1, rows)));
+    RILL_EXPECT_OK(buffer->Save(directory));
     int64_t bytes = 0;
-    for (const std::string& file : files) {
-      bytes += static_cast<int64_t>(ReadFile(file)->size());
+    for (const std::string& file : ListFiles(directory)) {
+      bytes += *FileSize(JoinPath(directory, file));
     }
     return bytes;
   };
@@ -193,9 +165,8 @@ TEST(ReplayBufferFilesTest, C13_SavesGrowWithTheRowsNotWithTheCapacity) {
 TEST(ReplayBufferFilesTest, DamageToAnyFileIsDataLossThatNamesIt) {
   const std::string directory = FreshPath("damage");
   RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
-  std::vector<std::string> files;
-  ListFiles(directory, &files);
-  for (const std::string& file : files) {
+  for (const std::string& name : ListFiles(directory)) {
+    const std::string file = JoinPath(directory, name);
     RILL_ASSERT_OK_AND_ASSIGN(const std::string good, ReadFile(file));
     const size_t step = good.size() / 8 + 1;
     std::vector<std::string> damaged = {"", good + "x"};
@@ -206,14 +177,14 @@ TEST(ReplayBufferFilesTest, DamageToAnyFileIsDataLossThatNamesIt) {
     }
     for (const std::string& bad : damaged) {
       if (bad == good) continue;
-      Overwrite(file, bad);
+      WriteInPlace(file, bad);
       ReplayBuffer::Options options = OptionsOf();
       auto storage = options.storage;
       EXPECT_THAT(ReplayBuffer::Open(directory, std::move(options)),
-                  StatusIs(kDataLoss, HasSubstr(file)));
+                  IsDataLoss(file));
       EXPECT_EQ(storage->size(), 0);
     }
-    Overwrite(file, good);
+    WriteInPlace(file, good);
   }
   RILL_EXPECT_OK(ReplayBuffer::Open(directory, OptionsOf()));
 }
@@ -221,17 +192,17 @@ TEST(ReplayBufferFilesTest, DamageToAnyFileIsDataLossThatNamesIt) {
 TEST(ReplayBufferFilesTest, MissingFileIsNamed) {
   const std::string directory = FreshPath("missing");
   EXPECT_THAT(ReplayBuffer::Open(directory, OptionsOf()),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr(directory)));
+              IsNotFound(directory));
   RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
-  std::vector<std::string> files;
-  ListFiles(directory, &files);
-  for (const std::string& file : files) {
+  for (const std::string& name : ListFiles(directory)) {
+    const std::string file = JoinPath(directory, name);
     RILL_ASSERT_OK_AND_ASSIGN(const std::string good, ReadFile(file));
     RILL_ASSERT_OK(RemoveAll(file));
     EXPECT_THAT(ReplayBuffer::Open(directory, OptionsOf()),
-                StatusIs(AnyOf(kDataLoss, absl::StatusCode::kNotFound),
+                StatusIs(AnyOf(absl::StatusCode::kDataLoss,
+                               absl::StatusCode::kNotFound),
                          HasSubstr(file)));
-    Overwrite(file, good);
+    WriteInPlace(file, good);
   }
 }
 
@@ -317,7 +288,7 @@ TEST(ReplayBufferFilesTest, FailedSaveLeavesTheSavedOneAndTheBuffer) {
         });
         const absl::Status status = saved->Save(directory);
         if (reached > survives) {
-          EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted))
+          EXPECT_THAT(status, IsResourceExhausted())
               << point << " " << survives;
         }
         if (status.ok()) break;
@@ -340,10 +311,9 @@ TEST(ReplayBufferFilesTest, SaveReplacesSavedBuffersOnly) {
   auto buffer = WorkedBuffer();
   RILL_ASSERT_OK(
       WriteFileAtomically(JoinPath(directory, "thesis.txt"), "precious"));
-  EXPECT_THAT(buffer->Save(directory),
-              StatusIs(kFailedPrecondition, HasSubstr("thesis.txt")));
+  EXPECT_THAT(buffer->Save(directory), IsFailedPrecondition("thesis.txt"));
   EXPECT_THAT(buffer->Save(JoinPath(directory, "thesis.txt")),
-              StatusIs(kFailedPrecondition, HasSubstr("a file")));
+              IsFailedPrecondition("a file"));
   EXPECT_THAT(ReadFile(JoinPath(directory, "thesis.txt")),
               IsOkAndHolds("precious"));
   RILL_EXPECT_OK(buffer->Save(JoinPath(directory, "buffer")));
@@ -377,7 +347,7 @@ TEST(ReplayBufferFilesTest, OpenBringsOneOfTheSavesAndNoMix) {
     num_points = std::max(num_points, point);
     if (!opened.ok()) {
       ++num_refused;
-      EXPECT_THAT(opened, StatusIs(kDataLoss, HasSubstr("another save"))) << at;
+      EXPECT_THAT(opened, IsDataLoss("another save")) << at;
       EXPECT_EQ(storage->size(), 0);
       continue;
     }

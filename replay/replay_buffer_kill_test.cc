@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,12 +114,9 @@ uint32_t Work(ReplayBuffer& buffer) {
   }
   const auto batch = buffer.Sample();
   if (!batch.ok()) return 0;
-  std::vector<float> priorities;
-  const absl::Span<int64_t> actions = *batch->Flat<int64_t>("action");
-  for (const int64_t action : actions) {
-    priorities.push_back(static_cast<float>(action % 11));
+  if (!buffer.UpdatePriorities(*batch, ActionsModulo(*batch, 11)).ok()) {
+    return 0;
   }
-  if (!buffer.UpdatePriorities(*batch, priorities).ok()) return 0;
   return CrcOf(*batch);
 }
 

@@ -99,12 +99,7 @@ TensorDict Work(ReplayBuffer& buffer, int64_t offset = 0) {
   auto batch = buffer.Sample();
   RILL_EXPECT_OK(batch);
   if (!batch.ok()) return TensorDict();
-  std::vector<float> priorities;
-  const absl::Span<int64_t> actions = *batch->Flat<int64_t>("action");
-  for (const int64_t action : actions) {
-    priorities.push_back(static_cast<float>(action % 11));
-  }
-  RILL_EXPECT_OK(buffer.UpdatePriorities(*batch, priorities));
+  RILL_EXPECT_OK(buffer.UpdatePriorities(*batch, ActionsModulo(*batch, 11)));
   return *batch->Clone();
 }
 
@@ -193,10 +188,9 @@ TEST_F(ReplayBufferPositionTest, WorksInATieredStorage) {
     if (absl::IsNotFound(below.status()))
       below = MemmapStorage::Create(Files());
     RILL_EXPECT_OK(below);
-    auto storage = TieredStorage::Create(
+    auto storage = *TieredStorage::Create(
         {.below = *std::move(below), .fast_capacity = kLanes * 12});
-    RILL_EXPECT_OK(storage);
-    return std::shared_ptr<Storage>(*std::move(storage));
+    return std::shared_ptr<Storage>(std::move(storage));
   };
   std::vector<TensorDict> want;
   {
@@ -356,8 +350,7 @@ TEST_F(ReplayBufferPositionTest, RowsThatWereDiscardedDoNotComeBack) {
   buffer.reset();
   // 40 steps are there, but 25 to 34 are others.
   EXPECT_THAT(ReplayBuffer::Open(In("later"), OptionsOf(OpenFiles(), Uniform)),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("got 20 of 70")));
+              IsFailedPrecondition("got 20 of 70"));
   RILL_ASSERT_OK_AND_ASSIGN(
       buffer, ReplayBuffer::Open(In("other"), OptionsOf(OpenFiles(), Uniform)));
   EXPECT_EQ(buffer->size(), kLanes * 40);
@@ -377,8 +370,7 @@ TEST_F(ReplayBufferPositionTest, OtherStoragesAreRefused) {
     for (const bool accept_newer : {false, true}) {
       EXPECT_THAT(ReplayBuffer::Open(saved_, OptionsOf(storage, Uniform),
                                      {.accept_newer = accept_newer}),
-                  StatusIs(absl::StatusCode::kFailedPrecondition,
-                           HasSubstr(std::string(why))));
+                  IsFailedPrecondition(why));
     }
     EXPECT_EQ(storage->size(), size);
   };
@@ -406,8 +398,7 @@ TEST_F(ReplayBufferPositionTest, RowsThatWereLoadedAreOthers) {
   auto storage = OpenFiles();
   RILL_ASSERT_OK(storage->Load(JoinPath(In("full"), "storage")));
   EXPECT_THAT(ReplayBuffer::Open(saved_, OptionsOf(storage, Uniform)),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("another storage")));
+              IsFailedPrecondition("another storage"));
 }
 
 TEST_F(ReplayBufferPositionTest, SavePositionNamesWhatItCannotDo) {
@@ -416,13 +407,11 @@ TEST_F(ReplayBufferPositionTest, SavePositionNamesWhatItCannotDo) {
       ReplayBuffer::Create(OptionsOf(MakeStorage(20, kLanes), Uniform)));
   Work(*in_memory);
   EXPECT_THAT(in_memory->SavePosition(saved_),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("MemmapStorage")));
+              IsFailedPrecondition("MemmapStorage"));
   RILL_ASSERT_OK_AND_ASSIGN(
       auto empty, ReplayBuffer::Create(OptionsOf(OpenFiles(), Uniform)));
   EXPECT_THAT(empty->SavePosition(saved_),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("rows: got none")));
+              IsFailedPrecondition("rows: got none"));
   RILL_ASSERT_OK_AND_ASSIGN(
       std::shared_ptr<Storage> lane,
       MemmapStorage::Create({.directory = In("lane"), .capacity = 10}));
@@ -430,9 +419,7 @@ TEST_F(ReplayBufferPositionTest, SavePositionNamesWhatItCannotDo) {
   options.writer = *TopKWriter::Create({.k = 3});
   RILL_ASSERT_OK_AND_ASSIGN(auto top, ReplayBuffer::Create(std::move(options)));
   RILL_ASSERT_OK(top->Extend(NumberedSteps(1, 9)));
-  EXPECT_THAT(
-      top->SavePosition(saved_),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("TopKWriter")));
+  EXPECT_THAT(top->SavePosition(saved_), IsFailedPrecondition("TopKWriter"));
   EXPECT_FALSE(PathExists(saved_));
 }
 
@@ -441,8 +428,7 @@ TEST_F(ReplayBufferPositionTest, PlaceOfTheRowsIsNoPlaceForAPosition) {
   for (const bool in_place : {false, true}) {
     EXPECT_THAT(
         in_place ? buffer->SavePosition(In("rows")) : buffer->Save(In("rows")),
-        StatusIs(absl::StatusCode::kFailedPrecondition,
-                 HasSubstr("rill.commit")));
+        IsFailedPrecondition("rill.commit"));
   }
   // In a folder of its own there it may lie.
   RILL_ASSERT_OK(buffer->SavePosition(JoinPath(In("rows"), "position")));
@@ -464,8 +450,7 @@ TEST_F(ReplayBufferPositionTest, DamageIsNamedAndChangesNothing) {
     RILL_ASSERT_OK(WriteFileAtomically(path, other));
     EXPECT_THAT(ReplayBuffer::Open(saved_, OptionsOf(storage, Uniform),
                                    {.accept_newer = true}),
-                StatusIs(absl::StatusCode::kDataLoss,
-                         HasSubstr(path.substr(path.rfind('/') + 1))));
+                IsDataLoss(path.substr(path.rfind('/') + 1)));
     EXPECT_EQ(storage->size(), kLanes * 35);
     RILL_ASSERT_OK(WriteFileAtomically(path, bytes));
   }
@@ -478,8 +463,7 @@ TEST_F(ReplayBufferPositionTest, SamplerThatCannotFollowLeavesTheRows) {
   auto storage = OpenFiles();
   EXPECT_THAT(ReplayBuffer::Open(saved_, OptionsOf(storage, fake),
                                  {.accept_newer = true}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("FakePrioritizedSampler")));
+              IsFailedPrecondition("FakePrioritizedSampler"));
   EXPECT_EQ(storage->size(), kLanes * kLaneCapacity);
 }
 

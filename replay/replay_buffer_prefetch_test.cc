@@ -29,7 +29,6 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Lt;
 
-constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr int64_t kLanes = 2;
 constexpr int64_t kCapacity = 48;
 constexpr int kSamplers = 4;
@@ -58,9 +57,7 @@ std::unique_ptr<ReplayBuffer> MakeBuffer(int sampler, int64_t prefetch,
   options.seed = 21;
   options.prefetch = prefetch;
   options.prefetch_threads = threads;
-  auto buffer = ReplayBuffer::Create(std::move(options));
-  RILL_EXPECT_OK(buffer);
-  return *std::move(buffer);
+  return *ReplayBuffer::Create(std::move(options));
 }
 
 TensorDict SampleOf(ReplayBuffer& buffer) {
@@ -256,7 +253,7 @@ TEST(ReplayBufferPrefetchTest, DrawAheadThatFailsIsMadeUpForAtItsTurn) {
                             .sampler = MakeFakePrioritizedSampler(),
                             .batch_size = 32,
                             .prefetch = 2}));
-  EXPECT_THAT(buffer->Sample(), StatusIs(kFailedPrecondition));
+  EXPECT_THAT(buffer->Sample(), IsFailedPrecondition());
   EXPECT_EQ(buffer->batch_number(), 0u);
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 2)));
   const TensorDict batch = SampleOf(*buffer);
@@ -264,7 +261,7 @@ TEST(ReplayBufferPrefetchTest, DrawAheadThatFailsIsMadeUpForAtItsTurn) {
   SampleOf(*buffer);
   SampleOf(*buffer);
   EXPECT_EQ(buffer->GetStats().batches_ahead, 0);
-  EXPECT_THAT(buffer->Sample(), StatusIs(kFailedPrecondition));
+  EXPECT_THAT(buffer->Sample(), IsFailedPrecondition());
   EXPECT_EQ(buffer->batch_number(), 3u);
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 1, 5)));
   const TensorDict next = SampleOf(*buffer);
@@ -278,7 +275,7 @@ TEST(ReplayBufferPrefetchTest, ClearDropsWhatWasMadeAhead) {
   SampleOf(*buffer);
   RILL_ASSERT_OK(buffer->Clear());
   EXPECT_EQ(buffer->GetStats().batches_ahead, 0);
-  EXPECT_THAT(buffer->Sample(), StatusIs(kFailedPrecondition));
+  EXPECT_THAT(buffer->Sample(), IsFailedPrecondition());
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 5), {.first_lane = 0}));
   for (int i = 0; i < 8; ++i) {
     EXPECT_THAT(SampleOf(*buffer).Flat<int64_t>("action"),
@@ -305,9 +302,8 @@ TEST(ReplayBufferPrefetchTest, F2_WithoutABatchSizeItIsRefusedAtOnce) {
   EXPECT_THAT(ReplayBuffer::Create({.storage = MakeStorage(4),
                                     .sampler = MakeUniformSampler(),
                                     .prefetch = 1}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("prefetch: got 1 with batch_size 0, want a "
-                                 "batch_size")));
+              IsInvalidArgument("prefetch: got 1 with batch_size 0, want a "
+                                "batch_size"));
 }
 
 }  // namespace

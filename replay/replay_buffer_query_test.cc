@@ -21,14 +21,11 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::unique_ptr<ReplayBuffer> Make(std::shared_ptr<Storage> storage) {
-  auto buffer = ReplayBuffer::Create(
+  return *ReplayBuffer::Create(
       {.storage = std::move(storage), .sampler = MakeUniformSampler()});
-  RILL_EXPECT_OK(buffer);
-  return *std::move(buffer);
 }
 
 std::vector<int64_t> Actions(const StoredTrajectory& trajectory) {
@@ -106,10 +103,9 @@ TEST(ReplayBufferQueryTest, FilterAndLimit) {
   EXPECT_THAT(sizes({.min_rows = 3}), ElementsAre(3, 5));
   EXPECT_THAT(sizes({.max_rows = 3}), ElementsAre(2, 2, 3));
   EXPECT_THAT(sizes({.only_whole = true}), ElementsAre(2, 3));
-  EXPECT_THAT(buffer->Query({}, All, -1),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1")));
+  EXPECT_THAT(buffer->Query({}, All, -1), IsInvalidArgument("-1"));
   EXPECT_THAT(buffer->Query({.keys = {"reward"}}, All),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("next/reward")));
+              IsNotFound("next/reward"));
 }
 
 TEST(ReplayBufferQueryTest, ErrorsOfTheVisitorEndTheWalk) {
@@ -122,8 +118,7 @@ TEST(ReplayBufferQueryTest, ErrorsOfTheVisitorEndTheWalk) {
     ++calls;
     return absl::InternalError("mine");
   };
-  EXPECT_THAT(buffer->Iterate({}, fail),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("mine")));
+  EXPECT_THAT(buffer->Iterate({}, fail), IsInternal("mine"));
   EXPECT_EQ(calls, 1);
   // Nothing is left registered.
   Write(*buffer, 8, 4);

@@ -87,7 +87,7 @@ TEST(ReplayBufferRateLimitTest, RowsThatTheWriterDropsDoNotCount) {
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 6)));
   EXPECT_EQ(limiter->GetStats().done, RateLimiter::Counts{.inserts = 3});
   EXPECT_EQ(limiter->GetStats().inserts.in_flight, 0);
-  EXPECT_THAT(buffer->Sample(2), StatusIs(kDeadlineExceeded));
+  EXPECT_THAT(buffer->Sample(2), IsDeadlineExceeded());
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 1, 20)));
   RILL_ASSERT_OK(buffer->Sample(2));
 }
@@ -97,7 +97,7 @@ TEST(ReplayBufferRateLimitTest, ClearForgetsTheCounts) {
   RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 8)));
   RILL_ASSERT_OK(limited.buffer->Clear());
   EXPECT_EQ(Done(limited), RateLimiter::Counts());
-  EXPECT_THAT(limited.buffer->Sample(), StatusIs(kDeadlineExceeded));
+  EXPECT_THAT(limited.buffer->Sample(), IsDeadlineExceeded());
   RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 6)));
   RILL_ASSERT_OK(limited.buffer->Sample());
 }
@@ -117,7 +117,7 @@ TEST(ReplayBufferRateLimitTest, DeadlineHasTheStateAndCostsNoBatch) {
   EXPECT_EQ(limited.buffer->size(), 8);
   RILL_ASSERT_OK(limited.buffer->Sample());
   RILL_ASSERT_OK(limited.buffer->Sample());
-  EXPECT_THAT(limited.buffer->Sample(), StatusIs(kDeadlineExceeded));
+  EXPECT_THAT(limited.buffer->Sample(), IsDeadlineExceeded());
   EXPECT_EQ(limited.buffer->batch_number(), 4u);
   RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 4, 8)));
   RILL_ASSERT_OK(limited.buffer->Sample());
@@ -185,11 +185,10 @@ TEST(ReplayBufferRateLimitTest, WhatFailsGivesItsPermitBack) {
   Limited limited = MakeLimited(RateLimiter::Queue(8), absl::ZeroDuration(), 0,
                                 std::move(fails_first));
   // Two lanes where the storage has one.
-  EXPECT_THAT(limited.buffer->Extend(NumberedSteps(2, 4)),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(limited.buffer->Extend(NumberedSteps(2, 4)), IsInvalidArgument());
   EXPECT_EQ(Done(limited), RateLimiter::Counts());
   RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 8)));
-  EXPECT_THAT(limited.buffer->Sample(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(limited.buffer->Sample(), IsInternal());
   EXPECT_EQ(Done(limited), RateLimiter::Counts({.inserts = 8}));
   RILL_ASSERT_OK(limited.buffer->Sample());
   RILL_ASSERT_OK(limited.buffer->Sample());
@@ -200,8 +199,7 @@ TEST(ReplayBufferRateLimitTest, TimeoutBelowZeroIsRefused) {
   EXPECT_THAT(ReplayBuffer::Create({.storage = MakeStorage(4),
                                     .sampler = MakeUniformSampler(),
                                     .rate_limit_timeout = -absl::Seconds(1)}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("rate_limit_timeout: got -1s")));
+              IsInvalidArgument("rate_limit_timeout: got -1s"));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,8 +20,6 @@
 
 namespace rill {
 namespace {
-
-using ::testing::HasSubstr;
 
 class HeldClock : public Clock {
  public:
@@ -87,7 +84,7 @@ TEST(ReplayBufferStatsTest, ClockIsNeeded) {
   ReplayBuffer::Options options = OptionsOf(MakeStorage(10));
   options.clock = nullptr;
   EXPECT_THAT(ReplayBuffer::Create(std::move(options)),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("clock")));
+              IsInvalidArgument("clock"));
 }
 
 TEST(ReplayBufferStatsTest, DeviceBytesAreTheStoragesAndThoseOfMadeBatches) {

@@ -25,31 +25,25 @@ namespace {
 using ::testing::_;
 using ::testing::AllOf;
 using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 std::unique_ptr<ReplayBuffer> MakeBuffer(std::shared_ptr<Storage> storage,
                                          uint64_t seed = 0) {
-  auto buffer = ReplayBuffer::Create({.storage = std::move(storage),
-                                      .sampler = MakeUniformSampler(),
-                                      .batch_size = 16,
-                                      .seed = seed});
-  RILL_EXPECT_OK(buffer);
-  return *std::move(buffer);
+  return *ReplayBuffer::Create({.storage = std::move(storage),
+                                .sampler = MakeUniformSampler(),
+                                .batch_size = 16,
+                                .seed = seed});
 }
 
 std::unique_ptr<ReplayBuffer> MakePrioritizedBuffer(
     std::shared_ptr<Storage> storage) {
-  auto buffer = ReplayBuffer::Create(
+  return *ReplayBuffer::Create(
       {.storage = std::move(storage),
        .sampler = MakeFakePrioritizedSampler({.alpha = 1, .beta = 1}),
        .batch_size = 16});
-  RILL_EXPECT_OK(buffer);
-  return *std::move(buffer);
 }
 
 absl::StatusOr<TensorDict> RunExample(const TensorDict& steps) {
@@ -128,8 +122,7 @@ TEST(ReplayBufferTest, SampleIntoTakesANumberToo) {
   RILL_ASSERT_OK(buffer->SampleInto(5, &batch));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, twin->Sample(5));
   RILL_EXPECT_OK(batch.CheckEqual(want));
-  EXPECT_THAT(buffer->SampleInto(5, nullptr),
-              StatusIs(kInvalidArgument, HasSubstr("null")));
+  EXPECT_THAT(buffer->SampleInto(5, nullptr), IsInvalidArgument("null"));
 }
 
 TEST(ReplayBufferTest, SamplesDoNotShareBytes) {
@@ -161,7 +154,7 @@ TEST(ReplayBufferTest, U6_BatchSizeOfTheCallWinsWithOneWarning) {
     log.StartCapturingLogs();
     TensorDict batch;
     RILL_EXPECT_OK(buffer->SampleInto(16, &batch));
-    EXPECT_THAT(buffer->Sample(0), StatusIs(kInvalidArgument));
+    EXPECT_THAT(buffer->Sample(0), IsInvalidArgument());
     for (const int64_t size : {3, 4, 3}) {
       RILL_EXPECT_OK(buffer->SampleInto(size, &batch));
       EXPECT_EQ(batch.batch_shape(), Shape({size}));
@@ -176,8 +169,7 @@ TEST(ReplayBufferTest, U6_BatchSizeOfTheCallIsThatOfOneCall) {
   EXPECT_EQ(batch.batch_shape(), Shape({3}));
   for (int64_t bad : {int64_t{0}, int64_t{-5}, Sampler::kMaxBatchSize + 1,
                       std::numeric_limits<int64_t>::max()}) {
-    EXPECT_THAT(buffer->Sample(bad),
-                StatusIs(kInvalidArgument, HasSubstr(std::to_string(bad))));
+    EXPECT_THAT(buffer->Sample(bad), IsInvalidArgument(std::to_string(bad)));
   }
   EXPECT_EQ(buffer->batch_number(), 1u);
   // The batch size was for that call only.
@@ -189,16 +181,14 @@ TEST(ReplayBufferTest, SampleWithoutABatchSizeSaysWhatToDo) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto buffer, ReplayBuffer::Create({.storage = MakeStorage(10),
                                          .sampler = MakeUniformSampler()}));
-  EXPECT_THAT(buffer->Sample(),
-              StatusIs(kFailedPrecondition, HasSubstr("Sample(batch_size)")));
-  EXPECT_THAT(buffer->SampleInto(nullptr),
-              StatusIs(kInvalidArgument, HasSubstr("null")));
+  EXPECT_THAT(buffer->Sample(), IsFailedPrecondition("Sample(batch_size)"));
+  EXPECT_THAT(buffer->SampleInto(nullptr), IsInvalidArgument("null"));
 }
 
 TEST(ReplayBufferTest, TooFewRowsUseUpNoBatchNumber) {
   auto buffer = MakeBuffer(MakeStorage(10), /*seed=*/4);
   auto twin = MakeBuffer(MakeStorage(10), /*seed=*/4);
-  EXPECT_THAT(buffer->Sample(), StatusIs(kFailedPrecondition));
+  EXPECT_THAT(buffer->Sample(), IsFailedPrecondition());
   EXPECT_EQ(buffer->batch_number(), 0u);
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
   RILL_ASSERT_OK(twin->Extend(NumberedSteps(1, 10)));
@@ -243,8 +233,7 @@ TEST(ReplayBufferTest, WriteThatDoesNotFitChangesNothing) {
   RILL_ASSERT_OK(twin->Extend(NumberedSteps(1, 5)));
   TensorDict wrong = NumberedSteps(1, 5);
   RILL_ASSERT_OK(wrong.Delete("action"));
-  EXPECT_THAT(buffer->Extend(wrong),
-              StatusIs(kInvalidArgument, HasSubstr("action")));
+  EXPECT_THAT(buffer->Extend(wrong), IsInvalidArgument("action"));
   EXPECT_EQ(buffer->size(), 5);
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, twin->Sample());
@@ -257,7 +246,7 @@ TEST(ReplayBufferTest, MoreRowsThanCanBeCountedAreRefused) {
        {TensorDict({INT64_MAX, 2}), TensorDict({2, INT64_MAX}),
         TensorDict({4, int64_t{1} << 62}),
         TensorDict({INT64_MAX, INT64_MAX})}) {
-    EXPECT_THAT(buffer->Extend(batch), StatusIs(kInvalidArgument));
+    EXPECT_THAT(buffer->Extend(batch), IsInvalidArgument());
   }
   EXPECT_EQ(buffer->size(), 0);
 }
@@ -266,8 +255,7 @@ TEST(ReplayBufferTest, RowsMayNotHaveTheKeysOfASample) {
   auto buffer = MakeBuffer(MakeStorage(10));
   TensorDict steps = NumberedSteps(1, 5);
   RILL_ASSERT_OK(steps.Set("index", *Tensor::Zeros(DType::kInt64, {1, 5})));
-  EXPECT_THAT(buffer->Extend(steps),
-              StatusIs(kInvalidArgument, HasSubstr("\"index\"")));
+  EXPECT_THAT(buffer->Extend(steps), IsInvalidArgument("\"index\""));
   EXPECT_EQ(buffer->size(), 0);
   RILL_ASSERT_OK(steps.Delete("index"));
   RILL_EXPECT_OK(buffer->Extend(steps));
@@ -366,7 +354,7 @@ TEST(ReplayBufferTest, BadPriorityArgumentsAreNamed) {
                        AllOf(HasSubstr("got 3"), HasSubstr("2 draws"))));
   EXPECT_THAT(buffer->UpdatePriorities(
                   batch, {1, std::numeric_limits<float>::quiet_NaN()}),
-              StatusIs(kInvalidArgument, HasSubstr("finite")));
+              IsInvalidArgument("finite"));
   RILL_ASSERT_OK(batch.Set("index", *Tensor::Zeros(DType::kInt32, {2})));
   EXPECT_THAT(buffer->UpdatePriorities(batch, {1, 1}),
               StatusIs(kInvalidArgument,
@@ -378,27 +366,26 @@ TEST(ReplayBufferTest, BadPriorityArgumentsAreNamed) {
       buffer->UpdatePriorities(batch, {1, 1, 1, 1}),
       StatusIs(kInvalidArgument, AllOf(HasSubstr("[2]"), HasSubstr("[2, 2]"))));
   RILL_ASSERT_OK(batch.Delete("index_generation"));
-  EXPECT_THAT(
-      buffer->UpdatePriorities(batch, {1, 1}),
-      StatusIs(absl::StatusCode::kNotFound, HasSubstr("index_generation")));
+  EXPECT_THAT(buffer->UpdatePriorities(batch, {1, 1}),
+              IsNotFound("index_generation"));
 }
 
 // --- Options -----------------------------------------------------------------
 
 TEST(ReplayBufferTest, OptionsThatDoNotWorkAreNamed) {
   EXPECT_THAT(ReplayBuffer::Create({.sampler = MakeUniformSampler()}),
-              StatusIs(kInvalidArgument, HasSubstr("storage: got null")));
+              IsInvalidArgument("storage: got null"));
   EXPECT_THAT(ReplayBuffer::Create({.storage = MakeStorage(4)}),
-              StatusIs(kInvalidArgument, HasSubstr("sampler: got null")));
+              IsInvalidArgument("sampler: got null"));
   EXPECT_THAT(ReplayBuffer::Create({.storage = MakeStorage(4),
                                     .sampler = MakeUniformSampler(),
                                     .batch_size = -1}),
-              StatusIs(kInvalidArgument, HasSubstr("batch_size: got -1")));
+              IsInvalidArgument("batch_size: got -1"));
   std::vector<std::unique_ptr<BatchTransform>> transforms(2);
   EXPECT_THAT(ReplayBuffer::Create({.storage = MakeStorage(4),
                                     .sampler = MakeUniformSampler(),
                                     .transforms = std::move(transforms)}),
-              StatusIs(kInvalidArgument, HasSubstr("transforms[0]")));
+              IsInvalidArgument("transforms[0]"));
 }
 
 }  // namespace

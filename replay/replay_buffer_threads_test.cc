@@ -2,7 +2,6 @@
 // Writers and samplers at once. Shows what it says under the thread sanitizer.
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>

@@ -30,8 +30,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
-
 using Transforms = std::vector<std::unique_ptr<BatchTransform>>;
 
 template <typename... Each>
@@ -262,7 +260,7 @@ TEST(ReplayBufferTransformsTest, WhatAFailedBatchTaughtIsForgotten) {
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 1)));
   RILL_ASSERT_OK(twin->Extend(NumberedSteps(1, 1)));
   is_broken = true;
-  EXPECT_THAT(buffer->Sample(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(buffer->Sample(), IsInternal());
   is_broken = false;
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, twin->Sample());
@@ -276,8 +274,7 @@ TEST(ReplayBufferTransformsTest, FailedInverseWritesNothing) {
       }}));
   RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
                             MakeBuffer(Listed(std::move(transform))));
-  EXPECT_THAT(buffer->Extend(NumberedSteps(1, 4)),
-              StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(buffer->Extend(NumberedSteps(1, 4)), IsInternal());
   EXPECT_EQ(buffer->size(), 0);
 }
 
@@ -285,9 +282,10 @@ TEST(ReplayBufferTransformsTest, PipelineIsCheckedBeforeTheFirstRowIsWritten) {
   RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
                             MakeBuffer(Listed(*RewardScaling::Create(
                                 {.scale = 2, .key = "next/score"}))));
-  EXPECT_THAT(buffer->Extend(NumberedSteps(1, 4)),
-              StatusIs(kInvalidArgument, AllOf(HasSubstr("RewardScaling"),
-                                               HasSubstr("next/score"))));
+  EXPECT_THAT(
+      buffer->Extend(NumberedSteps(1, 4)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("RewardScaling"), HasSubstr("next/score"))));
   EXPECT_EQ(buffer->size(), 0);
   EXPECT_TRUE(buffer->storage().spec().empty());
 
@@ -297,7 +295,7 @@ TEST(ReplayBufferTransformsTest, PipelineIsCheckedBeforeTheFirstRowIsWritten) {
                                     .sampler = MakeUniformSampler(),
                                     .transforms = Listed(*RewardScaling::Create(
                                         {.scale = 2, .key = "next/score"}))}),
-              StatusIs(kInvalidArgument, HasSubstr("next/score")));
+              IsInvalidArgument("next/score"));
 }
 
 }  // namespace

@@ -408,10 +408,9 @@ TEST(ReplayBufferUnitsTest, NumbersThatDifferInTheHalvesAreRefused) {
   SampleUnit unit = *MakeTransitions({.n_step = kSteps3});
   unit.arithmetic = MakeTransitions({.n_step = kSteps2})->arithmetic;
   EXPECT_THAT(CreateWith(std::move(unit)),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("got a unit that plans steps behind (2 rows)"
-                                 ", window ends (1 row), want steps behind (1 "
-                                 "row)")));
+              IsInvalidArgument("got a unit that plans steps behind (2 rows)"
+                                ", window ends (1 row), want steps behind (1 "
+                                "row)"));
 }
 
 TEST(ReplayBufferUnitsTest, RowsThatNeedArithmeticAreRefusedWithout) {
@@ -424,16 +423,14 @@ TEST(ReplayBufferUnitsTest, RowsThatNeedArithmeticAreRefusedWithout) {
     if (is_plain) {
       RILL_EXPECT_OK(status);
     } else {
-      EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
-                                   HasSubstr("has no arithmetic for them")));
+      EXPECT_THAT(status, IsInvalidArgument("has no arithmetic for them"));
     }
   }
 }
 
 TEST(ReplayBufferUnitsTest, ArithmeticOfAnotherUnitIsRefusedOverPlainRows) {
   EXPECT_THAT(CreateWith({MakeTransitionUnit(), NStep()->arithmetic}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("got a unit that plans none, want steps")));
+              IsInvalidArgument("got a unit that plans none, want steps"));
 }
 
 // --- Bytes -------------------------------------------------------------------

@@ -7,7 +7,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/replay/replay_buffer.h"
@@ -21,10 +20,6 @@
 
 namespace rill {
 namespace {
-
-using ::testing::HasSubstr;
-
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 TensorDict Steps(int64_t count) {
   TensorDict steps({1, count});
@@ -71,31 +66,28 @@ TEST(SampleUnitsTest, NoOptionsAreTheRowsAsTheyAreStored) {
 
 TEST(SampleUnitsTest, WhatIsWrongIsNamedByTheHalfThatKnows) {
   EXPECT_THAT(MakeTransitions({.n_step = NStepReturns::Options{.gamma = 2}}),
-              StatusIs(kInvalidArgument, HasSubstr("gamma: got 2")));
+              IsInvalidArgument("gamma: got 2"));
   EXPECT_THAT(MakeSlices({.n_step = NStepReturns::Options{.num_steps = 0},
                           .marks = std::nullopt}),
-              StatusIs(kInvalidArgument, HasSubstr("num_steps: got 0")));
+              IsInvalidArgument("num_steps: got 0"));
   EXPECT_THAT(MakeSlices({.slices = {.length = -1}}),
-              StatusIs(kInvalidArgument, HasSubstr("length: got -1")));
+              IsInvalidArgument("length: got -1"));
   EXPECT_THAT(MakeSlices({.slices = {.length = 2, .windows = {.steps = 3}}}),
-              StatusIs(kInvalidArgument,
-                       HasSubstr("windows: got 0 frames and 3 steps, want "
-                                 "none")));
+              IsInvalidArgument("windows: got 0 frames and 3 steps, want "
+                                "none"));
   EXPECT_THAT(
       MakeSequences({.sequences = {.length = 2, .windows = {.frames = 3}}}),
-      StatusIs(kInvalidArgument, HasSubstr("windows: got 3 frames")));
+      IsInvalidArgument("windows: got 3 frames"));
   EXPECT_THAT(MakeSequences({.sequences = {.length = 2, .dilation = 2},
                              .n_step = NStepReturns::Options{.num_steps = 2}}),
-              StatusIs(kInvalidArgument, HasSubstr("a dilation of 2")));
-  EXPECT_THAT(
-      MakeSequences({}),
-      StatusIs(kInvalidArgument, HasSubstr("MakeSequenceUnit: length: got 0")));
+              IsInvalidArgument("a dilation of 2"));
+  EXPECT_THAT(MakeSequences({}),
+              IsInvalidArgument("MakeSequenceUnit: length: got 0"));
   EXPECT_THAT(MakeTrajectories({.trajectories = {.min_rows = 0}}),
-              StatusIs(kInvalidArgument, HasSubstr("min_rows: got 0")));
+              IsInvalidArgument("min_rows: got 0"));
   EXPECT_THAT(MakeHindsight({.goals = {.ratio = 2}}),
-              StatusIs(kInvalidArgument, HasSubstr("ratio: got 2")));
-  EXPECT_THAT(MakeHindsight({}),
-              StatusIs(kInvalidArgument, HasSubstr("reward")));
+              IsInvalidArgument("ratio: got 2"));
+  EXPECT_THAT(MakeHindsight({}), IsInvalidArgument("reward"));
 }
 
 // Sequences of 2 + 3 rows begin with each row; a sequence's priority is that of
@@ -129,7 +121,7 @@ TEST(SampleUnitsTest, ASequenceHasOnePriority) {
   // 7 of 7 and at most one for each of some 45 others.
   EXPECT_GT(drawn, 600 * 7 / (7 + 50) / 2);
   EXPECT_THAT(buffer->UpdatePriorities(batch, {1, 2}),
-              StatusIs(kInvalidArgument, HasSubstr("got 2 of them")));
+              IsInvalidArgument("got 2 of them"));
 }
 
 // 8 rows, done at 3 and 7: sequences of fewer rows than `length` are marked.

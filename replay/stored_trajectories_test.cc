@@ -53,12 +53,8 @@ Tensor Column(const std::vector<T>& values) {
 
 std::unique_ptr<ReplayBuffer> Make(ReplayBuffer::Options options,
                                    const DenseStorage::Options& storage) {
-  auto made = DenseStorage::Create(storage);
-  RILL_EXPECT_OK(made);
-  options.storage = *std::move(made);
-  auto buffer = ReplayBuffer::Create(std::move(options));
-  RILL_EXPECT_OK(buffer);
-  return *std::move(buffer);
+  options.storage = *DenseStorage::Create(storage);
+  return *ReplayBuffer::Create(std::move(options));
 }
 
 std::unique_ptr<Sampler> Over(SampleUnit unit) {
@@ -441,9 +437,8 @@ TEST(StoredTrajectoriesTest, AnOpenedSaveThatTellsNoEndsIsRefused) {
                             ReplayBuffer::Create(options(endless)));
   RILL_ASSERT_OK(saved->Extend(rows.Next(10)).status());
   RILL_ASSERT_OK(saved->Save(directory));
-  EXPECT_THAT(
-      ReplayBuffer::Open(directory, options({})).status(),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("endless")));
+  EXPECT_THAT(ReplayBuffer::Open(directory, options({})).status(),
+              IsInvalidArgument("endless"));
   RILL_ASSERT_OK_AND_ASSIGN(const auto opened,
                             ReplayBuffer::Open(directory, options(endless)));
   RILL_EXPECT_OK(opened->Sample().status());
@@ -483,9 +478,9 @@ TEST(StoredTrajectoriesTest, SingleRowsNeedNoEndsButIterateDoes) {
   RILL_EXPECT_OK(iterate());  // Nothing is there.
   RILL_ASSERT_OK(buffer->Extend(rows.Next(10)).status());
   RILL_EXPECT_OK(buffer->Sample().status());
-  EXPECT_THAT(iterate(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                  HasSubstr("ReplayBuffer::Iterate: rows: got "
-                                            "none of \"next/done\"")));
+  EXPECT_THAT(iterate(),
+              IsFailedPrecondition("ReplayBuffer::Iterate: rows: got "
+                                   "none of \"next/done\""));
 }
 
 // --- Groups with episodes of their own ---------------------------------------
@@ -761,8 +756,7 @@ TEST(StoredTrajectoriesTest, ATransposedBatchIsNotWritten) {
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict transposed,
                             ops::Transpose(two, 0, 1));
   EXPECT_THAT(buffer->Extend(transposed),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("(time, lanes): want [lanes, time]")));
+              IsInvalidArgument("(time, lanes): want [lanes, time]"));
   EXPECT_EQ(buffer->size(), 6);
 }
 

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/replay/replay_buffer.h"
@@ -31,7 +30,6 @@ namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // A buffer over a storage of `capacity` rows, each to be drawn `times` times.
 std::unique_ptr<ReplayBuffer> Make(int64_t capacity, int64_t times = 1,
@@ -72,8 +70,7 @@ TEST(UsedUpRowsTest, U8_FreedSlotsComeBeforeTheCursor) {
   EXPECT_THAT(drawn, ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_EQ(buffer->items(), 0);
   EXPECT_THAT(buffer->Sample(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("got 0 of 6, want >= 1; write more rows")));
+              IsFailedPrecondition("got 0 of 6, want >= 1; write more rows"));
   Extend(*buffer, 2, 6);
   EXPECT_EQ(buffer->items(), 2);
   EXPECT_EQ(buffer->GetStats().items, 2);
@@ -95,8 +92,7 @@ TEST(UsedUpRowsTest, PatchesBringNoRowBack) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto result, buffer->UpdateIfPresent(patch));
   EXPECT_EQ(result.num_updated, 4);
   EXPECT_EQ(buffer->items(), 0);
-  EXPECT_THAT(buffer->Sample(),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(buffer->Sample(), IsFailedPrecondition());
 }
 
 TEST(UsedUpRowsTest, RowsThatAreNotUsedUpStayWhileThereIsRoom) {
@@ -216,14 +212,12 @@ TEST(UsedUpRowsTest, OpenedBufferReplacesTheRowsThatTheSavedOneWould) {
       ASSERT_EQ(numbers(*opened), numbers(*saved)) << first;
     }
     EXPECT_THAT(ReplayBuffer::Open(path, options(MakeLifoSelector())),
-                StatusIs(absl::StatusCode::kFailedPrecondition,
-                         HasSubstr("LifoRemover")));
+                IsFailedPrecondition("LifoRemover"));
     auto ring = options(nullptr);
     ring.writer = nullptr;
     EXPECT_THAT(ReplayBuffer::Open(path, std::move(ring)),
-                StatusIs(absl::StatusCode::kFailedPrecondition,
-                         HasSubstr("writer: got RemovingWriter in the "
-                                   "directory, want RoundRobinWriter")));
+                IsFailedPrecondition("writer: got RemovingWriter in the "
+                                     "directory, want RoundRobinWriter"));
   }
 }
 
@@ -236,9 +230,8 @@ TEST(UsedUpRowsTest, SamplersOfTrajectoriesAreRefused) {
   RILL_EXPECT_OK(create(MakeUniformSampler()));
   EXPECT_THAT(
       create(*MakeSliceSampler({.length = 2})),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("writer: got RemovingWriter with SliceSampler, want "
-                         "one that appends, or a sampler of single rows")));
+      IsInvalidArgument("writer: got RemovingWriter with SliceSampler, want "
+                        "one that appends, or a sampler of single rows"));
 }
 
 }  // namespace

@@ -43,7 +43,6 @@
 namespace rill {
 namespace {
 
-using ::testing::HasSubstr;
 using MakeSampler = std::function<absl::StatusOr<std::unique_ptr<Sampler>>()>;
 using MakeChain = std::function<Transforms()>;
 
@@ -120,8 +119,7 @@ void ExpectSame(const MakeSampler& sampler, const MakeChain& chain,
     *is_captured = captured.ok();
     if (!one->GetStats().is_fused && !chain().empty()) {
       EXPECT_THAT(captured.status(),
-                  StatusIs(absl::StatusCode::kFailedPrecondition,
-                           HasSubstr("which are no part of the gather")));
+                  IsFailedPrecondition("which are no part of the gather"));
       // The refusal has cost no batch.
       RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, one->Sample());
       RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, two->Sample());

@@ -350,10 +350,8 @@ TEST_F(CapturedSamplesTest, WhatNoGraphCanHoldIsNamedAndTheBufferWorksOn) {
 TEST_F(CapturedSamplesTest, WithoutRowsItSaysSoAndTriesAgain) {
   MakeCaptured();
   RILL_ASSERT_OK(buffer_->Clear());
-  EXPECT_THAT(captured_->Replay(),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(buffer_->CaptureSample().status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(captured_->Replay(), IsFailedPrecondition());
+  EXPECT_THAT(buffer_->CaptureSample().status(), IsFailedPrecondition());
   RILL_ASSERT_OK(buffer_->Extend(NumberedSteps(1, kRows)));
   RILL_ASSERT_OK(captured_->Replay());
   ExpectSteps(captured_->batch());
@@ -364,8 +362,7 @@ TEST_F(CapturedSamplesTest, OtherTransformsOrRowsWantAnotherCapture) {
   RILL_ASSERT_OK(buffer_->AppendTransform(std::make_unique<OneStep>(
       RowStep{.scale = {3}}, "next/reward", "thrice")));
   EXPECT_THAT(captured_->Replay(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("capture the sample again")));
+              IsFailedPrecondition("capture the sample again"));
   RILL_ASSERT_OK_AND_ASSIGN(captured_, buffer_->CaptureSample());
   RILL_ASSERT_OK(ReplayAndWait());
   EXPECT_NE(captured_->batch().Find("thrice"), nullptr);
@@ -373,9 +370,7 @@ TEST_F(CapturedSamplesTest, OtherTransformsOrRowsWantAnotherCapture) {
   const std::string saved = ::testing::TempDir() + "/captured_samples";
   RILL_ASSERT_OK(storage_->Save(saved));
   RILL_ASSERT_OK(storage_->Load(saved));
-  EXPECT_THAT(captured_->Replay(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("capture it again")));
+  EXPECT_THAT(captured_->Replay(), IsFailedPrecondition("capture it again"));
   RILL_ASSERT_OK_AND_ASSIGN(captured_, buffer_->CaptureSample());
   for (int i = 0; i < 3; ++i) {
     RILL_ASSERT_OK(captured_->Replay());
@@ -423,8 +418,7 @@ TEST_F(CapturedSamplesTest, AShorterBatchIsRefused) {
   RILL_ASSERT_OK(ReplayAndWait());
   // Ten rows: two are left of the epoch.
   EXPECT_THAT(captured_->Replay(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("got 2 draws in batch 2, want 4")));
+              IsFailedPrecondition("got 2 draws in batch 2, want 4"));
   RILL_ASSERT_OK(ReplayAndWait());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host,
                             captured_->batch().To(Device::Cpu()));
@@ -464,7 +458,7 @@ TEST_F(CapturedSamplesTest, ACallThatFailsCostsItsBatchAlone) {
     const bool has_failed = fake_->Recover();
     failures += has_failed && !status.ok();
     if (!status.ok()) {
-      EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+      EXPECT_THAT(status, IsUnavailable());
     }
     Default().Synchronize().IgnoreError();
     // The sample goes on, and so does the buffer.
@@ -513,7 +507,7 @@ TEST_F(CapturedSamplesTest, ACaptureThatFailsIsTriedAgain) {
         });
     const bool has_failed = fake_->Recover();
     if (has_begun && fake_->NumGraphs() == 0) {
-      EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+      EXPECT_THAT(status, IsUnavailable());
       ++failures;
     }
     RILL_ASSERT_OK(ReplayAndWait());
@@ -530,8 +524,7 @@ TEST_F(CapturedSamplesTest, WorkThatFailsIsTheErrorOfItsBatch) {
   for (const Operation operation :
        {Operation::kLaunch, Operation::kLaunchGraph}) {
     fake_->FailNext(operation, 1, absl::DataLossError("no work"));
-    EXPECT_THAT(ReplayAndWait(),
-                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no work")));
+    EXPECT_THAT(ReplayAndWait(), IsDataLoss("no work"));
     RILL_ASSERT_OK(ReplayAndWait());
     ExpectSteps(captured_->batch());
   }

@@ -177,60 +177,46 @@ class DeviceFaultsTest : public ::testing::TestWithParam<Form> {
     if (GetParam().is_ensemble) {
       std::vector<std::unique_ptr<Storage>> members;
       for (int64_t i = 0; i < lanes(); ++i) {
-        auto member = DenseStorage::Create(
-            {.capacity = kRows / lanes(), .device = Device::Fake(0)});
-        RILL_EXPECT_OK(member);
-        members.push_back(*std::move(member));
+        members.push_back(*DenseStorage::Create(
+            {.capacity = kRows / lanes(), .device = Device::Fake(0)}));
       }
-      auto ensemble = EnsembleStorage::Create(std::move(members));
-      RILL_EXPECT_OK(ensemble);
-      storage = *std::move(ensemble);
+      storage = *EnsembleStorage::Create(std::move(members));
     } else if (GetParam().is_tiered) {
-      auto below = DenseStorage::Create({.capacity = kRows});
-      RILL_EXPECT_OK(below);
-      auto tiered = TieredStorage::Create({.below = *std::move(below),
-                                           .fast_capacity = kRows / 2,
-                                           .device = Device::Fake(0)});
-      RILL_EXPECT_OK(tiered);
-      storage = *std::move(tiered);
+      storage = *TieredStorage::Create(
+          {.below = *DenseStorage::Create({.capacity = kRows}),
+           .fast_capacity = kRows / 2,
+           .device = Device::Fake(0)});
     } else {
-      auto dense =
-          DenseStorage::Create({.capacity = kRows, .device = Device::Fake(0)});
-      RILL_EXPECT_OK(dense);
-      storage = *std::move(dense);
+      storage =
+          *DenseStorage::Create({.capacity = kRows, .device = Device::Fake(0)});
     }
-    auto unit =
-        GetParam().unit == nullptr ? MakeTransitions({}) : GetParam().unit();
-    RILL_EXPECT_OK(unit);
+    SampleUnit unit =
+        *(GetParam().unit == nullptr ? MakeTransitions({}) : GetParam().unit());
     const PrioritizedOptions there = {.device = Device::Fake(0)};
     auto sampler =
         GetParam().is_prioritized
-            ? MakePrioritizedSamplerOver(
-                  *std::move(unit),
+            ? *MakePrioritizedSamplerOver(
+                  std::move(unit),
                   GetParam().priorities_there ? there : PrioritizedOptions())
-            : MakeUniformSamplerOver(*std::move(unit));
-    RILL_EXPECT_OK(sampler);
+            : *MakeUniformSamplerOver(std::move(unit));
     Transforms transforms;
     if (GetParam().transforms != nullptr) transforms = GetParam().transforms();
-    auto buffer = ReplayBuffer::Create({.storage = std::move(storage),
-                                        .sampler = *std::move(sampler),
-                                        .transforms = std::move(transforms),
-                                        .batch_size = 4,
-                                        .prefetch = GetParam().prefetch});
-    RILL_EXPECT_OK(buffer);
-    RILL_EXPECT_OK((*buffer)->Extend(StepsOf(kRows, 0)));
-    RILL_EXPECT_OK((*buffer)->Sample());
+    auto buffer = *ReplayBuffer::Create({.storage = std::move(storage),
+                                         .sampler = std::move(sampler),
+                                         .transforms = std::move(transforms),
+                                         .batch_size = 4,
+                                         .prefetch = GetParam().prefetch});
+    RILL_EXPECT_OK(buffer->Extend(StepsOf(kRows, 0)));
+    RILL_EXPECT_OK(buffer->Sample());
     fake_->RunAll();
-    return *std::move(buffer);
+    return buffer;
   }
 
   // A batch for a write, where it comes from.
   TensorDict Steps(int64_t first) {
     const TensorDict steps = StepsOf(2 * lanes(), first);
     if (!GetParam().batches_there) return steps;
-    auto there = steps.To(Device::Fake(0));
-    RILL_EXPECT_OK(there);
-    return *std::move(there);
+    return *steps.To(Device::Fake(0));
   }
 
   // Runs `work` on new buffers, with the first call failing, the second, ...

@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,8 +28,6 @@
 
 namespace rill {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr int64_t kCapacity = 40;
 
@@ -189,16 +185,13 @@ TEST(PrioritiesOfTensorsTest, ErrorsNameWhatIsWrong) {
     return buffer->UpdatePriorities(batch, values);
   };
   EXPECT_THAT(update(DType::kFloat64, {16}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("priorities: got float64, want float32")));
+              IsInvalidArgument("priorities: got float64, want float32"));
   EXPECT_THAT(update(DType::kFloat32, {5}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("got 5 of them, want one for each of 16")));
-  EXPECT_THAT(
-      buffer->UpdatePriorities(
-          TensorDict({2}),
-          *Tensor::Zeros(DType::kFloat32, {2})->To(DeviceUnderTest())),
-      StatusIs(absl::StatusCode::kNotFound, HasSubstr("want a sample's")));
+              IsInvalidArgument("got 5 of them, want one for each of 16"));
+  EXPECT_THAT(buffer->UpdatePriorities(
+                  TensorDict({2}),
+                  *Tensor::Zeros(DType::kFloat32, {2})->To(DeviceUnderTest())),
+              IsNotFound("want a sample's"));
 }
 
 // The errors are written in a stream of the caller's.

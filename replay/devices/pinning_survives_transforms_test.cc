@@ -26,9 +26,6 @@
 namespace rill {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 using Transforms = std::vector<std::unique_ptr<BatchTransform>>;
 
 absl::Status ViewAndBack(TensorDict* batch) {
@@ -173,26 +170,22 @@ TEST(PinningSurvivesTransformsTest, OptionsThatContradictAreNamed) {
                                     .sampler = MakeUniformSampler(),
                                     .pin_memory = true,
                                     .pin_for = Device::Cpu()}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("pin_for: got cpu")));
+              IsInvalidArgument("pin_for: got cpu"));
   EXPECT_THAT(ReplayBuffer::Create({.storage = MakeStorage(10),
                                     .sampler = MakeUniformSampler(),
                                     .pin_memory = true,
                                     .device = DeviceUnderTest(),
                                     .pin_for = DeviceUnderTest()}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("pin_memory: got true, and device " +
-                                 DeviceUnderTest().ToString())));
+              IsInvalidArgument("pin_memory: got true, and device " +
+                                DeviceUnderTest().ToString()));
   RILL_ASSERT_OK_AND_ASSIGN(
       auto on_device,
       DenseStorage::Create({.capacity = 10, .device = DeviceUnderTest()}));
-  EXPECT_THAT(
-      ReplayBuffer::Create({.storage = std::move(on_device),
-                            .sampler = MakeUniformSampler(),
-                            .pin_memory = true,
-                            .pin_for = DeviceUnderTest()}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("storage on " + DeviceUnderTest().ToString())));
+  EXPECT_THAT(ReplayBuffer::Create({.storage = std::move(on_device),
+                                    .sampler = MakeUniformSampler(),
+                                    .pin_memory = true,
+                                    .pin_for = DeviceUnderTest()}),
+              IsInvalidArgument("storage on " + DeviceUnderTest().ToString()));
 }
 
 }  // namespace

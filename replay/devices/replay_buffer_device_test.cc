@@ -187,8 +187,7 @@ TEST(ReplayBufferDeviceTest, ATransformOfTheHostBehindADeviceIsNoChain) {
                                        DeviceUnderTest().ToString()),
                              HasSubstr("put ToDevice behind this transform"))));
   EXPECT_THAT(create(DeviceUnderTest(), {"Unary"}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("transform 0 (Unary)")));
+              IsInvalidArgument("transform 0 (Unary)"));
 }
 
 TEST(ReplayBufferDeviceTest, SamplesHaveTheirSpec) {
@@ -231,8 +230,7 @@ TEST(ReplayBufferDeviceTest, TheFirstWriteRefusesWhatIsNoChain) {
                                          .transforms = std::move(transforms),
                                          .batch_size = 4}));
   EXPECT_THAT(buffer->Extend(NumberedSteps(1, 10)),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("transform 1 (Unary)")));
+              IsInvalidArgument("transform 1 (Unary)"));
   EXPECT_EQ(buffer->size(), 0);
 }
 

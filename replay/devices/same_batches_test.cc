@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
@@ -185,14 +184,12 @@ std::unique_ptr<ReplayBuffer> MakeBuffer(const Algorithm& algorithm,
   RILL_EXPECT_OK(storage);
   auto sampler = algorithm.sampler();
   RILL_EXPECT_OK(sampler);
-  auto buffer = ReplayBuffer::Create({.storage = *std::move(storage),
-                                      .sampler = *std::move(sampler),
-                                      .batch_size = algorithm.batch_size,
-                                      .device = places.buffer,
-                                      .seed = 5,
-                                      .prefetch = places.prefetch});
-  RILL_EXPECT_OK(buffer);
-  return *std::move(buffer);
+  return *ReplayBuffer::Create({.storage = *std::move(storage),
+                                .sampler = *std::move(sampler),
+                                .batch_size = algorithm.batch_size,
+                                .device = places.buffer,
+                                .seed = 5,
+                                .prefetch = places.prefetch});
 }
 
 // All batches of a run, in host memory.

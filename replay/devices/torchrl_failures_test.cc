@@ -60,7 +60,7 @@ TensorDict AgentSteps(int64_t time, int64_t first = 0) {
     rewards.insert(rewards.end(), kAgents, static_cast<float>(number));
     done.data<bool>()[t] = number % kEpisode == kEpisode - 1;
   }
-  auto steps = TensorDict::Create(
+  return *TensorDict::Create(
       {1, time},
       {{"agents/observation",
         *Tensor::From<float>(observations, {1, time, kAgents, 3})},
@@ -68,8 +68,6 @@ TensorDict AgentSteps(int64_t time, int64_t first = 0) {
        {"next/agents/reward",
         *Tensor::From<float>(rewards, {1, time, kAgents, 1})},
        {"next/done", done}});
-  RILL_EXPECT_OK(steps);
-  return *std::move(steps);
 }
 
 // A batch wherever it lies: its rows are whole rows of AgentSteps. Gives their
@@ -98,20 +96,16 @@ absl::StatusOr<std::vector<int64_t>> NumbersOf(const TensorDict& batch) {
 }
 
 std::unique_ptr<Storage> MakeFiles(absl::string_view name, int64_t capacity) {
-  auto files = MemmapStorage::Create(
+  return *MemmapStorage::Create(
       {.directory = FreshPath(name), .capacity = capacity});
-  RILL_EXPECT_OK(files);
-  return *std::move(files);
 }
 
 // All rows in files, the newest quarter on the device too.
 std::unique_ptr<TieredStorage> MakeTiers(absl::string_view name,
                                          int64_t capacity) {
-  auto tiers = TieredStorage::Create({.below = MakeFiles(name, capacity),
-                                      .fast_capacity = capacity / 4,
-                                      .device = DeviceUnderTest()});
-  RILL_EXPECT_OK(tiers);
-  return *std::move(tiers);
+  return *TieredStorage::Create({.below = MakeFiles(name, capacity),
+                                 .fast_capacity = capacity / 4,
+                                 .device = DeviceUnderTest()});
 }
 
 TEST(TorchRlFailuresTest, F1_GroupsThatATransformBuildsAnewArePinned) {
@@ -262,13 +256,11 @@ TEST(TorchRlFailuresTest, F5_AFullDiskLosesNoRowOfEitherTier) {
   };
   RILL_ASSERT_OK(write());
   {
-    const ScopedFaultHook full([](absl::string_view point, absl::string_view) {
-      return point == "file.reserve" ? absl::ResourceExhaustedError("full")
-                                     : absl::OkStatus();
-    });
+    const ScopedFaultHook full("file.reserve",
+                               absl::ResourceExhaustedError("full"));
     absl::Status status;
     while (status.ok() && next < kCapacity) status = write();
-    ASSERT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
+    ASSERT_THAT(status, IsResourceExhausted());
     expect_rows_of_their_slots();
   }
   RILL_ASSERT_OK(write());

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
@@ -26,13 +25,10 @@ std::shared_ptr<Storage> MakeEnsembleStorage() {
   std::vector<std::unique_ptr<Storage>> members;
   for (const int64_t lanes : {2, 1, 1}) {
     auto member =
-        DenseStorage::Create({.capacity = lanes * kLaneRows, .lanes = lanes});
-    RILL_EXPECT_OK(member);
-    members.push_back(*std::move(member));
+        *DenseStorage::Create({.capacity = lanes * kLaneRows, .lanes = lanes});
+    members.push_back(std::move(member));
   }
-  auto storage = EnsembleStorage::Create(std::move(members));
-  RILL_EXPECT_OK(storage);
-  return *std::move(storage);
+  return *EnsembleStorage::Create(std::move(members));
 }
 
 std::unique_ptr<Sampler> MakeSampler(int kind) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
@@ -23,39 +22,31 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr int64_t kRows = 50;
 
 // Steps 0, 1, ..., which nobody writes over.
 std::shared_ptr<ReplayBuffer> MakeOffline() {
   std::shared_ptr<Storage> storage = MakeStorage(kRows);
   RILL_EXPECT_OK(storage->Extend(NumberedSteps(1, kRows)));
-  auto buffer = ReplayBuffer::Create({.storage = std::move(storage),
-                                      .sampler = MakeUniformSampler(),
-                                      .writer = MakeImmutableWriter()});
-  RILL_EXPECT_OK(buffer);
-  return *std::move(buffer);
+  return *ReplayBuffer::Create({.storage = std::move(storage),
+                                .sampler = MakeUniformSampler(),
+                                .writer = MakeImmutableWriter()});
 }
 
 std::shared_ptr<ReplayBuffer> MakeOnline() {
-  auto buffer = ReplayBuffer::Create(
+  return *ReplayBuffer::Create(
       {.storage = MakeStorage(kRows), .sampler = MakeUniformSampler()});
-  RILL_EXPECT_OK(buffer);
-  return *std::move(buffer);
 }
 
 std::unique_ptr<OfflineToOnlineReplayBuffer> Make(Schedule fraction,
                                                   int64_t batch_size,
                                                   int64_t min_online_rows = 1) {
-  auto buffer = OfflineToOnlineReplayBuffer::Create(
+  return *OfflineToOnlineReplayBuffer::Create(
       {.offline = MakeOffline(),
        .online = MakeOnline(),
        .offline_fraction = std::move(fraction),
        .batch_size = batch_size,
        .min_online_rows = min_online_rows});
-  RILL_EXPECT_OK(buffer);
-  return *std::move(buffer);
 }
 
 // Offline steps are below 1000, online ones not. Returns how many are offline.
@@ -145,7 +136,7 @@ TEST(OfflineToOnlineTest, WhileOnlineRowsAreTooFewAllIsOffline) {
 
   auto strict = Make(quarter, 6, /*min_online_rows=*/0);
   EXPECT_THAT(strict->Sample(),
-              StatusIs(kFailedPrecondition,
+              StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("\"online\""), HasSubstr("0 rows"))));
 }
 
@@ -176,32 +167,30 @@ TEST(OfflineToOnlineTest, WhatDoesNotFitIsRefused) {
   };
   const auto offline = MakeOffline();
   const auto online = MakeOnline();
-  const auto refused = [](absl::string_view what) {
-    return StatusIs(kInvalidArgument, HasSubstr(std::string(what)));
-  };
-  EXPECT_THAT(create({.online = online}), refused("offline: got null"));
-  EXPECT_THAT(create({.offline = offline}), refused("online: got null"));
+  EXPECT_THAT(create({.online = online}),
+              IsInvalidArgument("offline: got null"));
+  EXPECT_THAT(create({.offline = offline}),
+              IsInvalidArgument("online: got null"));
   EXPECT_THAT(create({.offline = offline, .online = offline}),
-              refused("of its own"));
+              IsInvalidArgument("of its own"));
   for (const int64_t rows : {int64_t{-1}, kRows + 1}) {
     EXPECT_THAT(
         create({.offline = offline, .online = online, .min_online_rows = rows}),
-        refused("min_online_rows"));
+        IsInvalidArgument("min_online_rows"));
   }
   for (const double bad : {-0.1, 1.1, std::nan("")}) {
     EXPECT_THAT(create({.offline = offline,
                         .online = online,
                         .offline_fraction = [=](int64_t) { return bad; }}),
-                refused("offline_fraction of batch 0"));
+                IsInvalidArgument("offline_fraction of batch 0"));
   }
   auto later = Make([](int64_t i) { return i < 1 ? 1.0 : 2.0; }, 4);
   RILL_ASSERT_OK(later->Sample());
-  EXPECT_THAT(later->Sample(), refused("of batch 1: got 2"));
+  EXPECT_THAT(later->Sample(), IsInvalidArgument("of batch 1: got 2"));
   EXPECT_EQ(later->GetStats().batches, 1);
   EXPECT_THAT(later->offline().Extend(NumberedSteps(1, 1)),
-              StatusIs(kFailedPrecondition));
-  EXPECT_THAT(Make(nullptr, 0)->Sample(),
-              StatusIs(kFailedPrecondition, HasSubstr("batch_size")));
+              IsFailedPrecondition());
+  EXPECT_THAT(Make(nullptr, 0)->Sample(), IsFailedPrecondition("batch_size"));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -40,7 +39,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr int64_t kRows = 80;
 
 // Member `id`, full of steps id * 1000 + slot.
@@ -50,16 +48,13 @@ std::shared_ptr<ReplayBuffer> MakeMember(
   options.storage = MakeStorage(kRows);
   options.sampler = std::move(sampler);
   options.seed = static_cast<uint64_t>(100 + id);
-  auto buffer = ReplayBuffer::Create(std::move(options));
-  RILL_EXPECT_OK(buffer);
-  RILL_EXPECT_OK((*buffer)->Extend(NumberedSteps(1, kRows, 1000 * id)));
-  return *std::move(buffer);
+  auto buffer = *ReplayBuffer::Create(std::move(options));
+  RILL_EXPECT_OK(buffer->Extend(NumberedSteps(1, kRows, 1000 * id)));
+  return buffer;
 }
 
 std::unique_ptr<Sampler> MakePrioritized() {
-  auto sampler = MakePrioritizedSampler({.alpha = 1, .beta = 1});
-  RILL_EXPECT_OK(sampler);
-  return *std::move(sampler);
+  return *MakePrioritizedSampler({.alpha = 1, .beta = 1});
 }
 
 std::vector<ReplayBufferEnsemble::Member> MembersWith(
@@ -75,9 +70,7 @@ std::vector<ReplayBufferEnsemble::Member> MembersWith(
 
 std::unique_ptr<ReplayBufferEnsemble> Make(
     ReplayBufferEnsemble::Options options) {
-  auto ensemble = ReplayBufferEnsemble::Create(std::move(options));
-  RILL_EXPECT_OK(ensemble);
-  return *std::move(ensemble);
+  return *ReplayBufferEnsemble::Create(std::move(options));
 }
 
 template <typename T>
@@ -166,7 +159,7 @@ TEST(ReplayBufferEnsembleTest, SharesMayChange) {
                                          {1, -1},
                                          {1, NAN},
                                          {1, INFINITY}}) {
-    EXPECT_THAT(ensemble->SetShares(bad), StatusIs(kInvalidArgument));
+    EXPECT_THAT(ensemble->SetShares(bad), IsInvalidArgument());
   }
   EXPECT_THAT(ensemble->GetStats().shares, ElementsAre(0, 1));
 }
@@ -216,10 +209,8 @@ TEST(ReplayBufferEnsembleTest, StackedBatchesHaveADimensionForMembers) {
     EXPECT_THAT(CheckRows(batch, 3), Each(4));
   }
   RILL_EXPECT_OK(ensemble->UpdatePriorities(batch, {1.0f}));
-  EXPECT_THAT(ensemble->Sample(10),
-              StatusIs(kInvalidArgument, HasSubstr("multiple of 3")));
-  EXPECT_THAT(ensemble->SetShares({1, 2, 1}),
-              StatusIs(kInvalidArgument, HasSubstr("stacked")));
+  EXPECT_THAT(ensemble->Sample(10), IsInvalidArgument("multiple of 3"));
+  EXPECT_THAT(ensemble->SetShares({1, 2, 1}), IsInvalidArgument("stacked"));
   auto some = Make({.members = MembersWith({1, 5, 1}),
                     .batch_size = 12,
                     .stacked = true,
@@ -380,8 +371,8 @@ TEST(ReplayBufferEnsembleTest, AChainThatCannotWorkIsRefused) {
                                          .batch_size = 4};
     all.transforms.push_back(*ToDevice::Create(Device::Fake(0)));
     all.transforms.push_back(*FiniteTensorDictCheck::Create());
-    const auto refused = StatusIs(
-        kInvalidArgument, HasSubstr("transform 1 (FiniteTensorDictCheck)"));
+    const auto refused =
+        IsInvalidArgument("transform 1 (FiniteTensorDictCheck)");
     auto ensemble = ReplayBufferEnsemble::Create(std::move(all));
     if (is_known) {
       EXPECT_THAT(ensemble, refused);
@@ -445,10 +436,10 @@ TEST(ReplayBufferEnsembleTest, PrioritiesThatDoNotFitReachNobody) {
   const auto refused = [&](absl::string_view what) {
     const std::vector<float> zeros(8, 0.0f);
     EXPECT_THAT(ensemble->UpdatePriorities(batch, zeros),
-                StatusIs(kInvalidArgument, HasSubstr(std::string(what))));
+                IsInvalidArgument(what));
   };
   EXPECT_THAT(ensemble->UpdatePriorities(batch, std::vector<float>(7)),
-              StatusIs(kInvalidArgument, HasSubstr("7 priorities")));
+              IsInvalidArgument("7 priorities"));
   batch.Find("buffer_ids")->data<int64_t>()[7] = 2;
   refused("got 2, want [0, 2)");
   batch.Find("buffer_ids")->data<int64_t>()[7] = -1;
@@ -457,7 +448,7 @@ TEST(ReplayBufferEnsembleTest, PrioritiesThatDoNotFitReachNobody) {
   refused("buffer_ids");
   RILL_ASSERT_OK(batch.Delete("buffer_ids"));
   EXPECT_THAT(ensemble->UpdatePriorities(batch, {1.0f}),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("buffer_ids")));
+              IsNotFound("buffer_ids"));
   // All still weigh the same.
   RILL_ASSERT_OK_AND_ASSIGN(batch, ensemble->Sample());
   EXPECT_THAT(Numbers<float>(batch, "priority_weight"), Each(1.0f));
@@ -469,7 +460,7 @@ TEST(ReplayBufferEnsembleTest, OptionsAreChecked) {
   const auto refused = [](ReplayBufferEnsemble::Options options,
                           absl::string_view what) {
     EXPECT_THAT(ReplayBufferEnsemble::Create(std::move(options)),
-                StatusIs(kInvalidArgument, HasSubstr(std::string(what))));
+                IsInvalidArgument(what));
   };
   refused({}, "members: got 0");
   refused({.members = {{.buffer = MakeMember(0)}, {}}}, "members[1].buffer");
@@ -484,11 +475,10 @@ TEST(ReplayBufferEnsembleTest, OptionsAreChecked) {
   refused(std::move(options), "transform 0");
 
   auto ensemble = Make({.members = MembersWith({1})});
-  EXPECT_THAT(ensemble->Sample(),
-              StatusIs(kFailedPrecondition, HasSubstr("batch_size")));
-  EXPECT_THAT(ensemble->Sample(0), StatusIs(kInvalidArgument));
-  EXPECT_THAT(ensemble->Sample(INT64_MAX), StatusIs(kInvalidArgument));
-  EXPECT_THAT(ensemble->SampleInto(4, nullptr), StatusIs(kInvalidArgument));
+  EXPECT_THAT(ensemble->Sample(), IsFailedPrecondition("batch_size"));
+  EXPECT_THAT(ensemble->Sample(0), IsInvalidArgument());
+  EXPECT_THAT(ensemble->Sample(INT64_MAX), IsInvalidArgument());
+  EXPECT_THAT(ensemble->SampleInto(4, nullptr), IsInvalidArgument());
 }
 
 TEST(ReplayBufferEnsembleTest, TooFewRowsNameTheMemberAndLoseNothing) {
@@ -527,11 +517,10 @@ TEST(ReplayBufferEnsembleTest, WhatIsHeldGoesWithTheRowsOfAClearedMember) {
   auto ensemble =
       Make({.members = {{.buffer = MakeMember(0)}, {.buffer = late}},
             .batch_size = 8});
-  EXPECT_THAT(ensemble->Sample(), StatusIs(kFailedPrecondition));
+  EXPECT_THAT(ensemble->Sample(), IsFailedPrecondition());
   RILL_ASSERT_OK(late->Extend(NumberedSteps(1, kRows, 1000)));
   RILL_ASSERT_OK(ensemble->member(0).Clear());
-  EXPECT_THAT(ensemble->Sample(),
-              StatusIs(kFailedPrecondition, HasSubstr("member 0")));
+  EXPECT_THAT(ensemble->Sample(), IsFailedPrecondition("member 0"));
   RILL_ASSERT_OK(ensemble->member(0).Extend(NumberedSteps(1, kRows, 5000)));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, ensemble->Sample());
   const std::vector<int64_t> actions = Numbers<int64_t>(batch, "action");
@@ -549,7 +538,7 @@ TEST(ReplayBufferEnsembleTest, OtherLeavesAreNamedWithTheirMembers) {
   members.push_back({.buffer = *std::move(odd), .name = "odd"});
   auto ensemble = Make({.members = std::move(members), .batch_size = 9});
   EXPECT_THAT(ensemble->Sample(),
-              StatusIs(kInvalidArgument,
+              StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("member 0 \"m0\" and member 2 \"odd\""),
                              HasSubstr("extra"))));
 
@@ -562,8 +551,7 @@ TEST(ReplayBufferEnsembleTest, OtherLeavesAreNamedWithTheirMembers) {
   RILL_ASSERT_OK((*reserved)->Extend(steps));
   ensemble =
       Make({.members = {{.buffer = *std::move(reserved)}}, .batch_size = 9});
-  EXPECT_THAT(ensemble->Sample(),
-              StatusIs(kInvalidArgument, HasSubstr("buffer_ids")));
+  EXPECT_THAT(ensemble->Sample(), IsInvalidArgument("buffer_ids"));
 }
 
 // --- State and threads -------------------------------------------------------
@@ -595,15 +583,14 @@ TEST(ReplayBufferEnsembleTest, StatesOfOthersChangeNothing) {
   auto ensemble = Make({.members = MembersWith({5, 2}), .batch_size = 10});
   auto other = Make({.members = MembersWith({5, 2, 2}), .batch_size = 10});
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, other->SaveState());
-  EXPECT_THAT(ensemble->LoadState(state), StatusIs(kFailedPrecondition));
+  EXPECT_THAT(ensemble->LoadState(state), IsFailedPrecondition());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict own, ensemble->SaveState());
   for (const char* key : {"shares", "carry", "items", "batches_and_seed"}) {
     RILL_ASSERT_OK_AND_ASSIGN(TensorDict damaged, own.Clone());
     RILL_ASSERT_OK(damaged.Delete(key));
     EXPECT_FALSE(ensemble->LoadState(damaged).ok()) << key;
     RILL_ASSERT_OK(damaged.Set(key, *Tensor::From<double>({NAN, 0}, {2})));
-    EXPECT_THAT(ensemble->LoadState(damaged), StatusIs(kFailedPrecondition))
-        << key;
+    EXPECT_THAT(ensemble->LoadState(damaged), IsFailedPrecondition()) << key;
   }
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict after, ensemble->SaveState());
   RILL_EXPECT_OK(after.CheckEqual(own));
@@ -627,7 +614,7 @@ TEST(ReplayBufferEnsembleTest, OptionsOfAStateAreComparedOrTakenOver) {
                              HasSubstr("transforms.0 (RewardScaling): scale: "
                                        "got 2 in the directory, want 10"))));
   EXPECT_THAT(make(1, 2, true)->LoadState(state),
-              StatusIs(kFailedPrecondition, HasSubstr("stacked: got false")));
+              IsFailedPrecondition("stacked: got false"));
   std::vector<OptionChange> changes;
   auto other = make(3, 10);
   RILL_ASSERT_OK(other->LoadState(

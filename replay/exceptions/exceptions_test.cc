@@ -3,12 +3,10 @@
 // error of the call, and costs no other; nothing that is stored is lost.
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -278,7 +276,7 @@ TEST_P(BufferExceptionTest, OfASamplerThatCannotGoOnEndsItsDraws) {
   for (int i = 0; i < 8 && status.ok(); ++i) {
     status = buffer_->Sample(3).status();
   }
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(status, IsFailedPrecondition());
   EXPECT_EQ(buffer_->size(), 8);
 }
 
@@ -288,8 +286,7 @@ INSTANTIATE_TEST_SUITE_P(Prefetch, BufferExceptionTest,
 TEST(BufferCreateExceptionTest, OfAPartIsTheErrorOfCreate) {
   Faults faults;
   faults.sampler.attach.Arm();
-  EXPECT_THAT(MakeBuffer(faults, 0),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("observer")));
+  EXPECT_THAT(MakeBuffer(faults, 0), IsInternal("observer"));
   RILL_EXPECT_OK(MakeBuffer(faults, 0));
 }
 

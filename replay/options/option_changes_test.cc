@@ -96,7 +96,7 @@ TEST(OptionChangesTest, AnotherWriterIsAccepted) {
   EXPECT_THAT(changes, ElementsAre(FieldsAre("writer", "", "TopKWriter",
                                              "ImmutableWriter")));
   EXPECT_THAT(CheckChanges("Open", changes, now, /*accepts=*/false),
-              StatusIs(kFailedPrecondition, HasSubstr("accept_options")));
+              IsFailedPrecondition("accept_options"));
   EXPECT_THAT(CheckChanges("Open", changes, now, /*accepts=*/true), IsOk());
 }
 
@@ -110,17 +110,14 @@ TEST(OptionChangesTest, WhatOneSideLacksIsAChange) {
   EXPECT_THAT(come,
               ElementsAre(FieldsAre("sampler.selector.beta", "Mine", "", "2")));
   EXPECT_THAT(CheckChanges("Open", come, more, /*accepts=*/false),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("got nothing in the directory, want 2")));
+              IsFailedPrecondition("got nothing in the directory, want 2"));
 }
 
 TEST(OptionChangesTest, MissingFieldsAreDamage) {
   const OptionValues values = Values("Prioritized", Selector(0.7, 1));
   Manifest manifest = Saved(values);
   manifest.fields.erase("option/sampler.selector.alpha");
-  EXPECT_THAT(
-      CompareOptions(manifest, values),
-      StatusIs(absl::StatusCode::kDataLoss, HasSubstr("got 4, want 5")));
+  EXPECT_THAT(CompareOptions(manifest, values), IsDataLoss("got 4, want 5"));
 }
 
 }  // namespace

@@ -61,9 +61,7 @@ std::vector<OptionChange> Compare(const OptionValues& saved,
                                   const OptionValues& now) {
   Manifest manifest;
   replay_internal::SaveOptions(saved, &manifest);
-  auto changes = replay_internal::CompareOptions(manifest, now);
-  RILL_EXPECT_OK(changes);
-  return *std::move(changes);
+  return *replay_internal::CompareOptions(manifest, now);
 }
 
 // Each change to what `options` makes is reported, alone, and there is one for

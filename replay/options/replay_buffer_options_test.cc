@@ -298,13 +298,11 @@ TEST(ReplayBufferOptionsTest, AnotherWriterLeavesBatchesThatWereMadeAhead) {
   RILL_ASSERT_OK(saved->Sample().status());
   RILL_ASSERT_OK(saved->Save(directory));
   EXPECT_THAT(ReplayBuffer::Open(directory, make(10)),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("writer (TopKWriter): k: got 20 in the "
-                                 "directory, want 10")));
+              IsFailedPrecondition("writer (TopKWriter): k: got 20 in the "
+                                   "directory, want 10"));
   EXPECT_THAT(ReplayBuffer::Open(directory, make(0, true)),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("writer: got TopKWriter in the directory, "
-                                 "want ImmutableWriter")));
+              IsFailedPrecondition("writer: got TopKWriter in the directory, "
+                                   "want ImmutableWriter"));
   for (const bool is_immutable : {false, true}) {
     RILL_ASSERT_OK_AND_ASSIGN(
         const auto opened, ReplayBuffer::Open(directory, make(10, is_immutable),
@@ -329,9 +327,8 @@ TEST(ReplayBufferOptionsTest, RemoverTakesItsOwnAlpha) {
   RILL_ASSERT_OK(saved->Extend(NumberedSteps(1, 30)));
   RILL_ASSERT_OK(saved->Save(directory));
   EXPECT_THAT(ReplayBuffer::Open(directory, make(2)),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("writer.remover.selector (Prioritized): "
-                                 "alpha: got 0.7")));
+              IsFailedPrecondition("writer.remover.selector (Prioritized): "
+                                   "alpha: got 0.7"));
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto opened,
       ReplayBuffer::Open(directory, make(2), {.accept_options = true}));
@@ -428,7 +425,7 @@ TEST(ReplayBufferOptionsTest, StatesThatDependOnOptionsAreMadeForTheNewOnes) {
     for (int i = 0; i < 3; ++i) RILL_ASSERT_OK(saved->Sample().status());
     RILL_ASSERT_OK(saved->Save(directory));
     EXPECT_THAT(ReplayBuffer::Open(directory, OptionsOf(kind.opened())),
-                StatusIs(kFailedPrecondition, HasSubstr("accept_options")));
+                IsFailedPrecondition("accept_options"));
     RILL_ASSERT_OK_AND_ASSIGN(
         const auto opened,
         ReplayBuffer::Open(directory, OptionsOf(kind.opened()),
@@ -500,12 +497,8 @@ TEST(ReplayBufferOptionsTest, OldSavesOpenAsTheyDidAndNothingIsCompared) {
   for (int64_t round = 0; round < 3; ++round) {
     RILL_ASSERT_OK(same->Extend(NumberedSteps(2, 7, 7 * round)));
     const TensorDict batch = *same->Sample();
-    std::vector<float> priorities;
-    const absl::Span<int64_t> actions = *batch.Flat<int64_t>("action");
-    for (const int64_t action : actions) {
-      priorities.push_back(static_cast<float>(1 + action % 5));
-    }
-    RILL_ASSERT_OK(same->UpdatePriorities(batch, priorities));
+    RILL_ASSERT_OK(
+        same->UpdatePriorities(batch, ActionsModulo(batch, 5, /*plus=*/1)));
   }
   RILL_ASSERT_OK_AND_ASSIGN(const auto opened,
                             ReplayBuffer::Open(directory, OldOptions(0.7, 2)));
@@ -554,8 +547,7 @@ TEST(ReplayBufferOptionsTest, PositionsCompareAndTakeOverToo) {
     const auto opened = ReplayBuffer::Open(directory, std::move(options),
                                            {.accept_options = accepts});
     if (!accepts) {
-      EXPECT_THAT(opened,
-                  StatusIs(kFailedPrecondition, HasSubstr("alpha: got 0.7")));
+      EXPECT_THAT(opened, IsFailedPrecondition("alpha: got 0.7"));
       continue;
     }
     RILL_ASSERT_OK(opened.status());

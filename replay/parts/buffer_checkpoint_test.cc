@@ -92,8 +92,7 @@ TEST(BufferCheckpointTest, APartOfARunIsNoBufferOfItsOwn) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto parts, MakeParts(7));
   RILL_ASSERT_OK(parts->checkpoint->Replace("Save", NewPath(2), Rows::kShared));
   std::unique_ptr<BufferParts> opened;
-  EXPECT_THAT(OpenInto(NewPath(2), &opened),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(OpenInto(NewPath(2), &opened), IsFailedPrecondition());
   FileSums sums;
   RILL_EXPECT_OK(
       BufferCheckpoint::ReadSave(NewPath(2), /*is_part=*/true, &sums));

@@ -18,8 +18,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
-
 std::shared_ptr<const UnitTransform> NSteps(int64_t steps) {
   return *RowArithmetic::Create(
       {.n_step = NStepReturns::Options{.num_steps = steps}});
@@ -41,10 +39,9 @@ TEST(PartFitTest, AnOrderedSamplerWantsAWriterThatKeepsOrder) {
         continue;
       }
       EXPECT_THAT(status,
-                  StatusIs(kInvalidArgument,
-                           HasSubstr("ReplayBuffer::Create: writer: got "
-                                     "Replacing with Slices, want one that "
-                                     "appends")));
+                  IsInvalidArgument("ReplayBuffer::Create: writer: got "
+                                    "Replacing with Slices, want one that "
+                                    "appends"));
     }
   }
 }
@@ -53,10 +50,9 @@ TEST(PartFitTest, RowsBesideWantArithmetic) {
   SamplerTraits sampler = {.name = "Windows", .layout = LayoutOfSteps(3)};
   EXPECT_THAT(
       CheckFit(sampler, {.name = "Appending"}),
-      StatusIs(kInvalidArgument,
-               HasSubstr("ReplayBuffer::Create: sampler: got Windows, whose "
-                         "unit plans steps behind (2 rows), window ends (1 "
-                         "row) beside its rows and has no arithmetic")));
+      IsInvalidArgument("ReplayBuffer::Create: sampler: got Windows, whose "
+                        "unit plans steps behind (2 rows), window ends (1 "
+                        "row) beside its rows and has no arithmetic"));
   sampler.arithmetic = NSteps(3);
   RILL_EXPECT_OK(CheckFit(sampler, {.name = "W"}));
   sampler.layout = {};
@@ -68,10 +64,10 @@ TEST(PartFitTest, ArithmeticWantsTheRowsOfItsUnit) {
   for (const PlanLayout& layout : {PlanLayout(), LayoutOfSteps(2)}) {
     const SamplerTraits sampler = {
         .name = "Windows", .layout = layout, .arithmetic = NSteps(3)};
-    EXPECT_THAT(
-        CheckFit(sampler, {.name = "W"}),
-        StatusIs(kInvalidArgument, AllOf(HasSubstr("Create: sampler: Windows"),
-                                         HasSubstr("NStepReturns"))));
+    EXPECT_THAT(CheckFit(sampler, {.name = "W"}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("Create: sampler: Windows"),
+                               HasSubstr("NStepReturns"))));
   }
 }
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -117,8 +116,7 @@ TEST(WritePathTest, AnInverseThatFailsWritesNothing) {
   Fixture fixture(Inverse([&fails](TensorDict*) {
     return fails ? absl::DataLossError("inverse") : absl::OkStatus();
   }));
-  EXPECT_THAT(fixture.path->Extend(NumberedSteps(1, 3), {}, 0),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(fixture.path->Extend(NumberedSteps(1, 3), {}, 0), IsDataLoss());
   EXPECT_EQ(fixture.storage->size(), 0);
   fails = false;
   RILL_EXPECT_OK(fixture.path->Extend(NumberedSteps(1, 3), {}, 0));
@@ -130,8 +128,7 @@ TEST(WritePathTest, ThePermitIsTheLimiters) {
   Fixture fixture(nullptr, limiter);
   RILL_ASSERT_OK_AND_ASSIGN(auto permit, fixture.path->AwaitInsert(4));
   permit->Commit();
-  EXPECT_THAT(fixture.path->AwaitInsert(1),
-              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(fixture.path->AwaitInsert(1), IsDeadlineExceeded());
   RILL_EXPECT_OK(fixture.path->AwaitInsert(0).status());
   RILL_EXPECT_OK(fixture.path->AwaitSample(4).status());
   RILL_ASSERT_OK(fixture.path->Clear());

@@ -20,7 +20,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/replay/recorded/digest.h"
 #include "rill/replay/replay_buffer.h"

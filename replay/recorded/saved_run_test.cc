@@ -16,7 +16,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/formats/file_tree.h"
 #include "rill/replay/recorded/digest.h"
@@ -87,13 +86,8 @@ void Work(int64_t round,
     digests->push_back(absl::StrCat(
         round, "\t", name, "\t", absl::Hex(digest.value(), absl::kZeroPad16)));
     if (name != "prioritized") continue;
-    const auto actions = batch->Flat<int64_t>("action");
-    RILL_ASSERT_OK(actions.status());
-    std::vector<float> priorities;
-    for (const int64_t action : *actions) {
-      priorities.push_back(static_cast<float>(1 + action % 5));
-    }
-    RILL_ASSERT_OK(buffer.UpdatePriorities(*batch, priorities));
+    RILL_ASSERT_OK(
+        buffer.UpdatePriorities(*batch, ActionsModulo(*batch, 5, /*plus=*/1)));
   }
 }
 

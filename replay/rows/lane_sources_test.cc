@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/log_severity.h"
 #include "absl/log/scoped_mock_log.h"
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -35,7 +32,6 @@ namespace {
 
 using ::testing::_;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int64_t kLanes = 2;
@@ -100,20 +96,16 @@ class Writer {
 
 std::unique_ptr<ReplayBuffer> MakeBuffer(std::shared_ptr<Storage> storage,
                                          int64_t length = 2) {
-  auto buffer =
-      ReplayBuffer::Create({.storage = std::move(storage),
-                            .sampler = *MakeSliceSampler({.length = length}),
-                            .batch_size = 100 * length});
-  RILL_EXPECT_OK(buffer);
-  return *std::move(buffer);
+  return *ReplayBuffer::Create(
+      {.storage = std::move(storage),
+       .sampler = *MakeSliceSampler({.length = length}),
+       .batch_size = 100 * length});
 }
 
 std::shared_ptr<Storage> MakeStorage(int64_t lane_capacity,
                                      int64_t lanes = kLanes) {
-  auto storage =
-      DenseStorage::Create({.capacity = lanes * lane_capacity, .lanes = lanes});
-  RILL_EXPECT_OK(storage);
-  return *std::move(storage);
+  return *DenseStorage::Create(
+      {.capacity = lanes * lane_capacity, .lanes = lanes});
 }
 
 // The steps of each slice follow one another.
@@ -249,10 +241,10 @@ TEST(LaneSourcesTest, RowsThatCannotBeCutAreRefused) {
   WriteInfo a = {.producer = 0, .source = NewSource()};
   RILL_ASSERT_OK(buffer->Write(Uncuttable(), a));
   RILL_ASSERT_OK(buffer->Write(Uncuttable(), a));
-  EXPECT_THAT(buffer->Write(Uncuttable(), {.source = NewSource()}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("want one of them to tell where a trajectory "
-                                 "was cut")));
+  EXPECT_THAT(
+      buffer->Write(Uncuttable(), {.source = NewSource()}),
+      IsFailedPrecondition("want one of them to tell where a trajectory "
+                           "was cut"));
   RILL_EXPECT_OK(buffer->Write(Uncuttable(), a));
   EXPECT_EQ(buffer->size(), 12);
 }

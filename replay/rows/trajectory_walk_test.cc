@@ -2,11 +2,9 @@
 #include "rill/replay/rows/trajectory_walk.h"
 
 #include <cstdint>
-#include <memory>
 #include <thread>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/replay/rows/drawn_rows.h"
@@ -103,7 +101,7 @@ TEST(TrajectoryWalkTest, AMissingKeyIsAnError) {
       const auto walk,
       TrajectoryWalk::Begin(&missing, storage.get(), &drawn_rows));
   StoredTrajectory trajectory;
-  EXPECT_THAT(walk->Next(&trajectory), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(walk->Next(&trajectory), IsNotFound());
 }
 
 }  // namespace

@@ -15,8 +15,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
@@ -65,9 +63,7 @@ std::vector<TensorDict> Work(Buffers& buffers, int64_t round) {
       buffers["actor"]->Extend(NumberedSteps(kLanes, kSteps, kSteps * round)));
   std::vector<TensorDict> batches;
   for (const auto& [name, buffer] : buffers) {
-    auto batch = buffer->Sample();
-    RILL_EXPECT_OK(batch);
-    batches.push_back(*std::move(batch));
+    batches.push_back(*buffer->Sample());
   }
   RILL_EXPECT_OK(buffers["actor"]->UpdatePriorities(
       batches[0], std::vector<float>{static_cast<float>(round % 4 + 1)}));

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,15 +12,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
+#include "rill/formats/file_tree.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/replay/testing/numbered_steps.h"
@@ -39,12 +37,12 @@
 namespace rill {
 namespace {
 
+using formats_internal::ListFiles;
+using formats_internal::WriteInPlace;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr int64_t kLanes = 2;
 constexpr int64_t kCapacity = 40;
 
@@ -113,15 +111,10 @@ std::vector<TensorDict> Work(int64_t round, ReplayBuffer& actor,
   RILL_EXPECT_OK(writer.Extend(NumberedSteps(kLanes, 7, 7 * round)));
   auto batch = actor.Sample();
   RILL_EXPECT_OK(batch);
-  std::vector<float> priorities;
-  const absl::Span<int64_t> actions = *batch->Flat<int64_t>("action");
-  for (const int64_t action : actions) {
-    priorities.push_back(static_cast<float>(1 + action % 5));
-  }
-  RILL_EXPECT_OK(actor.UpdatePriorities(*batch, priorities));
-  auto slices = critic.Sample();
-  RILL_EXPECT_OK(slices);
-  return {*std::move(batch), *std::move(slices)};
+  RILL_EXPECT_OK(
+      actor.UpdatePriorities(*batch, ActionsModulo(*batch, 5, /*plus=*/1)));
+  auto slices = *critic.Sample();
+  return {*std::move(batch), std::move(slices)};
 }
 
 // A ring that is full and has gone round.
@@ -230,18 +223,6 @@ TEST(RunCheckpointTest, StatesAloneAreACheckpoint) {
   RILL_EXPECT_OK(opened.states["b/.."].CheckEqual(Learner(2)));
 }
 
-void ListFiles(const std::string& directory, std::vector<std::string>* files) {
-  const std::vector<std::string> names = *ListDirectory(directory);
-  for (const std::string& name : names) {
-    const std::string path = JoinPath(directory, name);
-    if (IsDirectory(path)) {
-      ListFiles(path, files);
-    } else {
-      files->push_back(path);
-    }
-  }
-}
-
 // A state of many small leaves, as those of collectors are.
 TensorDict ManyLeaves(int64_t leaves) {
   TensorDict state;
@@ -267,11 +248,8 @@ TEST(RunCheckpointTest, StatesAreOneFileWhateverTheyHold) {
     });
     RILL_ASSERT_OK(RunCheckpoint::Save(directory, {.states = states}));
   }
-  std::vector<std::string> files;
-  ListFiles(directory, &files);
-  EXPECT_THAT(files, ::testing::UnorderedElementsAre(
-                         JoinPath(directory, "rill.json"),
-                         JoinPath(directory, "states.bin")));
+  EXPECT_THAT(ListFiles(directory),
+              ::testing::ElementsAre("rill.json", "states.bin"));
   EXPECT_LE(syncs, 12);
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto run,
@@ -385,7 +363,7 @@ TEST(RunCheckpointTest, OtherCapacitiesAreTakenWhereTheyAreAccepted) {
                                         .states = {"learner"},
                                         .accept_other_capacity = accepts});
     if (!accepts) {
-      EXPECT_THAT(opened, StatusIs(kFailedPrecondition, HasSubstr("capacity")));
+      EXPECT_THAT(opened, IsFailedPrecondition("capacity"));
       continue;
     }
     RILL_ASSERT_OK(opened.status());
@@ -432,34 +410,31 @@ TEST(RunCheckpointTest, StoragesAreSharedAsTheyWere) {
   RILL_ASSERT_OK(RunCheckpoint::Save(shared, run.Contents()));
   EXPECT_THAT(RunCheckpoint::Open(
                   shared, {.buffers = apart_options(), .states = {"learner"}}),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("storages of buffers \"actor\" and "
-                                 "\"critic\": got one in the directory, want "
-                                 "two")));
+              IsFailedPrecondition("storages of buffers \"actor\" and "
+                                   "\"critic\": got one in the directory, want "
+                                   "two"));
   auto made = apart_options();
   run.actor = *ReplayBuffer::Create(std::move(made["actor"]));
   run.critic = *ReplayBuffer::Create(std::move(made["critic"]));
   RILL_ASSERT_OK(RunCheckpoint::Save(apart, run.Contents()));
   EXPECT_THAT(RunCheckpoint::Open(
                   apart, {.buffers = SharedOptions(), .states = {"learner"}}),
-              StatusIs(kFailedPrecondition,
-                       HasSubstr("got two in the directory, want one")));
+              IsFailedPrecondition("got two in the directory, want one"));
 }
 
 TEST(RunCheckpointTest, BadContentsAreRefused) {
   const std::string directory = FreshPath("bad");
   const Readers run = MakeRun();
   EXPECT_THAT(RunCheckpoint::Save(directory, {}),
-              StatusIs(kInvalidArgument, HasSubstr("got none")));
+              IsInvalidArgument("got none"));
   EXPECT_THAT(RunCheckpoint::Save(directory, {.buffers = {{"a", nullptr}}}),
-              StatusIs(kInvalidArgument, HasSubstr("\"a\": got null")));
+              IsInvalidArgument("\"a\": got null"));
   EXPECT_THAT(
       RunCheckpoint::Save(directory, {.buffers = {{"a", run.actor.get()},
                                                   {"b", run.actor.get()}}}),
-      StatusIs(kInvalidArgument, HasSubstr("want each once")));
+      IsInvalidArgument("want each once"));
   EXPECT_FALSE(PathExists(directory));
-  EXPECT_THAT(RunCheckpoint::Open(directory, {}),
-              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(RunCheckpoint::Open(directory, {}), IsNotFound());
 }
 
 TEST(RunCheckpointTest, APartByItselfAndABufferAsAWholeAreRefused) {
@@ -470,9 +445,9 @@ TEST(RunCheckpointTest, APartByItselfAndABufferAsAWholeAreRefused) {
   RILL_ASSERT_OK(run.actor->Save(buffer));
   EXPECT_THAT(ReplayBuffer::Open(JoinPath(directory, "buffers/0"),
                                  ActorOptions(MakeStorage(kCapacity, kLanes))),
-              StatusIs(kFailedPrecondition, HasSubstr("RunCheckpoint")));
+              IsFailedPrecondition("RunCheckpoint"));
   EXPECT_THAT(RunCheckpoint::Open(buffer, {}),
-              StatusIs(kFailedPrecondition, HasSubstr("replay_buffer")));
+              IsFailedPrecondition("replay_buffer"));
 }
 
 // Writes to the storage, as others might, while its state is saved.
@@ -523,32 +498,27 @@ TEST(RunCheckpointTest, AWriterBesideIsAnErrorAndTheOldStays) {
   RILL_EXPECT_OK(opened.states["learner"].CheckEqual(Learner(1)));
 }
 
-// Without a sync, unlike WriteFileAtomically: there are many of these.
-void Overwrite(const std::string& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
-}
-
 TEST(RunCheckpointTest, DamageToAnyFileIsDataLossAndStoragesStayEmpty) {
   const std::string directory = FreshPath("damage");
   Readers run = WorkedRun();
   RILL_ASSERT_OK(RunCheckpoint::Save(directory, run.Contents()));
-  std::vector<std::string> files;
-  ListFiles(directory, &files);
+  const std::vector<std::string> files = ListFiles(directory);
   EXPECT_GT(files.size(), 10u);
-  for (const std::string& file : files) {
+  for (const std::string& name : files) {
+    const std::string file = JoinPath(directory, name);
     const std::string good = *ReadFile(file);
     if (good.empty()) continue;
     std::string bad = good;
     bad[bad.size() / 2] = static_cast<char>(bad[bad.size() / 2] ^ 1);
-    Overwrite(file, bad);
+    WriteInPlace(file, bad);
     std::shared_ptr<Storage> storage;
     auto options = SharedOptions(&storage);
     EXPECT_THAT(RunCheckpoint::Open(directory, {.buffers = std::move(options),
                                                 .states = {"learner"}}),
-                StatusIs(kDataLoss))
+                IsDataLoss())
         << file;
     EXPECT_EQ(storage->size(), 0) << file;
-    Overwrite(file, good);
+    WriteInPlace(file, good);
   }
   RILL_EXPECT_OK(RunCheckpoint::Open(
       directory, {.buffers = SharedOptions(), .states = {"learner"}}));
@@ -559,16 +529,15 @@ TEST(RunCheckpointTest, RowsThatDamageCostsAreCounted) {
   const std::string directory = FreshPath("discards");
   Readers run = WorkedRun();
   RILL_ASSERT_OK(RunCheckpoint::Save(directory, run.Contents()));
-  std::vector<std::string> files;
-  ListFiles(directory, &files);
   int64_t kept = 0;
   int64_t lost = 0;
-  for (const std::string& file : files) {
+  for (const std::string& name : ListFiles(directory)) {
+    const std::string file = JoinPath(directory, name);
     const std::string good = *ReadFile(file);
     if (good.empty()) continue;
     std::string bad = good;
     bad[bad.size() / 2] = static_cast<char>(bad[bad.size() / 2] ^ 1);
-    Overwrite(file, bad);
+    WriteInPlace(file, bad);
     std::shared_ptr<Storage> storage;
     auto options = SharedOptions(&storage);
     RILL_ASSERT_OK((*ReplayBuffer::Create(ActorOptions(storage)))
@@ -579,7 +548,7 @@ TEST(RunCheckpointTest, RowsThatDamageCostsAreCounted) {
                                         .states = {"learner"},
                                         .discard_rows = true})
             .status();
-    EXPECT_THAT(status, StatusIs(kDataLoss)) << file;
+    EXPECT_THAT(status, IsDataLoss()) << file;
     const bool is_lost = storage->size() == 0;
     EXPECT_EQ(storage->size(), is_lost ? 0 : 10) << file;
     EXPECT_EQ(absl::StrContains(status.message(),
@@ -588,7 +557,7 @@ TEST(RunCheckpointTest, RowsThatDamageCostsAreCounted) {
               is_lost)
         << file << ": " << status;
     ++(is_lost ? lost : kept);
-    Overwrite(file, good);
+    WriteInPlace(file, good);
   }
   EXPECT_GT(kept, 0);
   EXPECT_GT(lost, 0);

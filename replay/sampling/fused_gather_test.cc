@@ -359,9 +359,8 @@ TEST(FusedGatherTest, AnErrorNamesTheTransformAndItsPlace) {
     auto buffer = MakeBuffer(FilledStorages()[0], std::move(outer));
     EXPECT_EQ(buffer->GetStats().is_fused, is_fused);
     EXPECT_THAT(buffer->Sample().status(),
-                StatusIs(absl::StatusCode::kInternal,
-                         HasSubstr("\"observation\": no; in transform 0 "
-                                   "(Unary) of Compose")));
+                IsInternal("\"observation\": no; in transform 0 "
+                           "(Unary) of Compose"));
     EXPECT_THAT(buffer->Sample().status().message(),
                 HasSubstr("in transform 1 (Compose) of Compose"));
   }
@@ -375,8 +374,7 @@ TEST(FusedGatherTest, AChainThatCannotWorkIsRefusedWhenItIsMade) {
                                     .transforms = std::move(bad),
                                     .batch_size = 4})
                   .status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("want float32 or float64")));
+              IsInvalidArgument("want float32 or float64"));
 }
 
 }  // namespace

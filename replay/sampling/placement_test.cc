@@ -2,13 +2,11 @@
 #include "rill/replay/sampling/placement.h"
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/device/testing/fake_backend.h"
@@ -22,8 +20,6 @@ namespace rill::replay_internal {
 namespace {
 
 using ::testing::Each;
-
-constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 
 // A gather of `n` rows whose actions are all `value`, in the memory that the
 // placement wants.
@@ -134,9 +130,9 @@ TEST(PlacementTest, AFailedCopyCostsNoOtherBatch) {
     const auto failed = GatherAndPlace(*placement, 2, &staging);
     if (operation == Operation::kCopy) {
       RILL_ASSERT_OK(failed);
-      EXPECT_THAT(failed->copied->Synchronize(), StatusIs(kDataLoss));
+      EXPECT_THAT(failed->copied->Synchronize(), IsDataLoss());
     } else {
-      EXPECT_THAT(failed, StatusIs(kDataLoss));
+      EXPECT_THAT(failed, IsDataLoss());
     }
     RILL_ASSERT_OK_AND_ASSIGN(PlacedBatch placed,
                               GatherAndPlace(*placement, 3, &staging));

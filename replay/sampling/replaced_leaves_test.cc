@@ -13,9 +13,7 @@ namespace rill::replay_internal {
 namespace {
 
 Tensor Zeros(DType dtype, const Shape& shape) {
-  auto tensor = Tensor::Zeros(dtype, shape);
-  RILL_EXPECT_OK(tensor);
-  return *std::move(tensor);
+  return *Tensor::Zeros(dtype, shape);
 }
 
 // A batch whose "action" a transform makes float32 of int64.

@@ -73,8 +73,7 @@ TEST(SampleQueueTest, AnErrorIsItsBatchsWhateverItsCode) {
   RILL_ASSERT_OK(fixture.storage->Extend(NumberedSteps(1, 8)));
   EXPECT_THAT(fixture.Next(), SizeIs(kQueueBatch));
   PlacedBatch batch;
-  EXPECT_THAT(fixture.queue->Take(kQueueBatch, &batch),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(fixture.queue->Take(kQueueBatch, &batch), IsOutOfRange());
   EXPECT_THAT(fixture.Next(), SizeIs(kQueueBatch));
   EXPECT_EQ(fixture.queue->counts().batches, 2);
 }

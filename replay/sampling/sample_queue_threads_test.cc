@@ -17,8 +17,6 @@
 namespace rill::replay_internal {
 namespace {
 
-using ::testing::SizeIs;
-
 // Whatever is made ahead, by however many threads: the same batches.
 TEST(SampleQueueThreadsTest, BatchesAreThoseOfOneThread) {
   constexpr int kBatches = 40;

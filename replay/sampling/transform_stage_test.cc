@@ -29,9 +29,6 @@ namespace rill::replay_internal {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 absl::Status Done() { return absl::OkStatus(); }
 
@@ -114,8 +111,7 @@ TEST(TransformStageTest, RowsAreCheckedOnceTheyAreTheStorages) {
   RILL_EXPECT_OK(stage->CheckRows(TensorDictSpec(), true));
   EXPECT_FALSE(stage->is_checked());
   const TensorDictSpec spec = TensorDictSpec::Of(NumberedSteps(1, 4));
-  EXPECT_THAT(stage->CheckRows(spec, true),
-              StatusIs(kInvalidArgument, HasSubstr("none will do")));
+  EXPECT_THAT(stage->CheckRows(spec, true), IsInvalidArgument("none will do"));
   EXPECT_FALSE(stage->is_checked());
 
   RILL_ASSERT_OK_AND_ASSIGN(const auto other, StageOf(MakeFakeRowCounter()));
@@ -129,11 +125,11 @@ TEST(TransformStageTest, InsertChangesAllOrNothing) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto stage, StageOf(nullptr));
   const TensorDictSpec spec = TensorDictSpec::Of(NumberedSteps(1, 4));
   EXPECT_THAT(stage->Insert(1, MakeFakeRowCounter(), spec, 5),
-              StatusIs(kInvalidArgument, HasSubstr("InsertTransform")));
+              IsInvalidArgument("InsertTransform"));
   EXPECT_THAT(stage->Insert(std::nullopt, nullptr, spec, 5),
-              StatusIs(kInvalidArgument, HasSubstr("InsertTransform")));
+              IsInvalidArgument("InsertTransform"));
   EXPECT_THAT(stage->Insert(std::nullopt, Refuses(), spec, 5),
-              StatusIs(kInvalidArgument, HasSubstr("none will do")));
+              IsInvalidArgument("none will do"));
   EXPECT_TRUE(stage->is_empty());
   EXPECT_THAT(stage->Names(), ElementsAre());
 
@@ -189,8 +185,7 @@ TEST(TransformStageTest, AStateGoesOnInAnother) {
 
   RILL_ASSERT_OK_AND_ASSIGN(const auto plain, StageOf(nullptr));
   EXPECT_TRUE(plain->SaveState()->empty());
-  EXPECT_THAT(plain->LoadState(state, 8),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(plain->LoadState(state, 8), IsFailedPrecondition());
 }
 
 // One count for all lanes, as before each lane had its own.

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/testing/status_matchers.h"
@@ -24,20 +25,26 @@ TensorDict NumberedSteps(int64_t lanes, int64_t time, int64_t first) {
       done.data<bool>()[lane * time + t] = t + 1 == time;
     }
   }
-  auto dict = TensorDict::Create(
+  return *TensorDict::Create(
       {lanes, time},
       {{"observation", *Tensor::From<float>(observations, {lanes, time, 3})},
        {"action", *Tensor::From<int64_t>(actions, {lanes, time})},
        {"next/reward", *Tensor::From<float>(rewards, {lanes, time, 1})},
        {"next/done", done}});
-  RILL_EXPECT_OK(dict);
-  return *std::move(dict);
+}
+
+std::vector<float> ActionsModulo(const TensorDict& batch, int64_t modulo,
+                                 int64_t plus) {
+  std::vector<float> values;
+  const absl::Span<int64_t> actions = *batch.Flat<int64_t>("action");
+  for (const int64_t action : actions) {
+    values.push_back(static_cast<float>(plus + action % modulo));
+  }
+  return values;
 }
 
 std::shared_ptr<Storage> MakeStorage(int64_t capacity, int64_t lanes) {
-  auto storage = DenseStorage::Create({.capacity = capacity, .lanes = lanes});
-  RILL_EXPECT_OK(storage);
-  return *std::move(storage);
+  return *DenseStorage::Create({.capacity = capacity, .lanes = lanes});
 }
 
 void ExpectWholeSteps(const TensorDict& sample, int64_t lane_capacity) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -15,6 +16,10 @@ namespace rill {
 // Leaves: observation float32[3], action int64[], next/reward float32[1],
 // next/done bool[1] (the last step of each batch).
 TensorDict NumberedSteps(int64_t lanes, int64_t time, int64_t first = 0);
+
+// Priorities that tell rows apart: plus + action % modulo.
+std::vector<float> ActionsModulo(const TensorDict& batch, int64_t modulo,
+                                 int64_t plus = 0);
 
 // Lazy, in host memory.
 std::shared_ptr<Storage> MakeStorage(int64_t capacity, int64_t lanes = 1);

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,24 +31,18 @@ using ::rill::formats_internal::CopyTree;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-
 TorchRlReplayBuffer Fixture(const std::string& name) {
   const std::string path = FreshPath(absl::StrCat("replay_torchrl_", name));
   RILL_EXPECT_OK(CopyTree(
       absl::StrCat("formats/torchrl/testdata/replay_buffer/", name), path));
-  auto saved = ReadTorchRlReplayBuffer(path);
-  RILL_EXPECT_OK(saved.status());
-  return *std::move(saved);
+  return *ReadTorchRlReplayBuffer(path);
 }
 
 // Through a directory: what is written is what is read.
 TorchRlReplayBuffer Exchanged(const TorchRlReplayBuffer& saved) {
   const std::string path = FreshPath("replay_torchrl_exchanged");
   RILL_EXPECT_OK(WriteTorchRlReplayBuffer(saved, path));
-  auto read = ReadTorchRlReplayBuffer(path);
-  RILL_EXPECT_OK(read.status());
-  return *std::move(read);
+  return *ReadTorchRlReplayBuffer(path);
 }
 
 TensorDict Floats(const std::string& key, const std::vector<float>& values,
@@ -212,9 +205,8 @@ TEST(TorchRlTest, ASamplerOfOnesOwnWithOtherOptionsIsRefusedOrTakenOver) {
   };
   std::vector<OptionChange> changes;
   EXPECT_THAT(OpenTorchRl(saved, options(0.1), {.changed_options = &changes}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("sampler.selector (Prioritized): alpha: got "
-                                 "0.7 in the directory, want 0.1")));
+              IsFailedPrecondition("sampler.selector (Prioritized): alpha: got "
+                                   "0.7 in the directory, want 0.1"));
   EXPECT_EQ(changes.size(), 1u);
   RILL_EXPECT_OK(OpenTorchRl(saved, options(0.1), {.accept_options = true}));
   RILL_EXPECT_OK(OpenTorchRl(saved, options(0.7)));
@@ -231,8 +223,7 @@ TEST(TorchRlTest, ValuesThatDoNotFitTheRowsAreRefused) {
     std::get<TorchRlPriorities>(bad.sampler).values = values;
     const auto storage = MakeStorage(8);
     EXPECT_THAT(OpenTorchRl(bad, {.storage = storage}),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("float64 of rank 1 in host memory, 5")));
+                IsInvalidArgument("float64 of rank 1 in host memory, 5"));
     EXPECT_EQ(storage->size(), 0);
   }
 }
@@ -240,8 +231,7 @@ TEST(TorchRlTest, ValuesThatDoNotFitTheRowsAreRefused) {
 TEST(TorchRlTest, OptionsAreCheckedBeforeRowsAreStored) {
   const auto storage = MakeStorage(8);
   EXPECT_THAT(OpenTorchRl(Fixture("a"), {.storage = storage, .prefetch = -1}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("prefetch: got -1")));
+              IsInvalidArgument("prefetch: got -1"));
   EXPECT_EQ(storage->size(), 0);
   EXPECT_TRUE(storage->spec().empty());
   RILL_EXPECT_OK(OpenTorchRl(Fixture("a"), {.storage = storage}));
@@ -252,8 +242,7 @@ TEST(TorchRlTest, AnErrorAfterTheRowsWereStoredLeavesNone) {
   std::get<TorchRlPriorities>(saved.sampler).values =
       *Tensor::From<double>(std::vector<double>(8, -1), {8});
   const auto storage = MakeStorage(8);
-  EXPECT_THAT(OpenTorchRl(saved, {.storage = storage}),
-              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(OpenTorchRl(saved, {.storage = storage}), IsDataLoss());
   EXPECT_EQ(storage->size(), 0);
   RILL_EXPECT_OK(OpenTorchRl(Fixture("a"), {.storage = storage}));
 }
@@ -385,12 +374,10 @@ TEST(TorchRlTest, TheBatchSizeIsTheBuffersOrTheOneThatIsNamed) {
   EXPECT_EQ(Exchanged(*ToTorchRl(*with)).batch_size, 6);
   EXPECT_EQ(Exchanged(*ToTorchRl(*with, {.batch_size = 5})).batch_size, 5);
   EXPECT_EQ(Exchanged(*ToTorchRl(*make(0), {.batch_size = 5})).batch_size, 5);
-  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
-                                HasSubstr("Options::batch_size: got 0"));
+  const auto refused = IsInvalidArgument("Options::batch_size: got 0");
   EXPECT_THAT(ToTorchRl(*make(0)), refused);
   EXPECT_THAT(ToTorchRl(*storage, {}), refused);
-  EXPECT_THAT(ToTorchRl(*storage, {.batch_size = -1}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(ToTorchRl(*storage, {.batch_size = -1}), IsInvalidArgument());
 }
 
 TEST(TorchRlTest, WhatCannotBeIsRefused) {
@@ -398,21 +385,19 @@ TEST(TorchRlTest, WhatCannotBeIsRefused) {
   const auto used = MakeStorage(8);
   RILL_ASSERT_OK(used->Extend(NumberedSteps(1, 1)).status());
   EXPECT_THAT(FillFromTorchRl(saved, used.get()),
-              StatusIs(kFailedPrecondition, HasSubstr("empty")));
+              IsFailedPrecondition("empty"));
   EXPECT_THAT(FillFromTorchRl(saved, MakeStorage(8, 2).get()),
-              StatusIs(kFailedPrecondition, HasSubstr("lanes")));
+              IsFailedPrecondition("lanes"));
   EXPECT_THAT(ToTorchRl(*MakeStorage(8), {.batch_size = 2}),
-              StatusIs(kFailedPrecondition, HasSubstr("got 0")));
+              IsFailedPrecondition("got 0"));
   const auto uneven = MakeStorage(8, 2);
   RILL_ASSERT_OK(uneven->Extend(NumberedSteps(1, 1)).status());
-  EXPECT_THAT(ToTorchRl(*uneven, {.batch_size = 2}),
-              StatusIs(kFailedPrecondition));
+  EXPECT_THAT(ToTorchRl(*uneven, {.batch_size = 2}), IsFailedPrecondition());
   auto& priorities = std::get<TorchRlPriorities>(saved.sampler);
   for (const double bad : {std::nan(""), -1.0, 1e300}) {
     priorities.values = *priorities.values.Clone();
     priorities.values.data<double>()[2] = bad;
-    EXPECT_THAT(OpenTorchRl(saved, {}),
-                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("row 2")));
+    EXPECT_THAT(OpenTorchRl(saved, {}), IsDataLoss("row 2"));
   }
 }
 

@@ -53,10 +53,8 @@ TensorDict Ranked(const std::vector<float>& ranks) {
 
 std::shared_ptr<Storage> Dense(int64_t capacity, Device device = Device::Cpu(),
                                int64_t lanes = 1) {
-  auto storage = DenseStorage::Create(
+  return *DenseStorage::Create(
       {.capacity = capacity, .lanes = lanes, .device = device});
-  EXPECT_THAT(storage, IsOk());
-  return *std::move(storage);
 }
 
 std::unique_ptr<Writer> Make(std::shared_ptr<Storage> storage,
@@ -334,37 +332,32 @@ TEST(TopKWriterTest, BatchesThatDoNotFitChangeNothing) {
                        AllOf(HasSubstr("next/reward"), HasSubstr("row 1"))));
   TensorDict bad = Ranked({1, 9});
   RILL_ASSERT_OK(bad.Rename("next/reward", "reward"));
-  EXPECT_THAT(writer->Extend(bad),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("reward")));
+  EXPECT_THAT(writer->Extend(bad), IsNotFound("reward"));
   bad = Ranked({-1});  // Of a rank that would not be kept, too.
   RILL_ASSERT_OK(bad.Delete("number"));
-  EXPECT_THAT(writer->Extend(bad),
-              StatusIs(kInvalidArgument, HasSubstr("number")));
+  EXPECT_THAT(writer->Extend(bad), IsInvalidArgument("number"));
   bad = Ranked({1, 9});
   RILL_ASSERT_OK(bad.Set("next/reward", *Tensor::From<uint64_t>({1, 9}, {2})));
   EXPECT_THAT(writer->Extend(bad),
               StatusIs(kInvalidArgument,
                        AllOf(HasSubstr("next/reward"), HasSubstr("uint64"))));
   EXPECT_THAT(writer->Extend(*Ranked({1, 9}).Unsqueeze(1)),
-              StatusIs(kInvalidArgument, HasSubstr("[2, 1]")));
+              IsInvalidArgument("[2, 1]"));
   RILL_ASSERT_OK(writer->Extend(*Ranked({6, 3}).Unsqueeze(0)));
   EXPECT_THAT(Stored(*storage), ElementsAre(4, 5, 6));
   RILL_ASSERT_OK(writer->Extend(Ranked({})));
 }
 
 TEST(TopKWriterTest, OptionsAndStoragesThatDoNotFitAreRefused) {
-  EXPECT_THAT(TopKWriter::Create({.k = -1}),
-              StatusIs(kInvalidArgument, HasSubstr("k: got -1")));
+  EXPECT_THAT(TopKWriter::Create({.k = -1}), IsInvalidArgument("k: got -1"));
   EXPECT_THAT(TopKWriter::Create({.rank_key = ""}),
-              StatusIs(kInvalidArgument, HasSubstr("rank_key")));
+              IsInvalidArgument("rank_key"));
   RILL_ASSERT_OK_AND_ASSIGN(const auto writer, TopKWriter::Create({.k = 5}));
-  EXPECT_THAT(writer->Attach(Dense(4)),
-              StatusIs(kInvalidArgument, HasSubstr("k = 5")));
+  EXPECT_THAT(writer->Attach(Dense(4)), IsInvalidArgument("k = 5"));
   EXPECT_THAT(writer->Attach(Dense(10, Device::Cpu(), 2)),
-              StatusIs(kInvalidArgument, HasSubstr("2 lanes")));
-  EXPECT_THAT(writer->Attach(nullptr), StatusIs(kInvalidArgument));
-  EXPECT_THAT(writer->Extend(Ranked({1})),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsInvalidArgument("2 lanes"));
+  EXPECT_THAT(writer->Attach(nullptr), IsInvalidArgument());
+  EXPECT_THAT(writer->Extend(Ranked({1})), IsFailedPrecondition());
 }
 
 }  // namespace

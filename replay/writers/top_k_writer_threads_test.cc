@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/replay/writers/top_k_writer.h"
 #include "rill/storage/dense_storage.h"

@@ -22,7 +22,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 absl::Status RunExample(std::shared_ptr<Storage> storage,
                         const TensorDict& steps) {
@@ -93,10 +92,8 @@ TEST(WritersTest, W5_W6_AFailedExtendLeavesEverythingAndNamesTheKeys) {
   const std::vector<int64_t> before = buffer.Generation();
   TensorDict bad = NumberedSteps(1, 4, 3);
   RILL_ASSERT_OK(bad.Rename("action", "act"));
-  EXPECT_THAT(buffer.writer->Extend(bad),
-              StatusIs(kInvalidArgument, HasSubstr("action")));
-  EXPECT_THAT(buffer.writer->Extend(TensorDict({1, 2})),
-              StatusIs(kInvalidArgument));
+  EXPECT_THAT(buffer.writer->Extend(bad), IsInvalidArgument("action"));
+  EXPECT_THAT(buffer.writer->Extend(TensorDict({1, 2})), IsInvalidArgument());
   EXPECT_THAT(ActionsOf(*buffer.storage), ElementsAre(0, 1, 2));
   EXPECT_EQ(buffer.storage->cursors()[0].written, 3);
   EXPECT_EQ(buffer.Generation(), before);
@@ -136,9 +133,9 @@ TEST(WritersTest, AnImmutableOneRefusesEveryWrite) {
   const auto writer = MakeImmutableWriter();
   RILL_ASSERT_OK(writer->Attach(storage));
   EXPECT_THAT(writer->Extend(NumberedSteps(1, 1)),
-              StatusIs(kFailedPrecondition, HasSubstr("data set")));
+              IsFailedPrecondition("data set"));
   EXPECT_THAT(writer->WriteAt({0}, *NumberedSteps(1, 1).Index(0)),
-              StatusIs(kFailedPrecondition, HasSubstr("WriteAt")));
+              IsFailedPrecondition("WriteAt"));
   EXPECT_THAT(ActionsOf(*storage), ElementsAre(0, 1, 2));
 }
 
@@ -148,7 +145,8 @@ TEST(WritersTest, AWriterHasOneStorage) {
     const auto starts = HasSubstr(std::string(writer->name()));
     EXPECT_THAT(writer->Extend(NumberedSteps(1, 1)),
                 StatusIs(kFailedPrecondition, starts));
-    EXPECT_THAT(writer->Attach(nullptr), StatusIs(kInvalidArgument, starts));
+    EXPECT_THAT(writer->Attach(nullptr),
+                StatusIs(absl::StatusCode::kInvalidArgument, starts));
     RILL_ASSERT_OK(writer->Attach(MakeStorage(3)));
     EXPECT_THAT(writer->Attach(MakeStorage(3)),
                 StatusIs(kFailedPrecondition, starts));

@@ -64,15 +64,12 @@ struct Attached {
 TEST_P(WriterConformanceTest, BelongsToOneStorage) {
   const auto writer = GetParam()();
   EXPECT_FALSE(writer->name().empty());
-  EXPECT_THAT(writer->Extend(Steps({1})),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(writer->WriteAt({0}, Steps({1})),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(writer->Attach(nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(writer->Extend(Steps({1})), IsFailedPrecondition());
+  EXPECT_THAT(writer->WriteAt({0}, Steps({1})), IsFailedPrecondition());
+  EXPECT_THAT(writer->Attach(nullptr), IsInvalidArgument());
   const Attached attached(GetParam());
   EXPECT_THAT(attached.writer->Attach(attached.storage),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
 }
 
 TEST_P(WriterConformanceTest, EveryRowIsStoredOrCountedAsDropped) {
@@ -83,7 +80,7 @@ TEST_P(WriterConformanceTest, EveryRowIsStoredOrCountedAsDropped) {
     const absl::StatusOr<ExtendResult> result =
         attached.writer->Extend(Steps(values));
     if (!result.ok()) {
-      EXPECT_THAT(result, StatusIs(absl::StatusCode::kFailedPrecondition));
+      EXPECT_THAT(result, IsFailedPrecondition());
       EXPECT_EQ(attached.storage->size(), 0);
       return;  // It takes no rows.
     }
@@ -148,7 +145,7 @@ TEST_P(WriterConformanceTest, LiveRowsAreWrittenInPlace) {
   EXPECT_EQ(generations.Get(2), 0) << "the same row";
   attached.storage->RemoveObserver(&generations);
   EXPECT_THAT(attached.writer->WriteAt({kCapacity - 1}, Steps({7})),
-              StatusIs(absl::StatusCode::kOutOfRange));
+              IsOutOfRange());
 }
 
 TEST_P(WriterConformanceTest, ALoadedWriterGoesOnAsTheSavedOne) {

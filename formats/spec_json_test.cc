@@ -30,7 +30,6 @@ namespace {
 
 using ::testing::AnyOf;
 
-constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 template <typename T>
@@ -161,7 +160,8 @@ TEST(SpecJsonTest, EveryChangeIsASpecOrAStatus) {
     const absl::StatusOr<TensorDictSpec> spec = SpecFromJson(text);
     if (!spec.ok()) {
       EXPECT_THAT(spec.status().code(),
-                  AnyOf(kDataLoss, absl::StatusCode::kFailedPrecondition,
+                  AnyOf(absl::StatusCode::kDataLoss,
+                        absl::StatusCode::kFailedPrecondition,
                         absl::StatusCode::kResourceExhausted))
           << spec.status();
       ++refused;

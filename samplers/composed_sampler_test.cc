@@ -31,7 +31,6 @@ using ::testing::ElementsAre;
 
 constexpr uint64_t kSeed = 5;
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 // Items of two rows that follow one another in a lane; an anchor is the first.
 class PairUnit final : public Unit, public Anchors {
@@ -290,7 +289,7 @@ TEST(ComposedSamplerTest, ErrorsOfThePartsNameTheSamplerAndLeaveThePlan) {
                        "more rows first"));
   storage.Append(2);
   EXPECT_THAT(sampler->Plan({.batch_size = 3, .seed = kSeed}, &plan),
-              StatusIs(kInvalidArgument,
+              StatusIs(absl::StatusCode::kInvalidArgument,
                        "Firsts::Plan: batch size: got 3, want a multiple of "
                        "2"));
   first->value_ = -1;

@@ -37,7 +37,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr auto kNotFound = absl::StatusCode::kNotFound;
 constexpr auto kPrecondition = absl::StatusCode::kFailedPrecondition;
 
 BoundRows Bound(LeafUse use, const ReuseRules& rules = {}) {
@@ -402,8 +401,9 @@ TEST(BoundRowsTest, RefusesBadLeavesAndLeavesTheBatchAsItWas) {
       "Test", {{"new", DType::kFloat32, {}, LeafUse::kWrite},
                {"other", DType::kFloat32, {}, LeafUse::kRead}});
   EXPECT_THAT(missing.Bind(&batch),
-              StatusIs(kNotFound, AllOf(HasSubstr("Test: "), HasSubstr("other"),
-                                        HasSubstr("value"))));
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("Test: "), HasSubstr("other"),
+                             HasSubstr("value"))));
   EXPECT_THAT(batch, BitEqualTo(before));
 }
 

@@ -17,15 +17,13 @@
 namespace rill {
 namespace {
 
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
-
 TEST(FiniteCheckTest, TheErrorNamesKeyLaneStepAndElement) {
   TensorDict batch = *TensorDict::Create({4, 20}, {});
   Tensor reward = *Tensor::Zeros(DType::kFloat32, {4, 20, 2});
   reward.data<float>()[(3 * 20 + 17) * 2 + 1] = std::nanf("");
   RILL_ASSERT_OK(batch.Set("next/reward", reward));
   EXPECT_THAT(CheckFinite("F", batch, {"lane", "step"}),
-              StatusIs(kInvalidArgument,
+              StatusIs(absl::StatusCode::kInvalidArgument,
                        "F: \"next/reward\": got NaN or an infinity at "
                        "[3, 17, 1] (lane 3, step 17), want finite values"));
   EXPECT_THAT(CheckFinite("F", batch, {"row"}),

@@ -29,7 +29,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr auto kOutOfRange = absl::StatusCode::kOutOfRange;
 
 // One of batch shape [steps]: obs [steps, 2], next/done [steps, 1], task.
 TensorDict Steps(int64_t steps, float first = 0) {
@@ -77,10 +76,10 @@ TEST(UnevenLazyStackTest, D4_RaggedDimensionIsCutWhereAllMembersReach) {
   EXPECT_EQ(first.batch_shape(), Shape({3}));
   EXPECT_THAT(first.Get("obs"),
               IsOkAndHolds(TensorElementsAre<float>(0, 1, 10, 11, 20, 21)));
-  EXPECT_THAT(
-      Uneven().Slice(1, 0, 2),
-      StatusIs(kOutOfRange, AllOf(HasSubstr("[0, 2)"), HasSubstr("[0, 1)"),
-                                  HasSubstr("in member 1"))));
+  EXPECT_THAT(Uneven().Slice(1, 0, 2),
+              StatusIs(absl::StatusCode::kOutOfRange,
+                       AllOf(HasSubstr("[0, 2)"), HasSubstr("[0, 1)"),
+                             HasSubstr("in member 1"))));
   EXPECT_THAT(Uneven().SelectDim(1, 1), IsOutOfRange("in member 1"));
   EXPECT_THAT(Uneven().Slice(1, 2, 1), IsOutOfRange());
 }

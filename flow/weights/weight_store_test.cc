@@ -37,7 +37,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr int64_t kPage = 4096;
 
 // A linear layer whose every element is `version`.
@@ -117,7 +116,7 @@ TEST(WeightStoreTest, OtherShapesAreRefusedByBothAndWhatToDo) {
                             WeightStore::Create({.weights = weights}));
   RILL_ASSERT_OK(weights.Set("w", *Tensor::Zeros(DType::kFloat32, {2, 4})));
   EXPECT_THAT(store->Publish(weights),
-              StatusIs(kInvalidArgument,
+              StatusIs(absl::StatusCode::kInvalidArgument,
                        ::testing::AllOf(
                            HasSubstr("got float32[2, 4], want float32[2, 3]"),
                            HasSubstr("those of WeightStore::Create"))));

@@ -26,8 +26,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
-
 absl::StatusOr<std::unique_ptr<Storage>> RunExample(
     const TensorDictSpec& spec) {
   RILL_ASSIGN_OR_RETURN(const int64_t capacity,
@@ -105,7 +103,7 @@ TEST(ByteBudgetTest, OneRowALaneIsTheLeast) {
   EXPECT_THAT(CapacityForBytes(ConformanceSpec(), least, options),
               IsOkAndHolds(5));
   EXPECT_THAT(CapacityForBytes(ConformanceSpec(), least - 1, options),
-              StatusIs(kInvalidArgument,
+              StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr(absl::StrCat("got ", least - 1)),
                              HasSubstr(absl::StrCat(">= ", least)),
                              HasSubstr("5 lanes"))));

@@ -26,7 +26,6 @@ using ::testing::Not;
 
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
-constexpr auto kNotFound = absl::StatusCode::kNotFound;
 
 // Leaves observation float32[width] and action int64[].
 TensorDictSpec Spec(int64_t width = 4) {
@@ -125,7 +124,7 @@ TEST(OptionErrorsTest, MissingParentsNameTheOptionAndThePath) {
   const std::string root = FreshPath("missing_parents");
   const std::string path = JoinPath(root, "at/all");
   const auto refuses = [&](const char* option) {
-    return StatusIs(kNotFound,
+    return StatusIs(absl::StatusCode::kNotFound,
                     AllOf(HasSubstr(option), HasSubstr("got \"" + path + "\""),
                           HasSubstr("make \"" + JoinPath(root, "at"))));
   };

@@ -29,8 +29,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
-
 std::unique_ptr<Storage> Below(int64_t capacity, int64_t lanes = 1) {
   return *DenseStorage::Create({.capacity = capacity, .lanes = lanes});
 }
@@ -314,12 +312,12 @@ TEST(TieredStorageTest, OptionsThatCannotBeAreRefused) {
 
 // TorchRL's memory-mapped storage met a GPU and failed obscurely.
 TEST(TieredStorageTest, AMemmapAskedForADeviceNamesTheWayOut) {
-  EXPECT_THAT(
-      MemmapStorage::Create({.directory = FreshPath("gpu"),
-                             .capacity = 8,
-                             .device = Device::Cuda(0)}),
-      StatusIs(kInvalidArgument, AllOf(HasSubstr("got cuda:0, want cpu"),
-                                       HasSubstr("TieredStorage"))));
+  EXPECT_THAT(MemmapStorage::Create({.directory = FreshPath("gpu"),
+                                     .capacity = 8,
+                                     .device = Device::Cuda(0)}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("got cuda:0, want cpu"),
+                             HasSubstr("TieredStorage"))));
 }
 
 TEST(TieredStorageTest, RaggedLeavesAreRefused) {

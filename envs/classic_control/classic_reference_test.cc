@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
@@ -26,6 +27,8 @@
 
 namespace rill {
 namespace {
+
+using ::testing::ElementsAreArray;
 
 // One file; the formats are in testing/fixtures/cart_pole/README.md and
 // testing/fixtures/classic_control/README.md. Those of CartPole do not say
@@ -62,7 +65,7 @@ absl::StatusOr<ReferenceTrajectory> LoadTrajectory(const std::string& name) {
   TakeColumn(bytes, episodes * state_size, &offset, &t.initial_state);
   TakeColumn(bytes, steps * state_size, &offset, &t.state);
   TakeColumn(bytes, steps, &offset, &t.reward);
-  offset += 4 * static_cast<size_t>(episodes * first_size);
+  TakeColumn(bytes, episodes * first_size, &offset, &t.initial_observation);
   TakeColumn(bytes, steps * observation_size, &offset, &t.observation);
   if (action_size == 4) {
     TakeColumn(bytes, steps, &offset, &t.force);
@@ -76,7 +79,8 @@ absl::StatusOr<ReferenceTrajectory> LoadTrajectory(const std::string& name) {
 
 struct Task {
   std::string name;
-  std::string files;  // Begins their names.
+  int64_t least_steps = 0;  // Of each file.
+  std::string files;        // Begins their names.
   std::vector<std::string> patterns;
   absl::StatusOr<std::unique_ptr<Env>> (*make)(int64_t lanes);
 };
@@ -90,6 +94,7 @@ TEST_P(ClassicReferenceTest, EqualsGymnasiumBitForBit) {
     RILL_ASSERT_OK_AND_ASSIGN(
         const ReferenceTrajectory trajectory,
         LoadTrajectory(absl::StrCat(GetParam().files, pattern)));
+    EXPECT_GE(trajectory.num_steps(), GetParam().least_steps);
     RILL_ASSERT_OK_AND_ASSIGN(auto alone, GetParam().make(1));
     ExpectStepsOf({trajectory}, alone.get());
     all.push_back(trajectory);
@@ -112,26 +117,45 @@ std::vector<std::string> CartPolePatterns() {
   return patterns;
 }
 
+// An observation of CartPole is its state, rounded.
+TEST(CartPoleReferenceTest, InitialObservationsAreTheRoundedStates) {
+  for (const std::string& pattern : CartPolePatterns()) {
+    SCOPED_TRACE(pattern);
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const ReferenceTrajectory trajectory,
+        LoadTrajectory(absl::StrCat("cart_pole/", pattern)));
+    const std::vector<double>& state = trajectory.initial_state;
+    EXPECT_FALSE(state.empty());
+    EXPECT_THAT(
+        trajectory.initial_observation,
+        ElementsAreArray(std::vector<float>(state.begin(), state.end())));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Tasks, ClassicReferenceTest,
     testing::Values(
-        Task{"cart_pole", "cart_pole/", CartPolePatterns(),
+        Task{"cart_pole", 1000, "cart_pole/", CartPolePatterns(),
              [](int64_t lanes) { return MakeCartPole({.lanes = lanes}); }},
         Task{"mountain_car",
+             100,
              "classic_control/mountain_car_",
              {"random", "pump", "left_wall"},
              [](int64_t lanes) { return MakeMountainCar({.lanes = lanes}); }},
         Task{"mountain_car_continuous",
+             100,
              "classic_control/mountain_car_continuous_",
              {"random", "pump", "left_wall"},
              [](int64_t lanes) {
                return MakeMountainCarContinuous({.lanes = lanes});
              }},
         Task{"acrobot",
+             100,
              "classic_control/acrobot_",
              {"random", "pump", "fast"},
              [](int64_t lanes) { return MakeAcrobot({.lanes = lanes}); }},
         Task{"pendulum",
+             100,
              "classic_control/pendulum_",
              {"random", "swing_up", "spin"},
              [](int64_t lanes) { return MakePendulum({.lanes = lanes}); }}),

@@ -19,6 +19,7 @@ struct ReferenceTrajectory {
   int64_t observation_size = 0;
   std::vector<int64_t> episode_start;
   std::vector<double> initial_state;
+  std::vector<float> initial_observation;  // Empty where a file has none.
   std::vector<double> state;
   std::vector<double> reward;
   std::vector<float> observation;

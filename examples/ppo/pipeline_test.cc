@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "rill/envs/classic_control/pendulum.h"
 #include "rill/envs/env.h"
+#include "rill/examples/ppo/cart_pole_task.h"
 #include "rill/examples/ppo/config.h"
 #include "rill/examples/ppo/task.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -74,32 +75,46 @@ TEST(PipelineTest, BatchesHoldWhatTheLearnerReads) {
   EXPECT_THAT(action, Each(Le(2)));
 }
 
-// Pendulum truncates after 200 steps, and never terminates.
-TEST(PipelineTest, TruncatedEpisodesBootstrapFromTheirTrueLastObservation) {
-  const Config config = Normalising();
-  RILL_ASSERT_OK_AND_ASSIGN(Pipeline pipeline,
-                            MakePipeline(PendulumTask(), config));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, pipeline.source->Next());
-  TensorDict no_state;
-  RILL_ASSERT_OK(pipeline.advantages->Forward(&batch, &no_state));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto done, batch.Flat<bool>("next/done"));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto reward,
-                            batch.Flat<float>("next/reward"));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto value, batch.Flat<float>("state_value"));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto advantage,
-                            batch.Flat<float>("advantage"));
-  RILL_ASSERT_OK_AND_ASSIGN(const auto last,
-                            batch.Flat<float>("next/observation"));
-  int64_t ends = 0;
-  for (size_t i = 0; i < done.size(); ++i) {
-    if (!done[i]) continue;
-    ++ends;
-    float next = 0;
-    pipeline.learner->networks().Values(last.subspan(i * kInputs, kInputs),
-                                        absl::MakeSpan(&next, 1));
-    EXPECT_NEAR(advantage[i], reward[i] + config.gamma * next - value[i], 1e-5);
+// Pendulum is truncated after 200 steps and never terminates; CartPole
+// terminates long before its limit.
+TEST(PipelineTest, AdvantagesBootstrapFromTheTrueLastObservation) {
+  Config config = Normalising();
+  config.gamma = 0.9;
+  config.gae_lambda = 0.8;
+  for (const bool terminates : {false, true}) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        Pipeline pipeline,
+        MakePipeline(terminates ? CartPoleTask() : PendulumTask(), config));
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, pipeline.source->Next());
+    TensorDict no_state;
+    RILL_ASSERT_OK(pipeline.advantages->Forward(&batch, &no_state));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto done, batch.Flat<bool>("next/done"));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto terminated,
+                              batch.Flat<bool>("next/terminated"));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto reward,
+                              batch.Flat<float>("next/reward"));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto value,
+                              batch.Flat<float>("state_value"));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto advantage,
+                              batch.Flat<float>("advantage"));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto target,
+                              batch.Flat<float>("value_target"));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto next,
+                              batch.Flat<float>("next/observation"));
+    std::vector<float> next_value(done.size());
+    pipeline.learner->networks().Values(next, absl::MakeSpan(next_value));
+    int64_t ends = 0;
+    double sum = 0;  // Of the step behind this one.
+    for (int64_t i = config.lanes * config.steps_per_round - 1; i >= 0; --i) {
+      if (done[i] || (i + 1) % config.steps_per_round == 0) sum = 0;
+      ends += (terminates ? terminated[i] : done[i]) ? 1 : 0;
+      sum = reward[i] + config.gamma * (terminated[i] ? 0 : next_value[i]) -
+            value[i] + config.gamma * config.gae_lambda * sum;
+      EXPECT_NEAR(advantage[i], sum, 1e-5) << i;
+      EXPECT_NEAR(target[i], sum + value[i], 1e-5) << i;
+    }
+    EXPECT_GE(ends, config.lanes);
   }
-  EXPECT_EQ(ends, config.lanes);
 }
 
 TEST(PipelineTest, EvaluationSeesObservationsNormalisedAsTheCollectors) {

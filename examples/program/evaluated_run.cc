@@ -47,6 +47,10 @@ absl::StatusOr<std::unique_ptr<EvaluatedRun>> EvaluatedRun::Resume(
     Options options, const TensorDict& state, int64_t steps) {
   auto run = absl::WrapUnique(new EvaluatedRun(std::move(options)));
   RILL_ASSIGN_OR_RETURN(const auto counters, state.Flat<int64_t>("counters"));
+  if (counters.size() != 2) {
+    return DataLoss("EvaluatedRun::Resume: counters: got ", counters.size(),
+                    ", want 2");
+  }
   run->next_evaluation_ = counters[0];
   run->result_.solved_at = counters[1];
   run->result_.steps = steps;
@@ -132,9 +136,14 @@ int ReportRun(const absl::StatusOr<RunResult>& result, int64_t seed,
     return 0;
   }
   const bool is_solved = result->solved_at >= 0;
-  absl::PrintF("%s: seed %d, %d steps, return %.2f, reached %g at step %d\n",
+  absl::PrintF("%s: seed %d, %d steps, return %.2f, ",
                is_solved ? "solved" : "not solved", seed, result->steps,
-               result->evaluation_return, solve_return, result->solved_at);
+               result->evaluation_return);
+  if (is_solved) {
+    absl::PrintF("reached %g at step %d\n", solve_return, result->solved_at);
+  } else {
+    absl::PrintF("want %g\n", solve_return);
+  }
   return is_solved ? 0 : 1;
 }
 

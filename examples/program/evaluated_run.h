@@ -61,7 +61,7 @@ class EvaluatedRun {
   // Errors as RunFiles::Create.
   static absl::StatusOr<std::unique_ptr<EvaluatedRun>> Create(Options options);
   // Goes on at `steps` from a state of SaveState. Errors as LoadLog
-  // (saved_log.h).
+  // (saved_log.h); DATA_LOSS where the counters are others.
   static absl::StatusOr<std::unique_ptr<EvaluatedRun>> Resume(
       Options options, const TensorDict& state, int64_t steps);
   absl::StatusOr<TensorDict> SaveState() const;

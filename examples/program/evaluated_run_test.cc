@@ -14,6 +14,7 @@
 #include "rill/base/file.h"
 #include "rill/telemetry/progress_line.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/fresh_path.h"
 #include "rill/testing/status_matchers.h"
 
@@ -100,6 +101,26 @@ TEST_F(EvaluatedRunTest, ARunThatWasStoppedGoesOnFromItsState) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto points,
                             state_.Flat<double>("evaluations"));
   EXPECT_EQ(points.size(), 2 * 4);
+}
+
+TEST_F(EvaluatedRunTest, ARunThatSavesAtItsEndAloneGoesOn) {
+  EvaluatedRun::Options options = Options(50);
+  options.checkpoint_every = EvaluatedRun::Options().checkpoint_every;
+  RILL_ASSERT_OK_AND_ASSIGN(auto run, EvaluatedRun::Create(options));
+  RILL_ASSERT_OK(Run(*run));
+  options.total_steps = 100;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      run, EvaluatedRun::Resume(options, state_, /*steps=*/50));
+  RILL_ASSERT_OK(Run(*run));
+  EXPECT_EQ(saves_, 2);
+}
+
+TEST_F(EvaluatedRunTest, AStateOfAnotherProgramIsRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto run, EvaluatedRun::Create(Options(50)));
+  RILL_ASSERT_OK(Run(*run));
+  RILL_ASSERT_OK(state_.Set("counters", *Tensor::From<int64_t>({1}, {1})));
+  EXPECT_THAT(EvaluatedRun::Resume(Options(100), state_, /*steps=*/50),
+              IsDataLoss("counters"));
 }
 
 }  // namespace

@@ -67,8 +67,12 @@ absl::StatusOr<int> Main(int argc, char** argv) {
   // One thread is fastest for a network this small.
   RILL_RETURN_IF_ERROR(SetTorchThreads(1));
   RILL_ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(options));
-  ProgressLine progress(stdout, isatty(STDOUT_FILENO) == 1);
-  return examples::ReportRun(trainer->Run(progress), config.seed, kSolveReturn);
+  absl::StatusOr<RunResult> result;
+  {
+    ProgressLine progress(stdout, isatty(STDOUT_FILENO) == 1);
+    result = trainer->Run(progress);
+  }
+  return examples::ReportRun(result, config.seed, kSolveReturn);
 }
 
 }  // namespace

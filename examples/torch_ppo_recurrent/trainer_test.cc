@@ -50,10 +50,13 @@ void DoRounds(Trainer& trainer, int rounds) {
 
 TEST(TrainerTest, OnlyTheAgentWithMemorySolvesTheTask) {
   Config config = {.seed = 1, .total_steps = 40'960, .evaluate_every = 40'960};
-  EXPECT_GE(ResultOf(Short("memory", config)).evaluation_return, kSolveReturn);
+  const RunResult with = ResultOf(Short("memory", config));
+  EXPECT_GE(with.evaluation_return, kSolveReturn);
+  EXPECT_EQ(with.solved_at, config.total_steps);
   config.has_memory = false;
   // Guesses get a quarter of the best return.
   const RunResult without = ResultOf(Short("without", config));
+  EXPECT_EQ(without.solved_at, -1);
   EXPECT_LT(without.evaluation_return, 0.5 * ppo_recurrent::kRecallBestReturn);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/examples/torch_sac/trainer.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -28,6 +27,7 @@
 #include "rill/storage/memmap_storage.h"
 #include "rill/telemetry/progress_line.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 
 namespace rill::torch_sac {
 
@@ -122,7 +122,10 @@ absl::Status Trainer::SaveCheckpoint() {
   RILL_ASSIGN_OR_RETURN(const TensorDict collector, collector_->SaveState());
   RILL_ASSIGN_OR_RETURN(const TrainingParts parts, learner_.parts());
   RILL_ASSIGN_OR_RETURN(const TensorDict learner, SaveTraining(parts));
-  RILL_ASSIGN_OR_RETURN(const TensorDict run, run_->SaveState());
+  RILL_ASSIGN_OR_RETURN(TensorDict run, run_->SaveState());
+  RILL_ASSIGN_OR_RETURN(Tensor updates,
+                        Tensor::From<int64_t>({learner_.updates()}, {1}));
+  RILL_RETURN_IF_ERROR(run.Set("updates", std::move(updates)));
   return RunCheckpoint::Save(
       CheckpointPath(),
       {.buffers = {{"replay", buffer_.get()}},
@@ -143,22 +146,20 @@ absl::Status Trainer::Resume() {
   RILL_RETURN_IF_ERROR(LoadTraining(opened.states["learner"], parts));
   RILL_RETURN_IF_ERROR(weights_->Publish(*store_).status());
   RILL_RETURN_IF_ERROR(collector_->LoadState(opened.states["collector"]));
-  learner_.set_updates(WantedUpdates());
+  RILL_ASSIGN_OR_RETURN(const auto updates,
+                        opened.states["run"].Flat<int64_t>("updates"));
+  learner_.set_updates(updates[0]);
   RILL_ASSIGN_OR_RETURN(
       run_, examples::EvaluatedRun::Resume(RunOptions(), opened.states["run"],
                                            collector_->frames()));
   return absl::OkStatus();
 }
 
-int64_t Trainer::WantedUpdates() const {
-  return std::max<int64_t>(collector_->frames() - options_.config.random_steps,
-                           0);
-}
-
 absl::StatusOr<int64_t> Trainer::CollectAndLearn() {
   RILL_RETURN_IF_ERROR(collector_->CollectInto(*buffer_));
-  if (learner_.updates() == WantedUpdates()) return collector_->frames();
-  while (learner_.updates() < WantedUpdates()) {
+  const int64_t wanted = collector_->frames() - options_.config.random_steps;
+  if (learner_.updates() >= wanted) return collector_->frames();
+  while (learner_.updates() < wanted) {
     RILL_RETURN_IF_ERROR(buffer_->SampleInto(&batch_));
     RILL_ASSIGN_OR_RETURN(stats_, learner_.Update(batch_));
   }

@@ -79,8 +79,6 @@ class Trainer {
   absl::Status MakeParts();
   examples::EvaluatedRun::Options RunOptions() const;
   absl::Status Resume();
-  // One for each step behind the random ones.
-  int64_t WantedUpdates() const;
   absl::StatusOr<int64_t> CollectAndLearn();
   absl::StatusOr<examples::EvaluatedRun::Evaluation> Evaluate();
   absl::Status SaveCheckpoint();

@@ -45,7 +45,7 @@ namespace rill {
 //
 // Thread-safety: thread-safe.
 // Cost: an event is a look at the processor's counter, a CRC32C of its values
-//   and a copy of its bytes, 18 on average in examples/async_dqn. A repeat keeps
+//   and a copy of its bytes, 15 on average in examples/async_dqn. A repeat keeps
 //   the log, and the weights that a batch to come was made with.
 //
 // Example (FlightRecorderTest.Example runs it):

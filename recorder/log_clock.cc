@@ -35,12 +35,14 @@ constexpr double kMostTrusted = 1e7;  // A millisecond at 10 GHz.
 LogClock::LogClock(const Clock* clock)
     : clock_(*clock),
       has_counter_(kHasCounter && clock == &Clock::Steady()),
-      begin_(clock->Now()),
-      counter_(Counter()) {}
+      first_count_(Counter()),
+      begin_(clock->Now()) {}
 
 absl::Duration LogClock::Now() {
-  if (!has_counter_) return clock_.Now() - begin_;
-  const uint64_t counter = Counter();
+  return has_counter_ ? NowAt(Counter() - first_count_) : clock_.Now() - begin_;
+}
+
+absl::Duration LogClock::NowAt(uint64_t counter) {
   // A counter that went back has passed nearly 2^64.
   const uint64_t passed = counter - counter_;
   if (passed >= trusted_counts_) return Look(counter);

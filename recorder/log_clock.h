@@ -26,6 +26,8 @@ class LogClock {
   explicit LogClock(const Clock* clock);
 
   absl::Duration Now();
+  // Now, where the counter stands so; 0 when this was made.
+  absl::Duration NowAt(uint64_t counter);
 
  private:
   // Asks the clock, and learns the counter's rate.
@@ -33,6 +35,7 @@ class LogClock {
 
   const Clock& clock_;
   const bool has_counter_;
+  const uint64_t first_count_;
   const absl::Time begin_;
   // At the last look.
   absl::Duration looked_ = absl::ZeroDuration();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/recorder/log_clock.h"
 
+#include <cstdint>
+
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "rill/base/clock.h"
@@ -21,6 +23,35 @@ TEST(LogClockTest, AnotherClockIsAskedEachTime) {
   for (int i = 1; i <= 3; ++i) {
     fake.now += absl::Milliseconds(i);
     EXPECT_EQ(clock.Now(), absl::Milliseconds(i * (i + 1) / 2));
+  }
+}
+
+// A counter of 3 a nanosecond.
+TEST(LogClockTest, BetweenTwoLooksTheCounterIsBelieved) {
+  FakeClock fake;
+  LogClock clock(&fake);
+  fake.now += absl::Milliseconds(2);
+  EXPECT_EQ(clock.NowAt(6'000'000), absl::Milliseconds(2));
+  // The clock is not asked: it still says 2 ms.
+  EXPECT_EQ(clock.NowAt(7'500'000), absl::Microseconds(2500));
+  fake.now += absl::Milliseconds(1);
+  EXPECT_EQ(clock.NowAt(9'000'000), absl::Milliseconds(3));
+}
+
+TEST(LogClockTest, ACounterThatJumpsIsSoonForgotten) {
+  constexpr uint64_t kHour = 3'600'000'000'000 * 3;
+  for (const uint64_t jump : {kHour, kHour << 16, -kHour}) {
+    FakeClock fake;
+    LogClock clock(&fake);
+    fake.now += absl::Milliseconds(2);
+    EXPECT_EQ(clock.NowAt(6'000'000), absl::Milliseconds(2));
+    uint64_t counter = jump;
+    for (int i = 0; i < 20; ++i) {
+      fake.now += absl::Milliseconds(1);
+      counter += 3'000'000;
+      clock.NowAt(counter);
+    }
+    EXPECT_EQ(clock.NowAt(counter), absl::Milliseconds(22)) << jump;
   }
 }
 

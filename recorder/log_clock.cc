@@ -28,7 +28,7 @@ uint64_t Counter() { return 0; }
 // A rate is learned over no less.
 constexpr absl::Duration kLearned = absl::Microseconds(100);
 constexpr uint64_t kMostCounts = uint64_t{1} << 62;
-constexpr double kMostTrusted = 1e7;  // A millisecond at 10 GHz.
+constexpr double kMostTrusted = 1e8;  // 10 ms at 10 GHz.
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace rill::recorder_internal {
 // The time since it was made, for a log of many events a millisecond. Clock::
 // Steady is asked once in kTrusted; between two looks the processor's counter
 // says what has passed, at the rate that it had before. A counter that jumps or
-// changes its rate makes answers wrong by some milliseconds, and one may lie
+// changes its rate makes answers wrong for some 10 ms, and one may lie
 // before the last. The counter must not stop. Other clocks, and processors
 // without such a counter, are asked each time.
 //
@@ -20,7 +20,7 @@ namespace rill::recorder_internal {
 // Cost: a third of a look at the clock.
 class LogClock {
  public:
-  static constexpr absl::Duration kTrusted = absl::Milliseconds(1);
+  static constexpr absl::Duration kTrusted = absl::Milliseconds(10);
 
   // `clock` outlives it.
   explicit LogClock(const Clock* clock);

@@ -34,8 +34,8 @@ TEST(LogClockTest, BetweenTwoLooksTheCounterIsBelieved) {
   EXPECT_EQ(clock.NowAt(6'000'000), absl::Milliseconds(2));
   // The clock is not asked: it still says 2 ms.
   EXPECT_EQ(clock.NowAt(7'500'000), absl::Microseconds(2500));
-  fake.now += absl::Milliseconds(1);
-  EXPECT_EQ(clock.NowAt(9'000'000), absl::Milliseconds(3));
+  fake.now += absl::Milliseconds(11);
+  EXPECT_EQ(clock.NowAt(36'000'000), absl::Milliseconds(13));
 }
 
 TEST(LogClockTest, ACounterThatJumpsIsSoonForgotten) {
@@ -46,12 +46,12 @@ TEST(LogClockTest, ACounterThatJumpsIsSoonForgotten) {
     fake.now += absl::Milliseconds(2);
     EXPECT_EQ(clock.NowAt(6'000'000), absl::Milliseconds(2));
     uint64_t counter = jump;
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < 100; ++i) {
       fake.now += absl::Milliseconds(1);
       counter += 3'000'000;
       clock.NowAt(counter);
     }
-    EXPECT_EQ(clock.NowAt(counter), absl::Milliseconds(22)) << jump;
+    EXPECT_EQ(clock.NowAt(counter), absl::Milliseconds(102)) << jump;
   }
 }
 
@@ -61,7 +61,7 @@ TEST(LogClockTest, TheSteadyClockIsWhatItSays) {
   const absl::Time before = steady.Now();
   LogClock clock(&steady);
   const absl::Time after = steady.Now();
-  const absl::Time end = after + 50 * LogClock::kTrusted;
+  const absl::Time end = after + 5 * LogClock::kTrusted;
   for (absl::Time earlier = after; earlier < end;) {
     const absl::Duration now = clock.Now();
     const absl::Time later = steady.Now();

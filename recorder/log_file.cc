@@ -47,9 +47,6 @@ absl::Status LogFile::Reserve(int64_t bytes) {
   RILL_RETURN_IF_ERROR(FaultPoint("file.reserve", path_));
   const int64_t wanted = (bytes + kStep - 1) / kStep * kStep;
   const int64_t more = wanted - reserved_;
-  if (base_internal::LacksSpaceFor(file_.get(), more)) {
-    return base_internal::FileError(ENOSPC, kAppend, "reserve", path_, more);
-  }
   while (reserved_ < wanted) {
     const ssize_t written =
         pwrite(file_.get(), kZeros, kStep - reserved_ % kStep, reserved_);

@@ -37,15 +37,19 @@ class DropinsTest(unittest.TestCase):
         if missing:
             self.skipTest(f"there is no {', '.join(missing)}")
 
-    def check_learns(self, program, steps, first, last):
-        """With both buffers the last episodes are better than the first ones."""
-        for buffer in ("rill", "original"):
-            with self.subTest(program=program, buffer=buffer):
-                returns = run(program, "--buffer", buffer, "--total_steps", str(steps))["returns"]
-                self.assertTrue(all(map(math.isfinite, returns)))
-                self.assertGreater(
-                    statistics.fmean(returns[-last:]), statistics.fmean(returns[:first]), returns
-                )
+    def check_learns(self, returns, first, last):
+        """The last episodes are better than the first ones."""
+        self.assertTrue(all(map(math.isfinite, returns)))
+        self.assertGreater(statistics.fmean(returns[-last:]), statistics.fmean(returns[:first]), returns)
+
+    def returns(self, program, buffer, steps):
+        return run(program, "--buffer", buffer, "--total_steps", str(steps))["returns"]
+
+    def same_returns(self, program, steps):
+        """The returns of a run, which are the same with both buffers."""
+        returns, original = (self.returns(program, buffer, steps) for buffer in ("rill", "original"))
+        self.assertEqual(returns, original)
+        return returns
 
     def check_fits(self, program, *flags):
         """With both buffers the loss falls to the same."""
@@ -58,33 +62,33 @@ class DropinsTest(unittest.TestCase):
 
     def test_torchrl_dqn(self):
         self.needs("torchrl", "gymnasium")
-        self.check_learns("torchrl_dqn/dqn.py", steps=3000, first=30, last=5)
+        for buffer in ("rill", "original"):
+            with self.subTest(buffer=buffer):
+                self.check_learns(self.returns("torchrl_dqn/dqn.py", buffer, 3000), first=30, last=5)
 
     def test_torchrl_sac(self):
         self.needs("torchrl", "gymnasium")
         # To learn takes minutes: see its README.
         for buffer in ("rill", "original"):
             with self.subTest(buffer=buffer):
-                returns = run("torchrl_sac/sac.py", "--buffer", buffer, "--total_steps", "1000")["returns"]
+                returns = self.returns("torchrl_sac/sac.py", buffer, 1000)
                 self.assertEqual(len(returns), 5)
                 self.assertTrue(all(-2000 < value < 0 for value in returns), returns)
 
     def test_stable_baselines3(self):
         self.needs("stable_baselines3", "torch")
-        self.check_learns("stable_baselines3/dqn.py", steps=10_000, first=30, last=10)
+        self.check_learns(self.same_returns("stable_baselines3/dqn.py", 10_000), first=30, last=10)
 
     def test_plain_dqn(self):
         self.needs("stable_baselines3", "torch")
-        self.check_learns("plain_dqn/dqn.py", steps=6000, first=30, last=5)
+        self.check_learns(self.same_returns("plain_dqn/dqn.py", 6000), first=30, last=5)
 
     def test_plain_sac(self):
         self.needs("stable_baselines3", "torch")
         # To learn takes minutes: see its README.
-        for buffer in ("rill", "original"):
-            with self.subTest(buffer=buffer):
-                returns = run("plain_sac/sac.py", "--buffer", buffer, "--total_steps", "1000")["returns"]
-                self.assertEqual(len(returns), 5)
-                self.assertTrue(all(-2000 < value < 0 for value in returns), returns)
+        returns = self.same_returns("plain_sac/sac.py", 1000)
+        self.assertEqual(len(returns), 5)
+        self.assertTrue(all(-2000 < value < 0 for value in returns), returns)
 
     def test_dataloader(self):
         self.needs("torch", "gymnasium")

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replay buffers for Stable-Baselines3: replay_buffer_class=rill.sb3.ReplayBuffer.
 
-Rows lie in a Rill buffer; samples are what Stable-Baselines3's own buffers
-give. Rows are drawn from a seed that NumPy's global generator gives once, so
-that set_random_seed() makes runs repeatable, with other draws than the original.
+Rows lie in a Rill buffer. Draws come from NumPy's global generator as in the
+original, so a run with the same seed is the same, bit for bit.
 """
 
 import os
@@ -22,7 +21,7 @@ class ReplayBuffer(buffers.ReplayBuffer):
     """Stable-Baselines3's ReplayBuffer, and its DictReplayBuffer, on Rill's.
 
     The arrays of the original (observations, dones, ...) are not there. A pickle,
-    as of save_replay_buffer(), holds the rows and the random state.
+    as of save_replay_buffer(), holds the rows.
     """
 
     def __init__(
@@ -48,14 +47,11 @@ class ReplayBuffer(buffers.ReplayBuffer):
         self.handle_timeout_termination = handle_timeout_termination
         self._action_dtype = self._maybe_cast_dtype(action_space.dtype)
         self._is_dict = isinstance(self.obs_shape, dict)
-        self._seed = int(np.random.randint(2**31))
         self._rows = self._make_rows()
         self._places, self._bound = self._make_places()
 
     def _make_rows(self):
-        return rill.ReplayBuffer(
-            storage=rill.LazyTensorStorage(self.buffer_size * self.n_envs), seed=self._seed
-        )
+        return rill.ReplayBuffer(storage=rill.LazyTensorStorage(self.buffer_size * self.n_envs))
 
     def __getstate__(self):
         state = self.__dict__.copy()
@@ -101,19 +97,23 @@ class ReplayBuffer(buffers.ReplayBuffer):
                 "end": np.zeros((self.n_envs, 1), np.float32),
             },
         }
-        return places, _rill.bind_rows(places)
+        after = places["next"]
+        steps = (
+            places["observation"], places["action"], after["observation"], after["reward"][:, 0], after["end"][:, 0]
+        )
+        return steps, _rill.bind_rows(places)
 
     def add(self, obs, next_obs, action, reward, done, infos):
-        places, after = self._places, self._places["next"]
-        _fill(places["observation"], obs)
-        _fill(places["action"], action)
-        _fill(after["observation"], next_obs)
-        _fill(after["reward"], reward)
-        _fill(after["end"], done)
+        observations, actions, next_observations, rewards, ends = self._places
+        _fill(observations, obs)
+        actions[...] = action.reshape(actions.shape)
+        _fill(next_observations, next_obs)
+        rewards[...] = reward
+        ends[...] = done
         if self.handle_timeout_termination:
             for i, info in enumerate(infos):
                 if info.get("TimeLimit.truncated", False):
-                    after["end"][i] = 0
+                    ends[i] = 0
         self._rows._buffer.append(self._bound)
         self.pos += 1
         if self.pos == self.buffer_size:
@@ -124,13 +124,12 @@ class ReplayBuffer(buffers.ReplayBuffer):
         super().reset()
         self._rows.empty()
 
-    def sample(self, batch_size, env=None):
-        return self._samples(self._rows.sample(batch_size), env)
-
     def _get_samples(self, batch_inds, env=None):
-        return self._samples(self._rows[batch_inds], env)
-
-    def _samples(self, batch, env):
+        if self.n_envs == 1:  # The original's draw of environments takes nothing from the generator then.
+            batch = self._rows[batch_inds]
+        else:
+            env_indices = np.random.randint(0, self.n_envs, size=len(batch_inds))
+            batch = self._rows[batch_inds * self.n_envs + env_indices]
         after = batch["next"]
         make = type_aliases.DictReplayBufferSamples if self._is_dict else type_aliases.ReplayBufferSamples
         return make(
@@ -153,7 +152,7 @@ def _fill(place, values):
         for key, each in place.items():
             _fill(each, values[key])
         return
-    values = np.asarray(values)
-    if values.shape != place.shape:
-        values = values.reshape(place.shape)
-    place[...] = values
+    try:
+        place[...] = values
+    except ValueError:  # Discrete ones, (environments,) and not (environments, 1).
+        place[...] = np.reshape(values, place.shape)

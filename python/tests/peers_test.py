@@ -36,42 +36,58 @@ class Sb3Test(unittest.TestCase):
         return kind(size, self.spaces.Box(-9, 9, (3,), np.float32), self.spaces.Discrete(4), "cpu",
                     n_envs=envs, **options)
 
-    def rows(self, sample):
-        columns = [value.numpy().reshape(len(sample.rewards), -1) for value in sample[:5]]
-        return {tuple(row) for row in np.concatenate(columns, axis=1).round(4)}
+    def draw(self, buffer, rows):
+        np.random.seed(3)
+        return [buffer.sample(rows) for _ in range(2)]
 
-    def test_rows_are_those_of_the_original(self):
-        for steps in (5, 25):  # Before the ring is full, and behind that.
-            ours = self.fill(self.make(self.sb3.ReplayBuffer), steps, envs=2)
-            theirs = self.fill(self.make(self.original.ReplayBuffer), steps, envs=2)
-            self.assertEqual((ours.size(), ours.pos, ours.full), (theirs.size(), theirs.pos, theirs.full))
-            got, want = ours.sample(1000), theirs.sample(1000)
-            self.assertEqual(self.rows(got), self.rows(want))
+    def check_same(self, ours, theirs):
+        """Sizes and samples are those of the original, and so is what they take from the generator."""
+        self.assertEqual((ours.size(), ours.pos, ours.full), (theirs.size(), theirs.pos, theirs.full))
+        for got, want in zip(self.draw(ours, 64), self.draw(theirs, 64)):
             for mine, other in zip(got[:5], want[:5]):
                 self.assertEqual((mine.dtype, mine.shape), (other.dtype, other.shape))
+                np.testing.assert_array_equal(mine, other)
 
-    def test_a_seed_of_numpy_makes_draws_repeatable(self):
-        samples = []
-        for _ in range(2):
-            np.random.seed(3)
-            samples.append(self.fill(self.make(self.sb3.ReplayBuffer), 9, envs=2).sample(32))
-        np.testing.assert_array_equal(samples[0].rewards, samples[1].rewards)
+    def test_samples_are_those_of_the_original(self):
+        for envs in (1, 2):
+            for steps in (5, 45):  # Before the ring is full, and behind that.
+                with self.subTest(envs=envs, steps=steps):
+                    pair = [self.fill(self.make(kind.ReplayBuffer, envs), steps, envs)
+                            for kind in (self.sb3, self.original)]
+                    self.check_same(*pair)
+                    for buffer in pair:
+                        buffer.reset()
+                        self.fill(buffer, 3, envs)
+                    self.check_same(*pair)
 
-    def test_a_pickle_goes_on_with_the_same_draws(self):
+    def test_to_make_one_takes_nothing_from_the_generator(self):
+        np.random.seed(3)
+        self.make(self.sb3.ReplayBuffer)
+        after = np.random.random()
+        np.random.seed(3)
+        self.assertEqual(np.random.random(), after)
+
+    def test_a_pickle_has_the_same_rows_and_goes_on(self):
         buffer = self.fill(self.make(self.sb3.ReplayBuffer), 25, envs=2)
         copy = pickle.loads(pickle.dumps(buffer))
-        np.testing.assert_array_equal(buffer.sample(64).observations, copy.sample(64).observations)
-        self.fill(copy, 3, envs=2)
-        self.assertEqual(copy.size(), 10)
+        for steps in (0, 3):
+            for each in (buffer, copy):
+                self.fill(each, steps, envs=2)
+            self.check_same(copy, buffer)
 
     def test_dict_observations(self):
         space = self.spaces.Dict({"a": self.spaces.Box(-1, 1, (2,), np.float32), "b": self.spaces.Discrete(4)})
-        buffer = self.sb3.ReplayBuffer(8, space, self.spaces.Box(-1, 1, (2,)), "cpu")
-        observation = {"a": np.ones((1, 2)), "b": np.array([2])}
-        buffer.add(observation, observation, np.ones((1, 2)), np.ones(1), np.zeros(1, bool), [{}])
-        sample = buffer.sample(3)
-        self.assertEqual(tuple(sample.observations["a"].shape), (3, 2))
-        np.testing.assert_array_equal(sample.next_observations["b"], [[2]] * 3)
+        samples = []
+        for kind in (self.sb3.ReplayBuffer, self.original.DictReplayBuffer):
+            buffer = kind(8, space, self.spaces.Box(-1, 1, (2,)), "cpu", n_envs=2)
+            for i in range(5):
+                observation = {"a": np.full((2, 2), i / 5), "b": np.array([i % 4, 3 - i % 4])}
+                buffer.add(observation, observation, np.ones((2, 2)), np.ones(2), np.zeros(2, bool), [{}, {}])
+            samples.append(self.draw(buffer, 16)[1])
+        for key in space.spaces:
+            for got, want in zip(*((s.observations[key], s.next_observations[key]) for s in samples)):
+                self.assertEqual((got.dtype, got.shape), (want.dtype, want.shape))
+                np.testing.assert_array_equal(got, want)
 
     def test_what_it_has_not_is_refused(self):
         with self.assertRaisesRegex(ValueError, "optimize_memory_usage"):

@@ -2,6 +2,7 @@
 """transform= of rill.ReplayBuffer."""
 import concurrent.futures
 import gc
+import itertools
 import pickle
 import tempfile
 import threading
@@ -190,14 +191,14 @@ class TransformsTest(unittest.TestCase):
                         np.testing.assert_array_equal(array, copy)
 
     def test_samples_of_other_keys_may_come_between(self):
-        runs = []
+        counts = itertools.count(1)
         kept = []
 
         def vary(batch):
             kept.append(batch)  # So that dictionaries are made anew, which may run the collector.
-            runs.append(len(runs))
-            batch["count"] = np.full(4, len(runs) % 23)
-            for i in range(len(runs) % 23):
+            count = next(counts) % 23  # Once: the other thread may come in anywhere.
+            batch["count"] = np.full(4, count)
+            for i in range(count):
                 batch["k%d" % i] = {"x": np.array(batch["x"])}
 
         buffer = rill.ReplayBuffer(storage=rill.LazyTensorStorage(50), batch_size=4, transform=vary)

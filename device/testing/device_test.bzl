@@ -6,9 +6,9 @@ load("//tools/cuda:cuda.bzl", "requires_cuda")
 def rill_device_test(name, srcs, deps = [], tags = [], **kwargs):
     """A test whose sources take their device from DeviceUnderTest().
 
-    <stem>_test runs on fake:0; <stem>_cuda_test runs on cuda:0, is skipped by
-    wildcards without --config=cuda, and has the tag requires-gpu. Both are
-    linked from one compilation.
+    <stem>_test runs on fake:0 and has the tag fake-device; <stem>_cuda_test runs
+    on cuda:0, is skipped by wildcards without --config=cuda, and has the tag
+    requires-gpu. Both are linked from one compilation.
 
     Args:
       name: <stem>_test.
@@ -32,7 +32,7 @@ def rill_device_test(name, srcs, deps = [], tags = [], **kwargs):
     )
     rill_cc_test(
         name = name,
-        tags = tags,
+        tags = tags + ["fake-device"],
         deps = [
             ":" + cases,
             "//device/testing:fake_device_under_test",

@@ -2,7 +2,8 @@
 """Short runs of the programs here, with Rill's buffer and with the original.
 
 tools/dropins runs it, with rill and the real packages. A program whose package is
-missing is skipped by name.
+missing is skipped by name. CleanRL is no package: RILL_CLEANRL is a checkout of it.
+Its programs want tyro, tensorboard and gymnasium 0.29 too.
 """
 
 import importlib.util
@@ -12,7 +13,9 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import unittest
+import xml.etree.ElementTree
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
@@ -29,6 +32,20 @@ def run(program, *flags):
     if done.returncode:
         raise AssertionError(f"{program} {' '.join(flags)} ended with {done.returncode}:\n{done.stdout[-3000:]}")
     return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+# Runs a program of CleanRL and prints a digest of its networks' weights.
+DIGEST = """
+import hashlib, json, runpy, sys
+program, names = sys.argv[1], sys.argv[2].split(",")
+sys.argv = sys.argv[1:2] + sys.argv[3:]
+left = runpy.run_path(program, run_name="__main__")
+digest = hashlib.sha256()
+for name in names:
+    for weights in left[name].state_dict().values():
+        digest.update(weights.numpy().tobytes())
+print(json.dumps([type(left["rb"]).__module__, digest.hexdigest()]))
+"""
 
 
 class DropinsTest(unittest.TestCase):
@@ -89,6 +106,52 @@ class DropinsTest(unittest.TestCase):
         returns = self.same_returns("plain_sac/sac.py", 1000)
         self.assertEqual(len(returns), 5)
         self.assertTrue(all(-2000 < value < 0 for value in returns), returns)
+
+    def test_cleanrl(self):
+        checkout = os.environ.get("RILL_CLEANRL")
+        if not checkout:
+            self.skipTest("RILL_CLEANRL names no checkout of CleanRL")
+        line = "from cleanrl_utils.buffers import ReplayBuffer"
+        for name, networks, *flags in (
+            ("dqn.py", "q_network,target_network", "--total-timesteps=12000", "--learning-starts=2000"),
+            ("sac_continuous_action.py", "actor,qf1,qf2", "--env-id=Pendulum-v1", "--total-timesteps=1000",
+             "--learning-starts=500"),
+        ):
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                with open(os.path.join(checkout, "cleanrl", name), encoding="utf-8") as file:
+                    original = file.read()
+                self.assertEqual(original.count(line), 1)
+                digests = {}
+                for text in (original, original.replace(line, "from rill.sb3 import ReplayBuffer")):
+                    program = os.path.join(folder, name)
+                    with open(program, "w", encoding="utf-8") as file:
+                        file.write(text)
+                    done = subprocess.run(
+                        [sys.executable, "-B", "-c", DIGEST, program, networks, "--no-cuda", *flags],
+                        stdout=subprocess.PIPE,
+                        check=True,
+                        cwd=folder,
+                        env=dict(os.environ, OMP_NUM_THREADS="1",
+                                 PYTHONPATH=os.pathsep.join([checkout, os.environ.get("PYTHONPATH", "")])),
+                    )
+                    module, digest = json.loads(done.stdout.splitlines()[-1])
+                    digests[module] = digest
+                self.assertEqual(set(digests), {"cleanrl_utils.buffers", "rill.sb3"})
+                self.assertEqual(len(set(digests.values())), 1, digests)
+
+    def test_curves_have_a_line_for_each_run(self):
+        spec = importlib.util.spec_from_file_location("compare", os.path.join(HERE, "compare.py"))
+        compare = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(compare)
+        curves = {
+            "rill": [compare.curve({"returns": [float(i) for i in range(30)]})],
+            "original": [compare.curve({"losses": [3.0, 2.0]}), [1.0]],
+        }
+        self.assertEqual(curves["rill"][0][-1], 24.5)
+        picture = xml.etree.ElementTree.fromstring(compare.draw(curves, "episode"))
+        lines = picture.findall(".//{http://www.w3.org/2000/svg}polyline")
+        self.assertEqual([len(line.get("points").split()) for line in lines], [2, 1, 30])
+        self.assertTrue(lines[2].get("points").startswith("60.0,260.0 "), lines[2].get("points"))
 
     def test_dataloader(self):
         self.needs("torch", "gymnasium")

@@ -143,7 +143,8 @@ class ReplayBuffer(buffers.ReplayBuffer):
     def _to_torch(self, values):
         if isinstance(values, dict):
             return {key: self._to_torch(value) for key, value in values.items()}
-        return torch.from_numpy(values).to(self.device)
+        tensor = torch.from_numpy(values)
+        return tensor if self.device.type == "cpu" else tensor.to(self.device)
 
 
 def _fill(place, values):

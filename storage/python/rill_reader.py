@@ -412,7 +412,6 @@ def _map(path, size):
 # --- Holds ---------------------------------------------------------------------
 
 _F_OFD_GETLK, _F_OFD_SETLK = 36, 37  # Linux: locks of an open file.
-_NO_STEP = (1 << 63) - 1
 
 
 def _lock(fd, command, byte):

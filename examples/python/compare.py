@@ -9,6 +9,7 @@ curves of all runs.
 
 import argparse
 import json
+import math
 import resource
 import statistics
 import subprocess
@@ -45,10 +46,10 @@ def curve(report):
 
 
 def draw(curves, unit):
-    """An SVG: a line a run, the original's broad and below."""
+    """An SVG: a line a run, the original's broad and below. Values that are not finite are left out."""
     width, height, left, top = 640, 300, 60, 20
     styles = {"original": "stroke:#f2a65a;stroke-width:5", "rill": "stroke:#1f4e79;stroke-width:1.5"}
-    values = [value for runs in curves.values() for run in runs for value in run]
+    values = [value for runs in curves.values() for run in runs for value in run if math.isfinite(value)] or [0.0]
     low, high = min(values), max(values)
     last = max(len(run) for runs in curves.values() for run in runs) - 1
 
@@ -58,7 +59,7 @@ def draw(curves, unit):
         return f"{x:.1f},{y:.1f}"
 
     lines = [
-        f'<polyline style="{style}" points="{" ".join(point(i, v) for i, v in enumerate(run))}"/>'
+        f'<polyline style="{style}" points="{" ".join(point(i, v) for i, v in enumerate(run) if math.isfinite(v))}"/>'
         for buffer, style in styles.items()
         for run in curves[buffer]
     ]
@@ -96,16 +97,16 @@ def main():
             print(
                 f"seed {seed} {buffer:8} {scores[buffer][-1]:10.4g} in {seconds[buffer][-1]:6.1f} s", flush=True
             )
-    if options.svg:
-        unit = "episode, the mean return of ten" if "returns" in report else "loss of each report"
-        with open(options.svg, "w", encoding="utf-8") as file:
-            file.write(draw(curves, unit))
     for buffer, values in scores.items():
         spread = statistics.stdev(values) if len(values) > 1 else 0.0
         print(
             f"{buffer:8} {statistics.fmean(values):10.4g} +- {spread:.3g}, "
             f"median {statistics.median(seconds[buffer]):.1f} s"
         )
+    if options.svg:
+        unit = "episode, the mean return of ten" if "returns" in report else "loss of each report"
+        with open(options.svg, "w", encoding="utf-8") as file:
+            file.write(draw(curves, unit))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 
 tools/dropins runs it, with rill and the real packages. A program whose package is
 missing is skipped by name. CleanRL is no package: RILL_CLEANRL is a checkout of it.
-Its programs want tyro, tensorboard and gymnasium 0.29 too.
+Its programs want tyro, tensorboard and gymnasium 0.29, which is to be the first one
+on PYTHONPATH.
 """
 
 import importlib.util
@@ -108,9 +109,10 @@ class DropinsTest(unittest.TestCase):
         self.assertTrue(all(-2000 < value < 0 for value in returns), returns)
 
     def test_cleanrl(self):
-        checkout = os.environ.get("RILL_CLEANRL")
-        if not checkout:
+        if not os.environ.get("RILL_CLEANRL"):
             self.skipTest("RILL_CLEANRL names no checkout of CleanRL")
+        self.needs("stable_baselines3", "torch", "tyro", "tensorboard")
+        checkout = os.path.realpath(os.environ["RILL_CLEANRL"])
         line = "from cleanrl_utils.buffers import ReplayBuffer"
         for name, networks, *flags in (
             ("dqn.py", "q_network,target_network", "--total-timesteps=12000", "--learning-starts=2000"),
@@ -145,7 +147,7 @@ class DropinsTest(unittest.TestCase):
         spec.loader.exec_module(compare)
         curves = {
             "rill": [compare.curve({"returns": [float(i) for i in range(30)]})],
-            "original": [compare.curve({"losses": [3.0, 2.0]}), [1.0]],
+            "original": [compare.curve({"losses": [3.0, math.inf, 2.0]}), [1.0]],
         }
         self.assertEqual(curves["rill"][0][-1], 24.5)
         picture = xml.etree.ElementTree.fromstring(compare.draw(curves, "episode"))

@@ -10,7 +10,7 @@ import pathlib
 import tempfile
 
 import numpy as np
-import torch
+from gymnasium import spaces
 from stable_baselines3.common import buffers, type_aliases
 
 import rill
@@ -79,29 +79,31 @@ class ReplayBuffer(buffers.ReplayBuffer):
 
     def _make_places(self):
         """The arrays of a step, which add() fills, and what appends them."""
-        def observations():
-            if self._is_dict:
-                spaces = self.observation_space.spaces
-                return {
-                    key: np.zeros((self.n_envs, *shape), spaces[key].dtype)
-                    for key, shape in self.obs_shape.items()
-                }
-            return np.zeros((self.n_envs, *self.obs_shape), self.observation_space.dtype)
+        spaces_of = self.observation_space.spaces if self._is_dict else {None: self.observation_space}
+        shape_of = self.obs_shape if self._is_dict else {None: self.obs_shape}
 
-        places = {
-            "observation": observations(),
-            "action": np.zeros((self.n_envs, self.action_dim), self._action_dtype),
-            "next": {
-                "observation": observations(),
-                "reward": np.zeros((self.n_envs, 1), np.float32),
-                "end": np.zeros((self.n_envs, 1), np.float32),
-            },
-        }
-        after = places["next"]
-        steps = (
-            places["observation"], places["action"], after["observation"], after["reward"][:, 0], after["end"][:, 0]
-        )
-        return steps, _rill.bind_rows(places)
+        def observations():
+            return {key: np.zeros((self.n_envs, *shape_of[key]), space.dtype) for key, space in spaces_of.items()}
+
+        def rows(arrays):
+            if not self._is_dict:
+                return arrays[None]
+            # In keys of dictionaries that go in, "/" goes down one.
+            return {key.replace("\\", r"\\").replace("/", r"\/"): array for key, array in arrays.items()}
+
+        def with_spaces(arrays):
+            return [(key, array, isinstance(spaces_of[key], spaces.Discrete)) for key, array in arrays.items()]
+
+        now, after = observations(), observations()
+        action = np.zeros((self.n_envs, self.action_dim), self._action_dtype)
+        reward = np.zeros((self.n_envs, 1), np.float32)
+        end = np.zeros((self.n_envs, 1), np.float32)
+        bound = _rill.bind_rows({
+            "observation": rows(now),
+            "action": action,
+            "next": {"observation": rows(after), "reward": reward, "end": end},
+        })
+        return (with_spaces(now), action, with_spaces(after), reward[:, 0], end[:, 0]), bound
 
     def add(self, obs, next_obs, action, reward, done, infos):
         observations, actions, next_observations, rewards, ends = self._places
@@ -111,9 +113,9 @@ class ReplayBuffer(buffers.ReplayBuffer):
         rewards[...] = reward
         ends[...] = done
         if self.handle_timeout_termination:
-            for i, info in enumerate(infos):
-                if info.get("TimeLimit.truncated", False):
-                    ends[i] = 0
+            timeouts = [info.get("TimeLimit.truncated", False) for info in infos]
+            if any(timeouts) or len(timeouts) != self.n_envs:
+                ends *= np.logical_not(timeouts)
         self._rows._buffer.append(self._bound)
         self.pos += 1
         if self.pos == self.buffer_size:
@@ -133,27 +135,21 @@ class ReplayBuffer(buffers.ReplayBuffer):
         after = batch["next"]
         make = type_aliases.DictReplayBufferSamples if self._is_dict else type_aliases.ReplayBufferSamples
         return make(
-            observations=self._to_torch(self._normalize_obs(batch["observation"], env)),
-            actions=self._to_torch(batch["action"]),
-            next_observations=self._to_torch(self._normalize_obs(after["observation"], env)),
-            dones=self._to_torch(after["end"]),
-            rewards=self._to_torch(self._normalize_reward(after["reward"], env)),
+            observations=self._tensors(self._normalize_obs(batch["observation"], env)),
+            actions=self._tensors(batch["action"]),
+            next_observations=self._tensors(self._normalize_obs(after["observation"], env)),
+            dones=self._tensors(after["end"]),
+            rewards=self._tensors(self._normalize_reward(after["reward"], env)),
         )
 
-    def _to_torch(self, values):
+    def _tensors(self, values):
         if isinstance(values, dict):
-            return {key: self._to_torch(value) for key, value in values.items()}
-        tensor = torch.from_numpy(values)
-        return tensor if self.device.type == "cpu" else tensor.to(self.device)
+            return {key: self.to_torch(value, copy=False) for key, value in values.items()}
+        return self.to_torch(values, copy=False)
 
 
-def _fill(place, values):
-    """Copies a step's values to their place, with casts, as the original does."""
-    if type(place) is dict:
-        for key, each in place.items():
-            _fill(each, values[key])
-        return
-    try:
-        place[...] = values
-    except ValueError:  # Discrete ones, (environments,) and not (environments, 1).
-        place[...] = np.reshape(values, place.shape)
+def _fill(places, values):
+    """Copies a step's observations to their places, as the original does."""
+    for key, place, is_discrete in places:
+        value = values if key is None else values[key]
+        place[...] = np.reshape(value, place.shape) if is_discrete else value

@@ -144,7 +144,8 @@ class InterruptedPolicy final : public Policy {
   absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
                               TensorDict* step) override {
     if (absl::c_linear_search(at_, calls_++)) {
-      for (int64_t& action : *step->Flat<int64_t>("action")) action = -7;
+      const auto actions = *step->Flat<int64_t>("action");
+      for (int64_t& action : actions) action = -7;
       return absl::AbortedError("interrupt");
     }
     return inner_.Act(root, context, step);

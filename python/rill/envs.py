@@ -7,7 +7,6 @@ An environment has lanes: copies that step together. It belongs to the collector
 import contextlib
 import json
 import os
-import re
 import sys
 import weakref
 
@@ -17,6 +16,7 @@ from rill import _rill
 from rill.core_names import Named
 from rill.endings import ended_at_exit
 from rill.errors import InvalidArgumentError
+from rill.keys import level_name
 from rill.policies import converter, make_act
 from rill.specs import Bounded, Composite, TensorSpec, Unbounded, _composite, _of, from_space
 from rill.transforms import as_transforms
@@ -359,7 +359,7 @@ def _starts(domain):
 def _parts(domain):
     """The domains inside, by name as values have it; None of an array's."""
     if isinstance(domain, Composite):
-        return {_unescaped(name): part for name, part in domain.items()}
+        return {level_name(name): part for name, part in domain.items()}
     spaces = getattr(domain, "spaces", None)
     return spaces if spaces is None or hasattr(spaces, "items") else dict(enumerate(spaces))
 
@@ -367,11 +367,6 @@ def _parts(domain):
 def _at(domain, row, key):
     """The place in a row that belongs to a domain: a Composite has keys of its own."""
     return row if isinstance(domain, Composite) else row[key]
-
-
-def _unescaped(name):
-    """The name of a level, as a dict has it, of its text in a key."""
-    return re.sub(r"\\(.)", r"\1", name)
 
 
 def _start(domain):

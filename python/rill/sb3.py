@@ -15,6 +15,7 @@ from stable_baselines3.common import buffers, type_aliases
 
 import rill
 from rill import _rill
+from rill.keys import level_text
 
 
 class ReplayBuffer(buffers.ReplayBuffer):
@@ -88,8 +89,7 @@ class ReplayBuffer(buffers.ReplayBuffer):
         def rows(arrays):
             if not self._is_dict:
                 return arrays[None]
-            # In keys of dictionaries that go in, "/" goes down one.
-            return {key.replace("\\", r"\\").replace("/", r"\/"): array for key, array in arrays.items()}
+            return {level_text(key): array for key, array in arrays.items()}
 
         def with_spaces(arrays):
             return [(key, array, isinstance(spaces_of[key], spaces.Discrete)) for key, array in arrays.items()]

@@ -11,7 +11,7 @@ import numpy as np
 
 from rill import _rill
 from rill.errors import Error, InvalidArgumentError
-from rill.keys import key_text
+from rill.keys import key_text, level_text
 
 
 class _Values:
@@ -299,15 +299,11 @@ def from_space(space):
     if "MultiBinary" in kinds:
         return Binary(shape=space.shape)
     if "Dict" in kinds:
-        return Composite({_escaped(key): from_space(each) for key, each in space.spaces.items()})
+        return Composite({level_text(key): from_space(each) for key, each in space.spaces.items()})
     if "Tuple" in kinds:
         return Composite({str(i): from_space(each) for i, each in enumerate(space.spaces)})
     raise InvalidArgumentError("from_space: got %r, want a Box, Discrete, MultiDiscrete of one dimension, "
                                "MultiBinary, Dict or Tuple" % (space,))
-
-
-def _escaped(name):
-    return str(name).replace("\\", "\\\\").replace("/", "\\/")
 
 
 def _sizes(shape):

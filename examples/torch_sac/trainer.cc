@@ -148,6 +148,10 @@ absl::Status Trainer::Resume() {
   RILL_RETURN_IF_ERROR(collector_->LoadState(opened.states["collector"]));
   RILL_ASSIGN_OR_RETURN(const auto updates,
                         opened.states["run"].Flat<int64_t>("updates"));
+  if (updates.size() != 1) {
+    return DataLoss("Trainer::Resume: updates: got ", updates.size(),
+                    ", want 1");
+  }
   learner_.set_updates(updates[0]);
   RILL_ASSIGN_OR_RETURN(
       run_, examples::EvaluatedRun::Resume(RunOptions(), opened.states["run"],

@@ -65,8 +65,9 @@ void BM_DrawsAndPriorities(benchmark::State& state) {
     CHECK_OK(recorder->Note(Kind::kDraw, 1, {state.range(0)}, {bytes(draws)}));
     std::vector<int64_t> numbers = {state.range(0)};
     // As the buffer does it.
-    if (updates++ % 8 == 0)
+    if (updates++ % 8 == 0) {
       numbers = PriorityCounts::Of(priorities).ToNumbers();
+    }
     CHECK_OK(recorder->Note(Kind::kPriorities, 1, numbers, {bytes(draws)}));
   }
 }

@@ -2,18 +2,22 @@
 """Runs a program of this folder with Rill's buffer and with the original.
 
 usage: python3 compare.py PROGRAM [--seeds N] [--last N] [--svg FILE] [FLAG ...]
+       python3 compare.py PROGRAM --pairs N --total_steps N
 FLAGs go to the program. Each seed runs with both, one after the other. Seconds are those of the
 processor that the whole program took, which others on the machine do not change much. FILE gets the
-curves of all runs.
+curves of all runs. With --pairs both run N times in turns in this process, with seed 1: where the
+returns are the same, the ratio of their seconds is the buffers' alone.
 """
 
 import argparse
 import json
 import math
 import resource
+import runpy
 import statistics
 import subprocess
 import sys
+import time
 
 
 def run(program, buffer, seed, flags):
@@ -78,13 +82,34 @@ def draw(curves, unit):
     ])
 
 
+def print_ratio(program, pairs, total_steps):
+    """The mean of the pairs' ratios of processor time, and its standard error."""
+    train = runpy.run_path(program)["train"]
+    ratios = []
+    for i in range(-1, pairs):  # The first pair imports, and does not count.
+        seconds = {}
+        for buffer in ("rill", "original") if i % 2 else ("original", "rill"):
+            began = time.process_time()
+            train(buffer, 1, total_steps)
+            seconds[buffer] = time.process_time() - began
+        ratios.append(seconds["rill"] / seconds["original"])
+    error = statistics.stdev(ratios[1:]) / pairs**0.5
+    print(f"rill takes {statistics.fmean(ratios[1:]):.3f} +- {error:.3f} times the original's seconds")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--last", type=int, default=20, help="episodes of the mean return")
     parser.add_argument("--svg", help="a file for the curves")
+    parser.add_argument("--pairs", type=int, help="2 or more; with OMP_NUM_THREADS=1")
     options, flags = parser.parse_known_args()
+    if options.pairs:
+        steps = argparse.ArgumentParser()
+        steps.add_argument("--total_steps", type=int, required=True)
+        print_ratio(options.program, options.pairs, steps.parse_args(flags).total_steps)
+        return
     scores = {"rill": [], "original": []}
     seconds = {"rill": [], "original": []}
     curves = {"rill": [], "original": []}

@@ -28,12 +28,16 @@ namespace {
 // move only while it asks, which does not show until they are there.
 constexpr absl::Duration kBusyFor = absl::Microseconds(100);
 constexpr absl::Duration kBusyForTransfers = absl::Milliseconds(50);
-// Then the engine's thread waits between two questions for a share of the time
-// that nothing has happened for, so that what comes is not late by more than
-// that.
+// A thread that helps asks for longer: a hand-over to the engine's thread and
+// back costs more than what it waits for.
+constexpr absl::Duration kHelpsFor = absl::Milliseconds(1);
+// Behind kBusyFor the engine's thread waits between two questions for a share
+// of the time that nothing has happened for, so that what comes is not late by
+// more than that.
 constexpr int kIdleShare = 8;
 constexpr absl::Duration kMaxWait = absl::Milliseconds(1);
-// Between two looks whether others still help.
+// Between two looks whether others still help, at first. While they do it
+// doubles up to kMaxWait, since each look takes time of their processors.
 constexpr absl::Duration kHelpedWait = absl::Microseconds(200);
 
 class PolledCarrier final : public RankCarrier {
@@ -139,7 +143,7 @@ void PolledCarrier::Help(absl::FunctionRef<bool()> is_done) {
     if (!Step(&moves).ok()) break;
     const absl::Time now = clock.Now();
     if (moves) last = now;
-    if (now - last < kBusyFor) {
+    if (now - last < kHelpsFor) {
       if (!moves) std::this_thread::yield();
       continue;
     }
@@ -203,9 +207,10 @@ void PolledCarrier::Wait(absl::Duration most) {
 void PolledCarrier::Pause(absl::Time* last_move) {
   // One that asks beside those who help only keeps them waiting.
   bool was_helped = false;
-  while (is_helped_.exchange(false)) {
+  for (absl::Duration wait = kHelpedWait; is_helped_.exchange(false);
+       wait = std::min(2 * wait, kMaxWait)) {
     was_helped = true;
-    Wait(kHelpedWait);
+    Wait(wait);
   }
   const absl::Time now = Clock::Steady().Now();
   if (was_helped) {

@@ -150,18 +150,11 @@ absl::StatusOr<double> SecondsAnExchange(bool is_quick,
   return MedianOf(std::move(times));
 }
 
-// Steps of 1 ms on a core, and a sample for each.
-absl::Status MeasureLearner(bool is_quick, const DistributedCase& of,
-                            const RemoteServer& server) {
+// The share of its time for which a learner waits: steps of 1 ms on a core, and
+// a sample for each.
+absl::StatusOr<double> ShareOfWaits(RemoteSampler* sampler, int steps) {
   constexpr absl::Duration kStep = absl::Milliseconds(1);
-  // A thread that is woken may wait for some steps while the learner has its
-  // processor.
-  DistributedCase ahead = of;
-  ahead.ahead = 9;
-  RILL_ASSIGN_OR_RETURN(const auto sampler, OpenSampler(ahead, server));
-  RILL_RETURN_IF_ERROR(sampler->Sample().status());
   const Clock& clock = Clock::Steady();
-  const int steps = is_quick ? 50 : 1000;
   absl::Duration waits;
   const absl::Time begin = clock.Now();
   for (int step = 0; step < steps; ++step) {
@@ -172,8 +165,20 @@ absl::Status MeasureLearner(bool is_quick, const DistributedCase& of,
     while (clock.Now() < learns + kStep) {
     }
   }
-  absl::PrintF("learner, steps of 1 ms, %s\t%.6f\n", of.name,
-               absl::FDivDuration(waits, clock.Now() - begin));
+  return absl::FDivDuration(waits, clock.Now() - begin);
+}
+
+absl::Status MeasureLearner(bool is_quick, const DistributedCase& of,
+                            const RemoteServer& server) {
+  // A thread that is woken may wait for some steps while the learner has its
+  // processor.
+  DistributedCase ahead = of;
+  ahead.ahead = 9;
+  RILL_ASSIGN_OR_RETURN(const auto sampler, OpenSampler(ahead, server));
+  RILL_RETURN_IF_ERROR(ShareOfWaits(sampler.get(), 50).status());  // Warm-up.
+  RILL_ASSIGN_OR_RETURN(const double share,
+                        ShareOfWaits(sampler.get(), is_quick ? 50 : 1000));
+  absl::PrintF("learner, steps of 1 ms, %s\t%.6f\n", of.name, share);
   return absl::OkStatus();
 }
 

@@ -23,6 +23,7 @@
 #include "rill/device/device.h"
 #include "rill/distributed/client/resent_calls.h"
 #include "rill/distributed/client/retrying_stream.h"
+#include "rill/distributed/replay/batch_memory.h"
 #include "rill/distributed/replay/replay_protocol.h"
 #include "rill/distributed/replay/sent_batches.h"
 #include "rill/distributed/transport/message.h"
@@ -130,7 +131,13 @@ absl::StatusOr<TensorDict> RemoteSink::TakeMemory(const Shape& shape) {
   const auto found = std::find_if(
       spares_.rbegin(), spares_.rend(),
       [&](const TensorDict& one) { return one.batch_shape() == shape; });
-  if (found == spares_.rend()) return layout_->Empty(shape, {});
+  if (found == spares_.rend()) {
+    RILL_ASSIGN_OR_RETURN(auto made, MakeBatchMemory(*layout_, shape));
+    TensorDict memory = std::move(made.back());
+    made.pop_back();
+    std::move(made.begin(), made.end(), std::back_inserter(spares_));
+    return memory;
+  }
   TensorDict memory = std::move(*found);
   spares_.erase(std::next(found).base());
   return memory;

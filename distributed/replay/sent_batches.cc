@@ -3,11 +3,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "rill/device/device.h"
+#include "rill/distributed/replay/batch_memory.h"
+#include "rill/specs/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/shape.h"
 #include "rill/tensors/tensor.h"
 
 namespace rill {
@@ -37,31 +43,29 @@ bool AreSameBytes(const TensorDict& memory, const TensorDict& batch) {
   return are_same;
 }
 
+namespace {
+
+bool IsPageable(const TensorDict& batch) {
+  bool is_pageable = true;
+  batch.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    is_pageable = is_pageable && leaf.device().is_cpu() &&
+                  leaf.memory_kind() == MemoryKind::kPageable;
+  });
+  return is_pageable;
+}
+
+}  // namespace
+
 bool SentBatches::IsFree(const Sent& sent) {
   return std::all_of(
       sent.buffers.begin(), sent.buffers.end(),
       [](const auto& one) { return one.first.use_count() == one.second; });
 }
 
-TensorDict SentBatches::Take(const Shape& batch_shape) {
-  absl::MutexLock lock(&mu_);
-  // The newest is the one that caches still have.
-  const auto found =
-      std::find_if(sent_.rbegin(), sent_.rend(), [&](const Sent& sent) {
-        return sent.batch.batch_shape() == batch_shape && IsFree(sent);
-      });
-  if (found == sent_.rend()) return {};
-  // A copy, which counts holders up: so what others did before they let go has
-  // happened here too.
-  TensorDict batch = found->batch;
-  sent_.erase(std::next(found).base());
-  return batch;
-}
-
-void SentBatches::Keep(const TensorDict& batch) {
-  if (!HasOnlyTensors(batch)) return;
+SentBatches::Sent SentBatches::HoldersOf(const TensorDict& batch) {
   Sent sent{.batch = batch, .buffers = {}};
   sent.batch.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    sent.bytes += leaf.size_bytes();
     const auto found = std::find_if(
         sent.buffers.begin(), sent.buffers.end(),
         [&](const auto& one) { return one.first == leaf.buffer(); });
@@ -71,13 +75,56 @@ void SentBatches::Keep(const TensorDict& batch) {
       ++found->second;
     }
   });
+  return sent;
+}
+
+TensorDict SentBatches::Take(const Shape& batch_shape) {
   absl::MutexLock lock(&mu_);
+  // The newest is the one that caches still have.
+  const auto found =
+      std::find_if(sent_.rbegin(), sent_.rend(), [&](const Sent& sent) {
+        return sent.batch.batch_shape() == batch_shape && IsFree(sent);
+      });
+  if (found != sent_.rend()) {
+    // A copy, which counts holders up: so what others did before they let go
+    // has happened here too.
+    TensorDict batch = found->batch;
+    sent_.erase(std::next(found).base());
+    return batch;
+  }
+  if (!layout_.has_value() || batch_shape.rank() != batch_rank_) return {};
+  auto made = MakeBatchMemory(*layout_, batch_shape);
+  if (!made.ok()) return {};  // The caller's attempt says why.
+  TensorDict batch = std::move(made->back());
+  made->pop_back();
+  for (TensorDict& one : *made) Add(HoldersOf(std::exchange(one, {})));
+  return batch;
+}
+
+void SentBatches::Keep(const TensorDict& batch) {
+  if (!HasOnlyTensors(batch)) return;
+  Sent sent = HoldersOf(batch);
+  absl::MutexLock lock(&mu_);
+  if (!layout_.has_value() && sent.bytes >= kMinBatchMemoryBytes &&
+      IsPageable(batch)) {
+    layout_ = TensorDictSpec::Of(batch);
+    batch_rank_ = batch.batch_shape().rank();
+    return;
+  }
   size_t free = 0;
+  int64_t free_bytes = 0;
   for (size_t i = sent_.size(); i-- > 0;) {
-    if (IsFree(sent_[i]) && ++free > kMostFree) {
+    if (!IsFree(sent_[i])) continue;
+    free_bytes += sent_[i].bytes;
+    if (++free > kMostFree && (sent_[i].bytes < kMinBatchMemoryBytes ||
+                               free_bytes > kMostFreeBytes)) {
       sent_.erase(sent_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
+  Add(std::move(sent));
+}
+
+void SentBatches::Add(Sent sent) {
   if (sent_.size() == kMost) sent_.pop_front();
   sent_.push_back(std::move(sent));
 }

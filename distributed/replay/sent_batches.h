@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "rill/device/buffer.h"
+#include "rill/specs/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensors/shape.h"
 
@@ -28,11 +30,13 @@ bool AreSameBytes(const TensorDict& memory, const TensorDict& batch);
 // batch costs more than to fill it. A batch is free once nobody else holds its
 // tensors, so no engine has to say when it has sent one.
 // Thread-safety: thread-safe.
-// Memory: that of the batches on their way, and of two more.
+// Memory: that of the batches on their way, and of two more, or of 8 MiB where
+//   batches are large (MakeBatchMemory).
 class SentBatches {
  public:
   // A batch of this shape with any values, which may be written; empty where
-  // none is free.
+  // none is free. Behind a large batch, with its leaves where it has as many
+  // dimensions, one is made then.
   TensorDict Take(const Shape& batch_shape);
   // `batch` is about to be sent: it is read from here on. One with other
   // entries than tensors is left alone.
@@ -41,15 +45,22 @@ class SentBatches {
  private:
   static constexpr size_t kMost = 16;
   static constexpr size_t kMostFree = 2;
+  static constexpr int64_t kMostFreeBytes = 8 << 20;
 
   struct Sent {
     TensorDict batch;
     // Each buffer once, and how many of this hold it.
     std::vector<std::pair<std::shared_ptr<Buffer>, int64_t>> buffers;
+    int64_t bytes = 0;
   };
+  static Sent HoldersOf(const TensorDict& batch);
   static bool IsFree(const Sent& sent);
+  void Add(Sent sent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Mutex mu_;
+  // Of the first large batch that was sent.
+  std::optional<TensorDictSpec> layout_ ABSL_GUARDED_BY(mu_);
+  int batch_rank_ ABSL_GUARDED_BY(mu_) = 0;
   std::deque<Sent> sent_ ABSL_GUARDED_BY(mu_);  // Oldest first.
 };
 

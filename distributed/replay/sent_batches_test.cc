@@ -2,6 +2,7 @@
 #include "rill/distributed/replay/sent_batches.h"
 
 #include <cstddef>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,41 @@ TEST(SentBatchesTest, OfMoreThanTwoThatAreFreeTheOldestGo) {
   EXPECT_EQ(BytesOf(sent.Take({2})), newest);
   EXPECT_FALSE(sent.Take({2}).empty());
   EXPECT_TRUE(sent.Take({2}).empty());
+}
+
+// 262,144 bytes, of which 16 make 4 MiB.
+TensorDict MakeLargeBatch() {
+  TensorDict batch({64});
+  RILL_EXPECT_OK(batch.Set("head", *Tensor::Zeros(DType::kUInt8, {64, 4096})));
+  return batch;
+}
+
+TEST(SentBatchesTest, BehindALargeBatchMemoryOfManyIsMade) {
+  SentBatches sent;
+  EXPECT_TRUE(sent.Take({64}).empty());
+  {
+    const TensorDict first = MakeLargeBatch();
+    sent.Keep(first);
+  }
+  std::vector<TensorDict> batches;
+  for (int i = 0; i < 16; ++i) {
+    batches.push_back(sent.Take({64}));
+    RILL_EXPECT_OK(batches.back().CopyFrom(MakeLargeBatch()));
+  }
+  // One piece of memory, of which none is there twice.
+  std::set<const std::byte*> begins;
+  for (const TensorDict& batch : batches) begins.insert(BytesOf(batch));
+  EXPECT_EQ(begins.size(), 16u);
+  EXPECT_EQ(*begins.rbegin() - *begins.begin(), 15 << 18);
+  // They come back like others.
+  for (TensorDict& batch : batches) sent.Keep(std::exchange(batch, {}));
+  for (int i = 0; i < 16; ++i) {
+    batches.push_back(sent.Take({64}));
+    EXPECT_TRUE(begins.contains(BytesOf(batches.back())));
+  }
+  // Batches of more dimensions have other rows.
+  EXPECT_TRUE(sent.Take({8, 8}).empty());
+  EXPECT_FALSE(sent.Take({32}).empty());
 }
 
 TEST(SentBatchesTest, OnlyABatchOfTheShapeIsTaken) {

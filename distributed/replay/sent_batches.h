@@ -58,7 +58,7 @@ class SentBatches {
   void Add(Sent sent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Mutex mu_;
-  // Of the first large batch that was sent.
+  // Those of the first large batch that was sent.
   std::optional<TensorDictSpec> layout_ ABSL_GUARDED_BY(mu_);
   int batch_rank_ ABSL_GUARDED_BY(mu_) = 0;
   std::deque<Sent> sent_ ABSL_GUARDED_BY(mu_);  // Oldest first.

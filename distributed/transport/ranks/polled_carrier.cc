@@ -31,9 +31,8 @@ constexpr absl::Duration kBusyForTransfers = absl::Milliseconds(50);
 // A thread that helps asks for longer: a hand-over to the engine's thread and
 // back costs more than what it waits for.
 constexpr absl::Duration kHelpsFor = absl::Milliseconds(1);
-// Behind kBusyFor the engine's thread waits between two questions for a share
-// of the time that nothing has happened for, so that what comes is not late by
-// more than that.
+// Behind kBusyFor the engine's thread waits between two questions. It does so
+// for a share of the time without anything, which bounds how late it is then.
 constexpr int kIdleShare = 8;
 constexpr absl::Duration kMaxWait = absl::Milliseconds(1);
 // Between two looks whether others still help, at first. While they do it

@@ -353,7 +353,8 @@ absl::Status DeviceEnv::EndStep() {
     status = FindFailedLanes(&failed);
   }
   // Also after an error of all lanes: flags and rows say what was cut off.
-  RILL_RETURN_IF_ERROR(WriteEnds(failed));
+  // Where the device is lost they fail too, and the first error says more.
+  status.Update(WriteEnds(failed));
   return status;
 }
 

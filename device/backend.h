@@ -35,6 +35,9 @@ struct EventHandle {
 //   happened yet when the call returns (never so on the CPU). The caller keeps
 //   source and destination alive and unchanged until the stream got there.
 //   Nothing here synchronises except what says so.
+// Failures: an operation that fails after it was enqueued takes its device
+//   along. Work behind it may be dropped, on all streams, and each call for the
+//   device from then on gives the error: waiting takes it away from nobody.
 class Backend {
  public:
   virtual ~Backend() = default;

@@ -40,6 +40,7 @@ TEST(ReplayBufferFakeDeviceTest, ErrorsOfACopyBelongToItsBatch) {
   fake->FailNext(FakeBackend::Operation::kCopy, 1,
                  absl::InternalError("no copy"));
   EXPECT_THAT(buffer->Sample(), IsInternal("no copy"));
+  fake->Recover();
   for (int i = 0; i < 3; ++i) {
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host, batch.To(Device::Cpu()));

@@ -702,6 +702,8 @@ TEST_F(FailingDeviceTest,
       StatusIs(failure_.code(), AllOf(HasSubstr("its rows are undefined"),
                                       HasSubstr("fell off the bus")));
   EXPECT_THAT(storage_->Read({3}, &rows), says_so);
+  fake_->Recover();
+  EXPECT_THAT(storage_->Read({3}, &rows), says_so);
   EXPECT_THAT(storage_->Read({0, 3}, &rows), says_so);
   RILL_EXPECT_OK(storage_->Read({0, 1, 2}, &rows));
   EXPECT_THAT(storage_->WriteAt({3}, ConformanceRows({1}, {4})), says_so);
@@ -711,6 +713,7 @@ TEST_F(FailingDeviceTest,
   fake_->FailNext(FakeBackend::Operation::kScatterRows, 1, failure_);
   RILL_EXPECT_OK(storage_->Extend(ConformanceRows({1}, {5})));
   fake_->RunAll();
+  fake_->Recover();
   EXPECT_THAT(storage_->Extend(ConformanceRows({1}, {6})).status(), says_so);
   RILL_EXPECT_OK(storage_->Extend(ConformanceRows({1}, {6})));
   EXPECT_EQ(storage_->cursors()[0].written, 6);
@@ -724,6 +727,7 @@ TEST_F(FailingDeviceTest, AReadThatFailsLeavesOutAlone) {
   TensorDict out = Count(5, 2);
   EXPECT_EQ(storage_->Read({0, 1}, &out), failure_);
   RILL_EXPECT_OK(out.CheckEqual(Count(5, 2)));
+  fake_->Recover();
   ExpectUnchanged();
 }
 
@@ -737,6 +741,7 @@ TEST_F(FailingDeviceTest, ALoadThatFailsLeavesTheRows) {
     fake_->FailNext(operation, 1, failure_);
     EXPECT_THAT(storage_->Load(directory),
                 StatusIs(failure_.code(), HasSubstr(failure_.message())));
+    fake_->Recover();
     ExpectUnchanged();
   }
   EXPECT_EQ(last_.attached, 0);

@@ -274,6 +274,7 @@ TEST_F(GatherDeviceTest, StridedDeviceRowsAndFaults) {
   fake_->FailNext(FakeBackend::Operation::kGatherRows, 1,
                   absl::InternalError("planted"));
   EXPECT_THAT(steps.Gather({1}), IsInternal());
+  fake_->Recover();
 }
 
 }  // namespace

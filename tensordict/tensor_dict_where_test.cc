@@ -105,6 +105,7 @@ TEST_F(TensorDictWhereTest, ABatchGoesToAnotherDeviceWithOneWait) {
   RILL_ASSERT_OK(fake_->Fill(0, action.raw_data(), 1, 1, {}));
   EXPECT_THAT(there.To(Device::Fake(1)),
               StatusIs(absl::StatusCode::kDataLoss, "source"));
+  fake_->Recover();
   EXPECT_THAT(there.To(Device::Fake(1)),
               IsOkAndHolds(BitEqualTo(MakeSteps(3))));
 }
@@ -197,6 +198,7 @@ TEST_F(TensorDictWhereTest, AFailedCopyIsAStatusAndLeaksNothing) {
     fake_->FailNext(FakeBackend::Operation::kCopy, nth,
                     absl::InternalError("planted"));
     EXPECT_THAT(steps.To(device_), IsInternal()) << nth;
+    fake_->Recover();
   }
   fake_->FailNext(FakeBackend::Operation::kAllocate, 1,
                   absl::ResourceExhaustedError("planted"));

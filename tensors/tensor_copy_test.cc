@@ -226,11 +226,13 @@ TEST_F(TensorDeviceTest, FailuresOfACopyBetweenDevicesAreStatuses) {
                   absl::DataLossError("copy"));
   EXPECT_THAT(from.To(Device::Fake(1)),
               StatusIs(absl::StatusCode::kDataLoss, "copy"));
+  fake_->Recover();
   fake_->FailNext(FakeBackend::Operation::kFill, 1,
                   absl::DataLossError("source"));
   RILL_ASSERT_OK(fake_->Fill(0, from.raw_data(), 1, 4, {}));
   EXPECT_THAT(from.To(Device::Fake(1)),
               StatusIs(absl::StatusCode::kDataLoss, "source"));
+  fake_->Recover();
   EXPECT_THAT(from.To(Device::Fake(1)),
               IsOkAndHolds(BitEqualTo(Iota<int32_t>({3}))));
 }
@@ -314,6 +316,7 @@ TEST_F(TensorDeviceTest, FailedCopiesAreStatusesWithoutLeaks) {
   fake_->FailNext(FakeBackend::Operation::kCopy, 1,
                   absl::InternalError("planted"));
   EXPECT_THAT(t.To(device_), IsInternal());
+  fake_->Recover();
   fake_->FailNext(FakeBackend::Operation::kAllocate, 1,
                   absl::ResourceExhaustedError("planted"));
   EXPECT_THAT(t.To(device_), IsResourceExhausted());
@@ -322,6 +325,7 @@ TEST_F(TensorDeviceTest, FailedCopiesAreStatusesWithoutLeaks) {
   fake_->FailNext(FakeBackend::Operation::kCopy, 2,
                   absl::InternalError("planted"));
   EXPECT_THAT(strided.Clone(), IsInternal());
+  fake_->Recover();
 }
 
 TEST_F(TensorDeviceTest, MissingDevicesAreNamed) {

@@ -380,6 +380,7 @@ TEST_F(DevicesTest, ACopyThatFailsLosesTheBatchAndTheNextCallGoesOn) {
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("copy engine; SyncCollector::Next")));
   EXPECT_EQ(collector->frames(), 0);
+  fake_->Recover();
   RILL_EXPECT_OK(collector->Next());
   EXPECT_EQ(collector->frames(), kFrames);
 }

@@ -251,6 +251,7 @@ TEST_F(GraphTest, ALaunchThatFailsCostsNoOther) {
     EXPECT_THAT(stream_->Synchronize(),
                 StatusIs(absl::StatusCode::kDataLoss, "planted"));
     EXPECT_THAT(Peek(), Each(values));
+    fake_->Recover();
     RILL_ASSERT_OK(graph.Launch(*stream_));
     RILL_ASSERT_OK(stream_->Synchronize());
     EXPECT_THAT(Peek(), Each(4));

@@ -460,6 +460,7 @@ TEST_F(PrioritiesOnFakeTest, AWriteThatTheDeviceLostIsNoticed) {
     RILL_ASSERT_OK(priorities_->Apply({Row(0, 1)}, {}));
     EXPECT_THAT(priorities_->Draw({.count = 1}),
                 StatusIs(absl::StatusCode::kInternal, HasSubstr("planted")));
+    fake_->Recover();
     EXPECT_THAT(priorities_->Draw({.count = 1}),
                 StatusIs(absl::StatusCode::kDataLoss,
                          HasSubstr("got 0 writes there, want 1")));
@@ -472,6 +473,7 @@ TEST_F(PrioritiesOnFakeTest, AWriteThatTheDeviceLostIsNoticed) {
   fake_->FailNext(Operation::kLaunch, 1, absl::InternalError("planted"));
   EXPECT_THAT(priorities_->Draw({.count = 1}),
               StatusIs(absl::StatusCode::kInternal));
+  fake_->Recover();
   RILL_ASSERT_OK(priorities_->Draw({.count = 1}).status());
 }
 

@@ -29,10 +29,11 @@ FakeBackend* FakeBackend::Install(const Options& options) {
 
 FakeBackend::FakeBackend(const Options& options)
     : options_(options),
+      failures_(options.num_devices),
       memory_(options.num_devices, options.memory_limit_bytes) {
   // The default streams come first.
   for (int index = 0; index < options.num_devices; ++index) {
-    queues_.push_back(std::make_shared<Queue>(index));
+    queues_.push_back(std::make_shared<Queue>(index, &failures_[index]));
   }
 }
 
@@ -45,14 +46,12 @@ absl::Status FakeBackend::CheckIndex(int index) const {
                                                  options_.num_devices, ")"));
 }
 
-absl::Status FakeBackend::Enter() {
-  if (call_failure_.ok()) return absl::OkStatus();
-  const int64_t left = --calls_to_failure_;
-  if (left > 0 || (left < 0 && !is_lost_)) return absl::OkStatus();
-  if (left == 0 && is_lost_) {
-    for (const std::shared_ptr<Queue>& queue : queues_) {
-      queue->Fail(call_failure_);
-    }
+absl::Status FakeBackend::Enter(int index) {
+  RILL_RETURN_IF_ERROR(CheckIndex(index));
+  RILL_RETURN_IF_ERROR(failures_[index]);
+  if (call_failure_.ok() || --calls_to_failure_ != 0) return absl::OkStatus();
+  if (is_lost_) {
+    std::fill(failures_.begin(), failures_.end(), call_failure_);
     for (uint32_t step = 0; RunAny(Rng(0), step); ++step) {
     }
   }
@@ -70,9 +69,8 @@ absl::Status FakeBackend::Reach(Operation operation) {
 
 absl::StatusOr<void*> FakeBackend::Allocate(int index, MemoryKind kind,
                                             int64_t bytes) {
-  RILL_RETURN_IF_ERROR(CheckIndex(index));
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(Enter());
+  RILL_RETURN_IF_ERROR(Enter(index));
   ++tallies_[static_cast<size_t>(Operation::kAllocate)].asked;
   RILL_RETURN_IF_ERROR(Reach(Operation::kAllocate));
   return memory_.Allocate(index, kind, bytes);
@@ -94,12 +92,11 @@ void FakeBackend::Free(int index, MemoryKind kind, void* data, int64_t bytes) {
 }
 
 absl::StatusOr<StreamHandle> FakeBackend::CreateStream(int index) {
-  RILL_RETURN_IF_ERROR(CheckIndex(index));
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(Enter());
+  RILL_RETURN_IF_ERROR(Enter(index));
   ++tallies_[static_cast<size_t>(Operation::kCreateStream)].asked;
   RILL_RETURN_IF_ERROR(Reach(Operation::kCreateStream));
-  queues_.push_back(std::make_shared<Queue>(index));
+  queues_.push_back(std::make_shared<Queue>(index, &failures_[index]));
   Queue* const queue = queues_.back().get();
   streams_[queue] = queue;
   return StreamHandle{queue};
@@ -117,9 +114,8 @@ void FakeBackend::DestroyStream(int index, StreamHandle stream) {
 }
 
 absl::StatusOr<EventHandle> FakeBackend::CreateEvent(int index) {
-  RILL_RETURN_IF_ERROR(CheckIndex(index));
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(Enter());
+  RILL_RETURN_IF_ERROR(Enter(index));
   ++tallies_[static_cast<size_t>(Operation::kCreateEvent)].asked;
   RILL_RETURN_IF_ERROR(Reach(Operation::kCreateEvent));
   auto event = std::make_unique<Event>();
@@ -182,7 +178,7 @@ absl::Status FakeBackend::Enqueue(Operation operation, int index,
                                   std::vector<Range> ranges, Kernel run,
                                   absl::Span<const Move> moves) {
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(Enter());
+  RILL_RETURN_IF_ERROR(Enter(index));
   ++tallies_[static_cast<size_t>(operation)].asked;
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   RILL_RETURN_IF_ERROR(CheckRanges(operation, index, ranges));
@@ -228,10 +224,10 @@ absl::Status FakeBackend::Launch(int index, StreamHandle stream,
 }
 
 absl::StatusOr<bool> FakeBackend::ReachesPeer(int index, int peer) {
-  RILL_RETURN_IF_ERROR(CheckIndex(index));
   RILL_RETURN_IF_ERROR(CheckIndex(peer));
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(Enter());
+  RILL_RETURN_IF_ERROR(Enter(index));
+  RILL_RETURN_IF_ERROR(failures_[peer]);
   return index == peer || options_.reach_peers;
 }
 

@@ -38,8 +38,10 @@ namespace rill {
 //   stream is a stream like others.
 // Memory: see fake_memory.h. Copies take any host memory; Fill, row copies and
 //   kernels device and pinned memory only. Ranges are checked when work is given:
-//   the call fails. They are checked again when it runs: its stream fails,
-//   Synchronize... says so once, and work behind it in the stream is dropped.
+//   the call fails. They are checked again when it runs: its device fails.
+// Failures: work that fails while it runs takes its device along, as on a GPU.
+//   All work behind it there is dropped, and each call for the device is its
+//   error, until Recover. An event that was reached meanwhile keeps the error.
 // Misuse that has no status to return (a wrong Free, freeing what queued work
 //   still uses, a handle that is destroyed twice) is kept for TakeMisuse.
 // Thread-safety: thread-safe; operations run one at a time.
@@ -73,7 +75,7 @@ class FakeBackend final : public Backend {
     kAllocate,  // These fail at once,
     kCreateStream,
     kCreateEvent,
-    kCopy,  // and these when they run.
+    kCopy,  // and these when they run, and their device with them.
     kFill,
     kGatherRows,
     kScatterRows,
@@ -128,10 +130,12 @@ class FakeBackend final : public Backend {
 
   // The `nth` call from now on that can fail, of any operation of Backend or
   // Launch, fails at once with `status`. It has no effect, but a wait that
-  // fails has waited. With `is_lost` all calls behind it fail too and queued
-  // work is dropped: the device is gone.
+  // fails has waited. With `is_lost` all devices fail with it.
   void FailCall(int64_t nth, absl::Status status, bool is_lost = false);
-  // Takes FailCall and FailNext back. False: no call has failed.
+  // Takes FailCall and FailNext back, and devices that failed work again, as no
+  // GPU does: for tests of what a failure leaves behind. Events keep its error,
+  // streams forget it: nobody may be about to wait for a stream whose work was
+  // dropped. False: no call has failed that FailCall planted.
   bool Recover();
 
   // The calls from now on, and those since then.
@@ -212,8 +216,8 @@ class FakeBackend final : public Backend {
   absl::Status CheckIndex(int index) const;
   // FAILED_PRECONDITION for `call` on a stream whose work is captured.
   static absl::Status CheckRuns(const Queue& queue, absl::string_view call);
-  // The planted status of the next call.
-  absl::Status Enter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The device's failure, or the planted status of the next call.
+  absl::Status Enter(int index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Counts one operation as reached and gives its planted status.
   absl::Status Reach(Operation operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Queue*> FindQueue(int index, StreamHandle stream) const
@@ -244,6 +248,8 @@ class FakeBackend final : public Backend {
 
   const Options options_;
   mutable absl::Mutex mutex_;
+  // By device; queues point at them.
+  std::vector<absl::Status> failures_ ABSL_GUARDED_BY(mutex_);
   FakeMemory memory_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Queue>> queues_ ABSL_GUARDED_BY(mutex_);
   std::map<void*, Queue*> streams_ ABSL_GUARDED_BY(mutex_);

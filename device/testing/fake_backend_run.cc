@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of FakeBackend that orders and runs queued work and answers tests.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -12,7 +13,7 @@ namespace rill {
 absl::Status FakeBackend::Record(int index, EventHandle event,
                                  StreamHandle stream) {
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(Enter());
+  RILL_RETURN_IF_ERROR(Enter(index));
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   RILL_ASSIGN_OR_RETURN(Event* const point, FindEvent(index, event));
   RILL_RETURN_IF_ERROR(CheckRuns(*queue, "Record"));
@@ -23,7 +24,7 @@ absl::Status FakeBackend::Record(int index, EventHandle event,
 absl::Status FakeBackend::Wait(int index, StreamHandle stream,
                                EventHandle event) {
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(Enter());
+  RILL_RETURN_IF_ERROR(Enter(index));
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   RILL_ASSIGN_OR_RETURN(Event* const point, FindEvent(index, event));
   RILL_RETURN_IF_ERROR(CheckRuns(*queue, "Wait"));
@@ -33,19 +34,19 @@ absl::Status FakeBackend::Wait(int index, StreamHandle stream,
 
 absl::Status FakeBackend::SynchronizeStream(int index, StreamHandle stream) {
   absl::MutexLock lock(&mutex_);
-  const absl::Status entered = Enter();
+  const absl::Status entered = Enter(index);
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   RILL_RETURN_IF_ERROR(CheckRuns(*queue, "SynchronizeStream"));
   Note({.kind = Call::Kind::kSynchronizeStream, .stream = stream.value});
   queue->RunAll();
   DropFinishedQueues();
   RILL_RETURN_IF_ERROR(entered);
-  return queue->TakeStatus();
+  return failures_[index];
 }
 
 absl::Status FakeBackend::SynchronizeEvent(int index, EventHandle event) {
   absl::MutexLock lock(&mutex_);
-  const absl::Status entered = Enter();
+  const absl::Status entered = Enter(index);
   RILL_ASSIGN_OR_RETURN(Event* const found, FindEvent(index, event));
   Note({.kind = Call::Kind::kSynchronizeEvent});
   if (found->last == nullptr) return entered;
@@ -57,7 +58,7 @@ absl::Status FakeBackend::SynchronizeEvent(int index, EventHandle event) {
 
 absl::StatusOr<bool> FakeBackend::IsComplete(int index, EventHandle event) {
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(Enter());
+  RILL_RETURN_IF_ERROR(Enter(index));
   RILL_ASSIGN_OR_RETURN(Event* const found, FindEvent(index, event));
   if (found->last == nullptr) return true;
   if (found->last->reached) {
@@ -150,6 +151,7 @@ bool FakeBackend::Recover() {
   absl::MutexLock lock(&mutex_);
   const bool has_failed = !call_failure_.ok() && calls_to_failure_ <= 0;
   call_failure_ = absl::OkStatus();
+  std::fill(failures_.begin(), failures_.end(), absl::OkStatus());
   for (Tally& tally : tallies_) tally.faults.clear();
   return has_failed;
 }

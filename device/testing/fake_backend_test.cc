@@ -338,24 +338,68 @@ TEST_F(FakeBackendTest, MemoryIsLimitedForEachDeviceAndKind) {
   RILL_EXPECT_OK(Buffer::Allocate(1000, Device::Fake(), MemoryKind::kDevice));
 }
 
-TEST_F(FakeBackendTest, FailedCopyIsReportedOnceByWhoeverWaits) {
-  const auto device = New(1);
+// As on a GPU, whose context takes no call after a kernel that failed.
+TEST_F(FakeBackendTest, WorkThatFailsTakesItsDeviceAlong) {
+  const auto device = New(1), other = New(1, /*index=*/1);
   uint8_t source = 5, back = 0;
   const Stream stream = *Stream::Create(Device::Fake());
+  const Stream beside = *Stream::Create(Device::Fake());
+  const Event before = *Event::Record(beside);
+  RILL_ASSERT_OK(before.Synchronize());
   fake_->FailNext(Operation::kCopy, 1, absl::InternalError("planted"));
   RILL_ASSERT_OK(CopyAsync(device->data(), &source, 1, stream));
   RILL_ASSERT_OK(CopyAsync(&back, device->data(), 1, stream));
   const Event event = *Event::Record(stream);
-  EXPECT_THAT(event.Synchronize(),
-              StatusIs(absl::StatusCode::kInternal, "planted"));
-  EXPECT_THAT(event.IsComplete(), StatusIs(absl::StatusCode::kInternal));
+  const auto failure = StatusIs(absl::StatusCode::kInternal, "planted");
+  EXPECT_THAT(event.Synchronize(), failure);
   EXPECT_EQ(back, 0);  // Work behind the failure was dropped.
-  EXPECT_THAT(stream.Synchronize(),
-              StatusIs(absl::StatusCode::kInternal, "planted"));
-  RILL_EXPECT_OK(stream.Synchronize());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(event.IsComplete(), failure);
+    EXPECT_THAT(before.IsComplete(), failure);
+    EXPECT_THAT(stream.Synchronize(), failure);
+    EXPECT_THAT(beside.Synchronize(), failure);
+    EXPECT_THAT(CopyAsync(device->data(), &source, 1, beside), failure);
+    EXPECT_THAT(Stream::Create(Device::Fake()), failure);
+    EXPECT_THAT(Buffer::Allocate(1, Device::Fake(), MemoryKind::kDevice),
+                failure);
+    EXPECT_THAT(ReachesPeer(Device::Fake(1), Device::Fake(0)), failure);
+  }
+  // Others know nothing of it.
+  RILL_EXPECT_OK(CopyBlocking(other->data(), &source, 1, Device::Fake(1)));
+  fake_->Recover();
+  EXPECT_THAT(event.IsComplete(), failure);
+  EXPECT_THAT(before.IsComplete(), IsOkAndHolds(true));
   RILL_ASSERT_OK(CopyAsync(device->data(), &source, 1, stream));
   RILL_ASSERT_OK(stream.Synchronize());
   EXPECT_THAT(Peek(*device), ElementsAre(5));
+}
+
+// Two jobs share a stream. Neither knows of the other, so each gets the error.
+TEST_F(FakeBackendTest, EachWhoWaitsGetsTheErrorOfDroppedWork) {
+  const auto device = New(2);
+  const uint8_t source = 5;
+  const Stream stream = *Stream::Create(Device::Fake());
+  fake_->FailNext(Operation::kCopy, 1, absl::InternalError("planted"));
+  RILL_ASSERT_OK(CopyAsync(device->data(), &source, 1, stream));
+  RILL_ASSERT_OK(CopyAsync(device->data() + 1, &source, 1, stream));
+  EXPECT_THAT(stream.Synchronize(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(stream.Synchronize(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(Peek(*device), Each(FakeMemory::kNewByte));
+}
+
+// A stream that waits for the event of one that failed has no values to read.
+TEST_F(FakeBackendTest, WorkOfOtherStreamsIsDroppedToo) {
+  const auto device = New(1);
+  const uint8_t source = 5;
+  uint8_t back = 0;
+  const Stream producer = *Stream::Create(Device::Fake());
+  const Stream consumer = *Stream::Create(Device::Fake());
+  fake_->FailNext(Operation::kCopy, 1, absl::InternalError("planted"));
+  RILL_ASSERT_OK(CopyAsync(device->data(), &source, 1, producer));
+  RILL_ASSERT_OK(consumer.WaitFor(producer));
+  RILL_ASSERT_OK(CopyAsync(&back, device->data(), 1, consumer));
+  EXPECT_THAT(consumer.Synchronize(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_EQ(back, 0);
 }
 
 TEST_F(FakeBackendTest, StreamsAndEventsCanFailToBeMade) {

@@ -25,7 +25,7 @@ absl::Status FakeBackend::CheckRuns(const Queue& queue,
 
 absl::Status FakeBackend::BeginCapture(int index, StreamHandle stream) {
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(Enter());
+  RILL_RETURN_IF_ERROR(Enter(index));
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   RILL_RETURN_IF_ERROR(CheckRuns(*queue, "BeginCapture"));
   Note({.kind = Call::Kind::kBeginCapture, .stream = stream.value});
@@ -43,7 +43,7 @@ absl::StatusOr<GraphHandle> FakeBackend::EndCapture(int index,
   }
   auto graph = std::make_shared<const CapturedWork>(
       CapturedWork{index, queue->TakeRecorded()});
-  RILL_RETURN_IF_ERROR(Enter());
+  RILL_RETURN_IF_ERROR(Enter(index));
   const void* const handle = graph.get();
   graphs_[handle] = std::move(graph);
   return GraphHandle{const_cast<void*>(handle)};
@@ -52,7 +52,7 @@ absl::StatusOr<GraphHandle> FakeBackend::EndCapture(int index,
 absl::Status FakeBackend::LaunchGraph(int index, GraphHandle handle,
                                       StreamHandle stream) {
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(Enter());
+  RILL_RETURN_IF_ERROR(Enter(index));
   ++tallies_[static_cast<size_t>(Operation::kLaunchGraph)].asked;
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
   const auto found = graphs_.find(handle.value);

@@ -50,10 +50,10 @@ void FakeQueue::RunOne() {
   operations_.pop_front();
   if (front.record != nullptr) {
     front.record->reached = true;
-    front.record->status = status_;
+    front.record->status = *failure_;
     front.record->queue.reset();
-  } else if (front.run != nullptr && status_.ok()) {
-    status_ = front.run();
+  } else if (front.run != nullptr && failure_->ok()) {
+    *failure_ = front.run();
   }
 }
 

@@ -23,7 +23,7 @@ struct FakeEvent {
   struct Point {
     std::shared_ptr<FakeQueue> queue;
     bool reached = false;
-    absl::Status status;  // The queue's when it got here.
+    absl::Status status;  // The device's when it got here.
   };
   std::shared_ptr<Point> last;
 };
@@ -39,13 +39,16 @@ struct FakeRange {
 
 // A queue of operations that run when somebody asks: one stream.
 //
-// An operation that fails leaves the queue failed: the operations behind it are
-// dropped, points are still reached and carry the status, and TakeStatus gives
-// it once.
+// An operation that fails leaves the device failed: operations of all its
+// queues are dropped from then on. Points are still reached and carry the
+// status.
+//
 // Thread-safety: thread-compatible (FakeBackend locks around it).
 class FakeQueue : public std::enable_shared_from_this<FakeQueue> {
  public:
-  explicit FakeQueue(int index) : index_(index) {}
+  // `failure` is the device's: all its queues share it. It outlives this.
+  FakeQueue(int index, absl::Status* failure)
+      : index_(index), failure_(failure) {}
 
   int index() const { return index_; }
   int64_t size() const { return static_cast<int64_t>(operations_.size()); }
@@ -82,10 +85,6 @@ class FakeQueue : public std::enable_shared_from_this<FakeQueue> {
   // An operation that has not run touches a byte of the range.
   bool Uses(const FakeRange& range) const;
 
-  // The work so far, and until the next TakeStatus, is dropped.
-  void Fail(const absl::Status& status) { status_ = status; }
-  absl::Status TakeStatus() { return std::exchange(status_, absl::Status()); }
-
  private:
   struct Operation {
     std::vector<FakeRange> ranges;
@@ -94,10 +93,10 @@ class FakeQueue : public std::enable_shared_from_this<FakeQueue> {
     std::shared_ptr<FakeEvent::Point> wait;    // waits for this one.
   };
 
-  int index_;
+  const int index_;
+  absl::Status* const failure_;
   std::deque<Operation> operations_;
   std::optional<std::vector<Recorded>> recorded_;
-  absl::Status status_;
 };
 
 }  // namespace rill::device_internal

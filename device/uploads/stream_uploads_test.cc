@@ -238,6 +238,7 @@ TEST_F(StreamUploadsTest, AFailedBatchCostsNoOther) {
   fake_->FailNext(Operation::kLaunch, 1, absl::InternalError("no launch"));
   Upload(0, 3);
   fake_->RunAll();
+  fake_->Recover();
   const int64_t* const data = Upload(5, 2);
   fake_->RunAll();
   EXPECT_THAT(Peek(data, 2), ElementsAre(5, 6));

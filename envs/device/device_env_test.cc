@@ -552,6 +552,7 @@ TEST_F(DeviceEnvTest, AnErrorOfTheDeviceComesBackFromTheStep) {
   EXPECT_THAT(env->Step(), StatusIs(absl::StatusCode::kUnavailable,
                                     AllOf(HasSubstr("CartPole-v1::Step"),
                                           HasSubstr("illegal address"))));
+  fake_->Recover();
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(kLanes, 1)));
   RILL_EXPECT_OK(env->Step());
 }

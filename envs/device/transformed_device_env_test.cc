@@ -171,9 +171,10 @@ TEST_F(TransformedDeviceEnvTest, ALaneThatFailedKeepsItsObservation) {
                 *ObservationNorm::Create({.loc = {0}, .scale = {10}}));
   };
   const auto fail = [this](Env& env) {
-    fake_->FailNext(FakeBackend::Operation::kLaunch, 1,
-                    absl::UnavailableError("illegal address"));
+    // In the middle of the simulator's step.
+    fake_->FailCall(9, absl::UnavailableError("planted"));
     EXPECT_THAT(env.Step(), StatusIs(absl::StatusCode::kUnavailable));
+    EXPECT_TRUE(fake_->Recover());
     EXPECT_THAT(Read(env, "next/truncated"),
                 TensorElementsAre<bool>(true, true, true));
   };

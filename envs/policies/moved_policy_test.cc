@@ -123,6 +123,7 @@ TEST_F(MovedPolicyTest, ErrorsOfTheDeviceComeBack) {
                   absl::UnavailableError("copy engine"));
   EXPECT_THAT(moved->Act(leaves.root, {}, &leaves.step),
               StatusIs(absl::StatusCode::kUnavailable));
+  fake_->Recover();
 }
 
 }  // namespace

@@ -149,6 +149,7 @@ TEST_F(DeviceStepCopiesTest, ErrorsOfTheDeviceComeBack) {
     absl::Status status = copies_->StepsToHost();
     status.Update(copies_->RowsToDevice({0}));
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
+    fake_->Recover();
   }
 }
 

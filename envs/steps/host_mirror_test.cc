@@ -86,6 +86,7 @@ TEST(HostMirrorTest, ErrorsOfTheDeviceComeBack) {
   fake->FailNext(FakeBackend::Operation::kCopy, 1,
                  absl::UnavailableError("copy engine"));
   EXPECT_THAT(mirror.Update(), StatusIs(absl::StatusCode::kUnavailable));
+  fake->Recover();
 }
 
 }  // namespace

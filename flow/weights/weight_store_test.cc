@@ -224,6 +224,7 @@ TEST(WeightStoreTest, WeightsOfADeviceAreCopiedOrLeaveTheLatest) {
   EXPECT_THAT(store->Publish(better), IsUnavailable());
   EXPECT_EQ(reader->Latest().version, 0);
   EXPECT_TRUE(IsWhole(reader->Latest()));
+  fake->Recover();
   EXPECT_THAT(store->Publish(better), IsOkAndHolds(1));
   EXPECT_EQ(reader->Latest().version, 1);
   EXPECT_TRUE(IsWhole(reader->Latest()));

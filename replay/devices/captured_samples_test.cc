@@ -525,6 +525,7 @@ TEST_F(CapturedSamplesTest, WorkThatFailsIsTheErrorOfItsBatch) {
        {Operation::kLaunch, Operation::kLaunchGraph}) {
     fake_->FailNext(operation, 1, absl::DataLossError("no work"));
     EXPECT_THAT(ReplayAndWait(), IsDataLoss("no work"));
+    fake_->Recover();
     RILL_ASSERT_OK(ReplayAndWait());
     ExpectSteps(captured_->batch());
   }

@@ -319,9 +319,12 @@ class DeviceFaultsTest : public ::testing::TestWithParam<Form> {
             buffer->Extend(StepsOf(lanes(), 50 + i)).status().IgnoreError();
             Default().Synchronize().IgnoreError();
           }
+          // Refused, once the batches ahead are made: Recover is for a device
+          // whose work nobody is about to wait for.
+          EXPECT_FALSE(buffer->AppendTransform(nullptr).ok());
           fake_->RunAll();
           fake_->Recover();
-          Default().Synchronize().IgnoreError();
+          RILL_EXPECT_OK(Default().Synchronize());
           ExpectGoesOn(buffer.get());
         }
         Default().Synchronize().IgnoreError();

@@ -115,11 +115,13 @@ TEST_F(EnqueuedSamplesTest, ErrorsOfEnqueuedWorkAreTheEvents) {
     RILL_ASSERT_OK_AND_ASSIGN(const ReplayBuffer::PendingBatch pending,
                               buffer_->SamplePending());
     EXPECT_THAT(pending.copied->Synchronize(), IsInternal("no work"));
+    fake_->Recover();
     // The next one goes on.
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict next, buffer_->Sample());
     ExpectSteps(next);
     fake_->FailNext(operation, 1, absl::InternalError("no work"));
     EXPECT_THAT(buffer_->Sample(), IsInternal("no work"));
+    fake_->Recover();
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict last, buffer_->Sample());
     ExpectSteps(last);
   }

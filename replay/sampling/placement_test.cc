@@ -131,6 +131,7 @@ TEST(PlacementTest, AFailedCopyCostsNoOtherBatch) {
     if (operation == Operation::kCopy) {
       RILL_ASSERT_OK(failed);
       EXPECT_THAT(failed->copied->Synchronize(), IsDataLoss());
+      fake->Recover();
     } else {
       EXPECT_THAT(failed, IsDataLoss());
     }

@@ -456,6 +456,7 @@ TEST_F(DeviceSelectorTest, ADrawThatFailsLosesNothing) {
   RILL_ASSERT_OK(sampler_->Plan(request, &plan));
   fake_->FailNext(Operation::kLaunch, 1, absl::InternalError("planted"));
   EXPECT_THAT(sampler_->Plan(request, &plan), IsInternal("planted"));
+  fake_->Recover();
   RILL_ASSERT_OK(sampler_->Plan(request, &plan));
   auto twin = *MakePrioritizedSampler();
   storage_->AddObserver(twin->observer());
@@ -473,6 +474,7 @@ TEST_F(DeviceSelectorTest, LostChangesAreSaidUntilTheRowsAreCleared) {
   storage_->Append(2);
   fake_->FailNext(Operation::kCopy, 1, absl::InternalError("planted"));
   EXPECT_THAT(sampler_->Plan(request, &plan), IsInternal("planted"));
+  fake_->Recover();
   for (int i = 0; i < 2; ++i) {
     EXPECT_THAT(sampler_->Plan(request, &plan),
                 IsDataLoss("has lost the others"));

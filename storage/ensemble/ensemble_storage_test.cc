@@ -323,6 +323,7 @@ TEST(EnsembleStorageTest, RowsThatAFailedWriteLostAreWrittenInPlaceAgain) {
                  absl::UnavailableError("fell off the bus"));
   RILL_ASSERT_OK(storage->WriteAt({0}, *rows.Slice(0, 0, 1)));
   EXPECT_THAT(Stream::Default(Device::Fake(0))->Synchronize(), IsUnavailable());
+  fake->Recover();
   TensorDict read;
   EXPECT_THAT(storage->Read({0}, &read), IsUnavailable());
   // The next write of that member says so, and does nothing.

@@ -173,9 +173,12 @@ TEST(TieredStorageTest, WhatTheFastTierCannotTakeIsReadFromBelow) {
   const auto storage = Make(Below(20), 6, Device::Fake(0));
   RILL_ASSERT_OK(storage->Extend(RowsFrom(0, 3)));
   fake->RunAll();
-  const auto fail_next_write = [fake] {
-    fake->FailNext(FakeBackend::Operation::kScatterRows, 1,
-                   absl::InternalError("bus"));
+  const auto fail_next = [fake](FakeBackend::Operation operation) {
+    fake->FailNext(operation, 1, absl::InternalError("bus"));
+  };
+  const auto recover = [fake] {
+    fake->RunAll();
+    fake->Recover();
   };
   // At once.
   fake->FailCall(2, absl::InternalError("bus"));
@@ -185,25 +188,33 @@ TEST(TieredStorageTest, WhatTheFastTierCannotTakeIsReadFromBelow) {
   EXPECT_THAT(storage->GetStats().last_failure, IsInternal("bus"));
   ExpectRows(*storage, {0, 6, 3, 1}, {0, 6, 3, 1}, 0);
   // Later: the next write receives the error.
-  fail_next_write();
+  fail_next(FakeBackend::Operation::kScatterRows);
   RILL_ASSERT_OK(storage->Extend(RowsFrom(7, 2)));
+  recover();
   ExpectRows(*storage, {0, 8, 7, 6}, {0, 8, 7, 6}, 0);
   RILL_ASSERT_OK(storage->Extend(RowsFrom(9, 1)));
   EXPECT_EQ(storage->GetStats().failed_writes, 2);
   ExpectRows(*storage, {9, 8, 7}, {9, 8, 7}, 0);
   RILL_ASSERT_OK(storage->Extend(RowsFrom(10, 2)));
   ExpectRows(*storage, {10, 11, 7, 6}, {10, 11, 7, 6}, 2);
-  fail_next_write();
+  fail_next(FakeBackend::Operation::kScatterRows);
   RILL_ASSERT_OK(storage->WriteAt({11}, RowsFrom(70, 1)));
+  recover();
   ExpectRows(*storage, {11, 10}, {70, 10}, 0);
   RILL_ASSERT_OK(storage->WriteAt({11}, RowsFrom(71, 1)));
   EXPECT_EQ(storage->GetStats().failed_writes, 3);
   ExpectRows(*storage, {11, 10}, {71, 10}, 0);
-  // One that fails to read.
+  // A read that fails, behind memory for the batch and a look at the write.
   RILL_ASSERT_OK(storage->Extend(RowsFrom(12, 2)));
-  fake->FailNext(FakeBackend::Operation::kGatherRows, 1,
-                 absl::InternalError("bus"));
+  fake->RunAll();
+  fake->FailCall(3, absl::InternalError("bus"));
   ExpectRows(*storage, {12, 13, 0}, {12, 13, 0}, 0);
+  EXPECT_TRUE(fake->Recover());
+  // With the device goes the batch.
+  fail_next(FakeBackend::Operation::kGatherRows);
+  TensorDict batch;
+  EXPECT_THAT(storage->Read({12, 13, 0}, &batch), IsInternal("bus"));
+  recover();
   ExpectRows(*storage, {12, 13, 0}, {12, 13, 0}, 2);
 }
 

@@ -127,10 +127,7 @@ absl::Status ReplayBuffer::State::SampleAndWait(int64_t items,
     });
   }
   if (placed.copied == nullptr) return NoteDraw(items, placed.digest);
-  const absl::Status made = placed.copied->Synchronize();
-  // A stream that failed works again once it was waited for.
-  if (!made.ok()) parts->placement->AwaitAll();
-  RILL_RETURN_IF_ERROR(made);
+  RILL_RETURN_IF_ERROR(placed.copied->Synchronize());
   return NoteDraw(items, placed.digest);
 }
 

@@ -78,11 +78,7 @@ class CopyQueue {
     stream_ = nullptr;
     in_flight_.clear();
     for (const Peer& peer : peers_) {
-      const absl::StatusOr<bool> made = peer.ready.IsComplete();
-      if (made.ok()) continue;
-      // A stream that has failed works again once it was waited for.
-      peer.stream.Synchronize().IgnoreError();
-      status.Update(made.status());
+      status.Update(peer.ready.IsComplete().status());
     }
     peers_.clear();
     return status;
@@ -100,18 +96,18 @@ class CopyQueue {
  private:
   // A device that is copied from, and the work before the copies there.
   struct Peer {
-    Stream stream;
+    Device device;
     Event ready;
   };
 
   absl::Status WaitForPeer(Device device) {
     for (const Peer& peer : peers_) {
-      if (peer.stream.device() == device) return absl::OkStatus();
+      if (peer.device == device) return absl::OkStatus();
     }
-    RILL_ASSIGN_OR_RETURN(Stream source, CurrentStream(device));
+    RILL_ASSIGN_OR_RETURN(const Stream source, CurrentStream(device));
     RILL_ASSIGN_OR_RETURN(Event ready, Event::Record(source));
     RILL_RETURN_IF_ERROR(stream_->WaitFor(ready));
-    peers_.push_back({std::move(source), std::move(ready)});
+    peers_.push_back({device, std::move(ready)});
     return absl::OkStatus();
   }
 

@@ -63,11 +63,7 @@ absl::Status CopyFromPeer(const Tensor& from, Device device, std::byte* to) {
   RILL_ASSIGN_OR_RETURN(const Event ready, Event::Record(source));
   RILL_RETURN_IF_ERROR(stream.WaitFor(ready));
   const absl::Status copied = CopyAndWait(from, device, to);
-  if (const auto made = ready.IsComplete(); !made.ok()) {
-    // A stream that has failed works again once it was waited for.
-    source.Synchronize().IgnoreError();
-    return made.status();
-  }
+  RILL_RETURN_IF_ERROR(ready.IsComplete().status());
   return copied;
 }
 

@@ -7,12 +7,14 @@
 
 #include "rill/base/status_macros.h"
 #include "rill/device/capturing.h"
+#include "rill/device/has_ended.h"
 #include "rill/device/kernels/kernel.h"
 #include "rill/device/kernels/kernel_launch.h"
 
 namespace rill {
 namespace {
 
+using device_internal::HasEnded;
 using device_internal::UploadKernel;
 
 constexpr int64_t kAlignment = 64;
@@ -20,14 +22,6 @@ constexpr int64_t kLeastChunk = 4096;
 
 int64_t Aligned(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-// Whether the work before `end` has ended. Its error is the event's, but the
-// stream works again only once it was waited for.
-bool HasEnded(const Event& end, const Stream& stream) {
-  const absl::StatusOr<bool> has_ended = end.IsComplete();
-  if (!has_ended.ok()) stream.Synchronize().IgnoreError();
-  return !has_ended.ok() || *has_ended;
 }
 
 }  // namespace
@@ -59,13 +53,11 @@ absl::Status StreamUploads::Begin(const Stream& stream) {
   if (open_ == nullptr) {
     auto found =
         std::find_if(batches_.begin(), batches_.end(), [&](const auto& batch) {
-          return batch->end == nullptr || HasEnded(*batch->end, stream);
+          return batch->end == nullptr || HasEnded(*batch->end).value_or(true);
         });
     if (found == batches_.end() && batches_.size() == kMaxBatches) {
       found = batches_.begin();
-      if (!(*found)->end->Synchronize().ok()) {
-        stream.Synchronize().IgnoreError();
-      }
+      (*found)->end->Synchronize().IgnoreError();
     }
     if (found == batches_.end()) {
       open_ = std::make_unique<Batch>();

@@ -23,12 +23,10 @@ Device DeviceOf(const TensorDict& rows) {
 
 }  // namespace
 
-absl::Status Placement::Staging::Await() {
-  const absl::Status status =
-      end_ == nullptr ? absl::OkStatus() : end_->Synchronize();
+void Placement::Staging::Await() {
+  if (end_ != nullptr) end_->Synchronize().IgnoreError();
   end_ = nullptr;
   in_flight_.clear();
-  return status;
 }
 
 Placement::Making::Making(const Placement& placement,
@@ -59,17 +57,14 @@ absl::Status Placement::WaitFor(const Stream& stream) const {
 }
 
 void Placement::AwaitAll() const {
-  if (!stream_.has_value()) return;
-  absl::MutexLock lock(&copy_mutex_);
-  stream_->Synchronize().IgnoreError();
+  if (stream_.has_value()) stream_->Synchronize().IgnoreError();
 }
 
 absl::Status Placement::Gather(
     Staging* staging, GatheredBatch* batch,
     absl::FunctionRef<absl::Status(TensorDict* rows)> read) const {
   if (!copies()) return read(&batch->rows);
-  // A stream that failed works again once it was waited for.
-  if (!staging->Await().ok()) AwaitAll();
+  staging->Await();
   const absl::Status status = read(&staging->rows_);
   // Shares the memory, which the staging keeps when the batch has gone.
   batch->rows = staging->rows_;
@@ -107,7 +102,7 @@ absl::StatusOr<PlacedBatch> Placement::Place(GatheredBatch batch,
     }
     if (*options_.device == options_.storage_device) {
       // Leaves that a transform has made elsewhere are copied.
-      if (!staging->in_flight_.empty() && !staging->Await().ok()) AwaitAll();
+      if (!staging->in_flight_.empty()) staging->Await();
       return Copy(batch.rows, staging);
     }
     RILL_RETURN_IF_ERROR(stream_->Synchronize());

@@ -56,7 +56,7 @@ class Placement {
   class Staging {
    public:
     Staging() = default;
-    ~Staging() { Await().IgnoreError(); }
+    ~Staging() { Await(); }
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
 
@@ -66,7 +66,7 @@ class Placement {
    private:
     friend class Placement;
     // Nothing reads the memory any more when this returns.
-    absl::Status Await();
+    void Await();
 
     TensorDict rows_;
     std::shared_ptr<const Event> end_;
@@ -100,8 +100,6 @@ class Placement {
   // Work of later batches waits for what `stream` has now. For batches whose
   // work is on a device.
   absl::Status WaitFor(const Stream& stream) const;
-  // Waits for all work, and clears the stream's error.
-  void AwaitAll() const ABSL_LOCKS_EXCLUDED(copy_mutex_);
 
   // The memory of leaves that a gather makes of rows in host memory.
   Tensor::Options gather_memory() const;
@@ -122,6 +120,8 @@ class Placement {
   Placement(const Options& options, std::optional<Stream> stream)
       : options_(options), stream_(std::move(stream)) {}
 
+  // Waits for all work.
+  void AwaitAll() const;
   // Rows in host memory are copied to a device in the end.
   bool copies() const {
     return stream_.has_value() && options_.storage_device.is_cpu();
@@ -135,8 +135,7 @@ class Placement {
                                              Staging* staging);
 
   const Options options_;
-  // Held while a copy and its event are enqueued, or the stream's error is
-  // cleared.
+  // Held while a copy and its event are enqueued.
   mutable absl::Mutex copy_mutex_;
   const std::optional<Stream> stream_;
 };

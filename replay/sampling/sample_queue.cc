@@ -325,10 +325,7 @@ absl::StatusOr<std::unique_ptr<SampleQueue::Captured>> SampleQueue::Capture() {
                                   layout.may_pad());
   RILL_RETURN_IF_ERROR(MakeAgain(captured.get()));
   Job& job = *captured->job_;
-  if (const absl::Status made = job.placed.copied->Synchronize(); !made.ok()) {
-    options_.placement->AwaitAll();
-    return made;
-  }
+  RILL_RETURN_IF_ERROR(job.placed.copied->Synchronize());
   // All memory is there now.
   job.reader.MakeGraph();
   captured->rows_ = std::move(job.placed.rows);
@@ -343,11 +340,6 @@ absl::StatusOr<std::shared_ptr<const Event>> SampleQueue::Replay(
         "were captured, want the same; capture the sample again");
   }
   Job& job = *captured->job_;
-  // The error of the batch before was its event's, but its stream works again
-  // only once it was waited for.
-  if (job.placed.copied != nullptr && !job.placed.copied->IsComplete().ok()) {
-    options_.placement->AwaitAll();
-  }
   RILL_RETURN_IF_ERROR(options_.placement->WaitFor(stream));
   RILL_RETURN_IF_ERROR(MakeAgain(captured));
   std::shared_ptr<const Event> end = job.placed.copied;

@@ -170,9 +170,6 @@ void DeviceOrder::ForgetWritesThatEnded(bool await) {
       for (size_t i = 1; i < writes_.size(); ++i) {
         for (const int64_t row : writes_[i].rows) lost_.erase(row);
       }
-      // A stream that has failed works again once it was waited for. The
-      // writes behind fail or pass by themselves.
-      stream_.Synchronize().IgnoreError();
     }
     Recycle(std::move(write));
     writes_.pop_front();

@@ -352,8 +352,6 @@ absl::Status RowTable::Read(absl::Span<const Slot> slots,
   const absl::Status status = end.Synchronize();
   absl::MutexLock again(&stream_mutex_);
   order_->EndWaitedRead(std::move(end));
-  // A stream that has failed works again once it was waited for.
-  if (!status.ok()) order_->stream().Synchronize().IgnoreError();
   // The writes before it have ended, and may be what has failed.
   absl::Status lost = order_->CheckNotLost(copy.rows);
   return lost.ok() ? status : lost;

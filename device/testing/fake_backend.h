@@ -135,7 +135,7 @@ class FakeBackend final : public Backend {
   // Takes FailCall and FailNext back, and devices that failed work again, as no
   // GPU does: for tests of what a failure leaves behind. Events keep its error,
   // streams forget it: nobody may be about to wait for a stream whose work was
-  // dropped. False: no call has failed that FailCall planted.
+  // dropped. False: nothing that was planted since has failed.
   bool Recover();
 
   // The calls from now on, and those since then.

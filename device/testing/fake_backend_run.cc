@@ -149,10 +149,15 @@ void FakeBackend::FailCall(int64_t nth, absl::Status status, bool is_lost) {
 
 bool FakeBackend::Recover() {
   absl::MutexLock lock(&mutex_);
-  const bool has_failed = !call_failure_.ok() && calls_to_failure_ <= 0;
+  bool has_failed = !call_failure_.ok() && calls_to_failure_ <= 0;
   call_failure_ = absl::OkStatus();
   std::fill(failures_.begin(), failures_.end(), absl::OkStatus());
-  for (Tally& tally : tallies_) tally.faults.clear();
+  for (Tally& tally : tallies_) {
+    for (const Fault& fault : tally.faults) {
+      has_failed = has_failed || fault.at <= tally.reached;
+    }
+    tally.faults.clear();
+  }
   return has_failed;
 }
 

@@ -323,6 +323,24 @@ TEST_F(FakeBackendTest, NthAllocationFails) {
   EXPECT_EQ(fake_->Count(Operation::kAllocate), 3);
 }
 
+// By which a loop that plants the next one each time comes to its end.
+TEST_F(FakeBackendTest, RecoverSaysWhetherWhatWasPlantedHasFailed) {
+  const absl::Status planted = absl::ResourceExhaustedError("planted");
+  const auto allocate = [] {
+    return Buffer::Allocate(1, Device::Fake(), MemoryKind::kDevice).status();
+  };
+  EXPECT_FALSE(fake_->Recover());
+  for (const bool comes : {true, false}) {
+    fake_->FailNext(Operation::kAllocate, comes ? 1 : 2, planted);
+    EXPECT_EQ(allocate().ok(), !comes);
+    EXPECT_EQ(fake_->Recover(), comes);
+    fake_->FailCall(comes ? 1 : 2, planted);
+    EXPECT_EQ(allocate().ok(), !comes);
+    EXPECT_EQ(fake_->Recover(), comes);
+  }
+  RILL_EXPECT_OK(allocate());
+}
+
 TEST_F(FakeBackendTest, MemoryIsLimitedForEachDeviceAndKind) {
   fake_ = FakeBackend::Install({.memory_limit_bytes = 1000});
   auto first = New(600);

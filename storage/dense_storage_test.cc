@@ -26,6 +26,7 @@
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/mirror_observer.h"
 #include "rill/storage/conformance/storage_oracle.h"
+#include "rill/storage/slot_lease.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -720,6 +721,27 @@ TEST_F(FailingDeviceTest,
   RILL_ASSERT_OK(storage_->Read({1, 2}, &rows));
   RILL_EXPECT_OK(rows.CheckEqual(ConformanceRows({2}, {6, 3})));
   EXPECT_THAT(storage_->Read({0}, &rows), says_so);
+}
+
+// Nor does a lease take the error away: from the next lease, or the next write.
+TEST_F(FailingDeviceTest, AWriteThatFailsLaterIsTheErrorOfEachLeaseOfItsRows) {
+  fake_->FailNext(FakeBackend::Operation::kScatterRows, 1, failure_);
+  RILL_EXPECT_OK(storage_->Extend(ConformanceRows({1}, {4})));
+  fake_->RunAll();
+  fake_->Recover();
+  const auto says_so =
+      StatusIs(failure_.code(), HasSubstr("its rows are undefined"));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(storage_->Lease({3, 1}), says_so);
+    EXPECT_THAT(storage_->Lease({2, 2}), says_so);
+    RILL_ASSERT_OK_AND_ASSIGN(const SlotLease lease, storage_->Lease({0, 3}));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict rows,
+                              lease.rows().To(Device::Cpu()));
+    RILL_EXPECT_OK(rows.CheckEqual(ConformanceRows({3}, {1, 2, 3})));
+  }
+  EXPECT_THAT(storage_->WriteAt({3}, ConformanceRows({1}, {4})), says_so);
+  RILL_EXPECT_OK(storage_->WriteAt({3}, ConformanceRows({1}, {4})));
+  RILL_EXPECT_OK(storage_->Lease({3, 1}));
 }
 
 TEST_F(FailingDeviceTest, AReadThatFailsLeavesOutAlone) {

@@ -433,9 +433,17 @@ absl::StatusOr<TensorDict> RowTable::View(SlotRange range) const {
         "\": got dedup_next, which keeps it in other rows, want all leaves in "
         "place; Read the rows, or create the storage without dedup_next");
   }
-  RILL_RETURN_IF_ERROR(AwaitWrites());
-  TensorDict view({range.count});
   const int64_t first = range.count == 0 ? 0 : layout_.RowOf(range.first);
+  if (!device().is_cpu()) {
+    std::vector<int64_t> rows;
+    for (int64_t i = 0; i < range.count; ++i) {
+      rows.push_back(first + i * layout_.row_step());
+    }
+    absl::MutexLock lock(&stream_mutex_);
+    order_->AwaitWrites();
+    RILL_RETURN_IF_ERROR(order_->CheckNotLost(rows));
+  }
+  TensorDict view({range.count});
   for (size_t i = 0; i < spec().leaves().size(); ++i) {
     RILL_ASSIGN_OR_RETURN(Tensor tensor,
                           ViewLeaf(i, first, layout_.row_step(), range.count));

@@ -45,7 +45,7 @@ namespace rill::storage_internal {
 //   for EnqueueRead and EnqueueWrite; what it is given must be complete too.
 //   Each copy sees the writes before it. The destructor waits for what is
 //   enqueued. A write that fails after EnqueueWrite returned is the error of
-//   the next PrepareWrite and of each read of its rows.
+//   the next PrepareWrite and of each read or View of its rows.
 // Cost: that of a row copy (device/row_copy.h); no
 //   allocation once a thread has made a copy of the size.
 class RowTable {
@@ -141,15 +141,16 @@ class RowTable {
   absl::Status PrepareWrite(int64_t count, absl::Span<const BatchLeaf> leaves)
       ABSL_LOCKS_EXCLUDED(stream_mutex_);
 
-  // Blocks the host until no write is under way; their error.
+  // Blocks the host until no write is under way; the error that the next
+  // PrepareWrite would give.
   absl::Status AwaitWrites() const ABSL_LOCKS_EXCLUDED(stream_mutex_);
 
   // Rows of leaf `leaf` as a new tensor [n, ...] in host memory.
   absl::StatusOr<Tensor> ReadToHost(absl::Span<const Slot> slots,
                                     size_t leaf) const;
   // A run of slots of one lane in place, [count, ...], of lent memory
-  // (Buffer::Lend). FAILED_PRECONDITION
-  // names a leaf that is not stored as such.
+  // (Buffer::Lend), behind the writes so far. FAILED_PRECONDITION names a leaf
+  // that is not stored as such.
   absl::StatusOr<TensorDict> View(SlotRange range) const;
 
  private:

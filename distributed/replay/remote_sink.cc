@@ -106,6 +106,7 @@ absl::Status RemoteSink::Write(const TensorDict& batch, const WriteInfo& info) {
   if (layout_.has_value()) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(calls_.AwaitReplies(deadline));
   layout_ = TensorDictSpec::Of(batch);
+  newest_shape_ = batch.batch_shape();
   has_only_tensors_ = HasOnlyTensors(batch);
   return absl::OkStatus();
 }
@@ -131,11 +132,15 @@ absl::StatusOr<TensorDict> RemoteSink::TakeMemory(const Shape& shape) {
   const auto found = std::find_if(
       spares_.rbegin(), spares_.rend(),
       [&](const TensorDict& one) { return one.batch_shape() == shape; });
+  const bool is_repeated = std::exchange(newest_shape_, shape) == shape;
   if (found == spares_.rend()) {
+    // Blocks for shapes that come once would be many.
+    if (!is_repeated) return layout_->Empty(shape, {});
     RILL_ASSIGN_OR_RETURN(auto made, MakeBatchMemory(*layout_, shape));
     TensorDict memory = std::move(made.back());
     made.pop_back();
     std::move(made.begin(), made.end(), std::back_inserter(spares_));
+    TrimSpares();
     return memory;
   }
   TensorDict memory = std::move(*found);
@@ -146,8 +151,12 @@ absl::StatusOr<TensorDict> RemoteSink::TakeMemory(const Shape& shape) {
 void RemoteSink::GiveBack(const TensorDict& memory) {
   if (!has_only_tensors_ || !HasOnlyTensors(memory)) return;
   spares_.push_back(memory);
+  TrimSpares();
+}
+
+void RemoteSink::TrimSpares() {
   // Shapes that came once give way.
-  if (static_cast<int64_t>(spares_.size()) > options_.max_unacknowledged) {
+  while (static_cast<int64_t>(spares_.size()) > options_.max_unacknowledged) {
     spares_.pop_front();
   }
 }

@@ -48,7 +48,9 @@ namespace rill {
 // Thread-safety: thread-safe; calls come one at a time.
 // Cost: Write copies the batch once, but one from Reserve not at all. Memory of
 //   batches that have a reply is kept for the next ones, of
-//   `max_unacknowledged` at most.
+//   `max_unacknowledged` at most. Large ones of one shape are made some at a
+//   time (distributed/replay/batch_memory.h), and their block of 4 to 8 MiB
+//   goes with the last of them.
 //
 // Example (RemoteSinkTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(
@@ -97,6 +99,7 @@ class RemoteSink final : public Sink {
   absl::StatusOr<TensorDict> TakeMemory(const Shape& shape)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveBack(const TensorDict& memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TrimSpares() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Queues it under the next number, once there is room.
   absl::Status Add(int64_t kind, const WriteInfo& info, int64_t lanes,
                    TensorDict batch, absl::Time deadline)
@@ -120,6 +123,7 @@ class RemoteSink final : public Sink {
   // there, and a batch that is copied may lie in it.
   std::optional<TensorDict> lent_ ABSL_GUARDED_BY(mu_);
   std::deque<TensorDict> spares_ ABSL_GUARDED_BY(mu_);
+  Shape newest_shape_ ABSL_GUARDED_BY(mu_);  // That memory was taken for.
 };
 
 }  // namespace rill

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/distributed/replay/remote_sink.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +16,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
+#include "rill/distributed/replay/batch_memory.h"
 #include "rill/distributed/replay/replay_service.h"
 #include "rill/distributed/transport/inproc/inproc_faults.h"
 #include "rill/distributed/transport/inproc/inproc_transport.h"
@@ -30,6 +34,7 @@
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tensors/tensor.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -201,6 +206,38 @@ TEST(RemoteSinkTest, ABatchThatIsNotTheLentOneIsCopied) {
   served.Listen();
   RILL_ASSERT_OK(sink->Flush());
   EXPECT_THAT(Stored(served.table()), ElementsAreArray(Range(10)));
+}
+
+TEST(RemoteSinkTest, MemoryOfALargeShapeThatComesAgainIsOneBlock) {
+  Served served = MakeServed();
+  const auto sink = MakeSink(served);
+  RILL_ASSERT_OK(sink->Write(NumberedSteps(1, 5), {}));
+  constexpr int64_t kSteps = 20001;
+  RILL_ASSERT_OK(sink->Reserve({1, kSteps}).status());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict first, sink->Reserve({1, kSteps}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict next, sink->Reserve({1, kSteps}));
+  int64_t bytes = 0;
+  first.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    bytes += (leaf.size_bytes() + 63) / 64 * 64;
+  });
+  ASSERT_GE(bytes, kMinBatchMemoryBytes);
+  EXPECT_EQ(BytesOf(first) - BytesOf(next), bytes);
+}
+
+// As of episodes, each of a length of its own.
+TEST(RemoteSinkTest, ShapesThatComeOnceLeaveNoMemoryBehind) {
+  Served served = MakeServed();
+  const auto sink = MakeSink(served);
+  RILL_ASSERT_OK(sink->Write(NumberedSteps(1, 5), {}));
+  const auto in_use = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  const size_t before = in_use();
+  for (int64_t steps = 20000; steps < 20020; ++steps) {
+    RILL_ASSERT_OK(sink->Reserve({1, steps}).status());
+  }
+  EXPECT_LT(in_use(), before + (8 << 20));
 }
 
 TEST(RemoteSinkTest, MemoryThatIsLentTwiceIsNotShared) {

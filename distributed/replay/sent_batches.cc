@@ -92,12 +92,17 @@ TensorDict SentBatches::Take(const Shape& batch_shape) {
     sent_.erase(std::next(found).base());
     return batch;
   }
-  if (!layout_.has_value() || batch_shape.rank() != batch_rank_) return {};
+  if (!layout_.has_value() || batch_shape != newest_ || sent_.size() == kMost) {
+    return {};
+  }
   auto made = MakeBatchMemory(*layout_, batch_shape);
   if (!made.ok()) return {};  // The caller's attempt says why.
   TensorDict batch = std::move(made->back());
   made->pop_back();
-  for (TensorDict& one : *made) Add(HoldersOf(std::exchange(one, {})));
+  for (TensorDict& one : *made) {
+    if (sent_.size() == kMost) break;
+    sent_.push_back(HoldersOf(std::exchange(one, {})));
+  }
   return batch;
 }
 
@@ -105,10 +110,10 @@ void SentBatches::Keep(const TensorDict& batch) {
   if (!HasOnlyTensors(batch)) return;
   Sent sent = HoldersOf(batch);
   absl::MutexLock lock(&mu_);
+  newest_ = batch.batch_shape();
   if (!layout_.has_value() && sent.bytes >= kMinBatchMemoryBytes &&
       IsPageable(batch)) {
     layout_ = TensorDictSpec::Of(batch);
-    batch_rank_ = batch.batch_shape().rank();
     return;
   }
   size_t free = 0;
@@ -121,10 +126,6 @@ void SentBatches::Keep(const TensorDict& batch) {
       sent_.erase(sent_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  Add(std::move(sent));
-}
-
-void SentBatches::Add(Sent sent) {
   if (sent_.size() == kMost) sent_.pop_front();
   sent_.push_back(std::move(sent));
 }

@@ -31,12 +31,13 @@ bool AreSameBytes(const TensorDict& memory, const TensorDict& batch);
 // tensors, so no engine has to say when it has sent one.
 // Thread-safety: thread-safe.
 // Memory: that of the batches on their way, and of two more, or of 8 MiB where
-//   batches are large (MakeBatchMemory).
+//   batches are large. Those are made some at a time (MakeBatchMemory), and
+//   their block of 4 to 8 MiB goes with the last of them.
 class SentBatches {
  public:
-  // A batch of this shape with any values, which may be written; empty where
-  // none is free. Behind a large batch, with its leaves where it has as many
-  // dimensions, one is made then.
+  // A batch of this shape with any values, which may be written. Where none is
+  // free it is empty, or is made, where the newest one that was sent is large
+  // and has this shape.
   TensorDict Take(const Shape& batch_shape);
   // `batch` is about to be sent: it is read from here on. One with other
   // entries than tensors is left alone.
@@ -55,12 +56,11 @@ class SentBatches {
   };
   static Sent HoldersOf(const TensorDict& batch);
   static bool IsFree(const Sent& sent);
-  void Add(Sent sent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Mutex mu_;
-  // Those of the first large batch that was sent.
+  // That of the first large batch that was sent.
   std::optional<TensorDictSpec> layout_ ABSL_GUARDED_BY(mu_);
-  int batch_rank_ ABSL_GUARDED_BY(mu_) = 0;
+  Shape newest_ ABSL_GUARDED_BY(mu_);           // Of those that were sent.
   std::deque<Sent> sent_ ABSL_GUARDED_BY(mu_);  // Oldest first.
 };
 

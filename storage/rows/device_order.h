@@ -39,6 +39,7 @@ class DeviceOrder {
 
   // The error of the writes that failed since the last call.
   absl::Status TakeFailure();
+  bool has_lost_rows() const { return !lost_.empty(); }
   // The error where one of these rows is lost.
   absl::Status CheckNotLost(absl::Span<const int64_t> rows);
 

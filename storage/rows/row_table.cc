@@ -435,12 +435,14 @@ absl::StatusOr<TensorDict> RowTable::View(SlotRange range) const {
   }
   const int64_t first = range.count == 0 ? 0 : layout_.RowOf(range.first);
   if (!device().is_cpu()) {
-    std::vector<int64_t> rows;
-    for (int64_t i = 0; i < range.count; ++i) {
-      rows.push_back(first + i * layout_.row_step());
-    }
     absl::MutexLock lock(&stream_mutex_);
     order_->AwaitWrites();
+    std::vector<int64_t> rows;
+    if (order_->has_lost_rows()) {
+      for (int64_t i = 0; i < range.count; ++i) {
+        rows.push_back(first + i * layout_.row_step());
+      }
+    }
     RILL_RETURN_IF_ERROR(order_->CheckNotLost(rows));
   }
   TensorDict view({range.count});

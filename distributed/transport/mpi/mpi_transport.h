@@ -26,7 +26,8 @@ namespace rill {
 // reply or for a request calls MPI itself for a while, one at a time
 // (MPI_THREAD_SERIALIZED). Else a thread of the transport has to ask MPI for
 // what others send: all the time while there is some. Without, it asks less and
-// less, at last each millisecond.
+// less, at last each millisecond. It rests while others ask, and for up to two
+// milliseconds behind the last of them.
 //
 // Example (in each rank):
 //   RILL_ASSIGN_OR_RETURN(auto transport, CreateMpiTransport());

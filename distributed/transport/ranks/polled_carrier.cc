@@ -28,9 +28,6 @@ namespace {
 // move only while it asks, which does not show until they are there.
 constexpr absl::Duration kBusyFor = absl::Microseconds(100);
 constexpr absl::Duration kBusyForTransfers = absl::Milliseconds(50);
-// A thread that helps asks for longer: a hand-over to the engine's thread and
-// back costs more than what it waits for.
-constexpr absl::Duration kHelpsFor = absl::Milliseconds(1);
 // Behind kBusyFor the engine's thread waits between two questions. It does so
 // for a share of the time without anything, which bounds how late it is then.
 constexpr int kIdleShare = 8;
@@ -50,7 +47,8 @@ class PolledCarrier final : public RankCarrier {
   int num_ranks() const override { return place_.num_ranks; }
   int64_t max_bytes() const override { return place_.max_bytes; }
   void Send(int rank, FramePieces frame) override;
-  void Help(absl::FunctionRef<bool()> is_done) override;
+  void Help(absl::Duration patience,
+            absl::FunctionRef<bool()> is_done) override;
   void Finish() override;
 
  private:
@@ -133,7 +131,8 @@ void PolledCarrier::SendSoon() {
   }
 }
 
-void PolledCarrier::Help(absl::FunctionRef<bool()> is_done) {
+void PolledCarrier::Help(absl::Duration patience,
+                         absl::FunctionRef<bool()> is_done) {
   const Clock& clock = Clock::Steady();
   absl::Time last = clock.Now();
   while (!is_done()) {
@@ -142,7 +141,7 @@ void PolledCarrier::Help(absl::FunctionRef<bool()> is_done) {
     if (!Step(&moves).ok()) break;
     const absl::Time now = clock.Now();
     if (moves) last = now;
-    if (now - last < kHelpsFor) {
+    if (now - last < patience) {
       if (!moves) std::this_thread::yield();
       continue;
     }

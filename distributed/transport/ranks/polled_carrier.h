@@ -53,7 +53,8 @@ class PolledFrames {
 
 // A carrier on one thread that asks `frames`. Threads that wait for a reply or
 // for a request ask as well, for a while. Without anything on its way the
-// carrier asks less and less, at last each millisecond.
+// carrier asks less and less, at last each millisecond. Its thread rests while
+// others ask, and for up to two milliseconds behind the last of them.
 // Finish waits until all ranks are there, without a deadline. Meanwhile the
 // rank still answers.
 std::unique_ptr<RankCarrier> MakePolledCarrier(

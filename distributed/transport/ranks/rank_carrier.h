@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "rill/device/buffer.h"
 #include "rill/flow/frames/frame.h"
 
@@ -43,10 +44,11 @@ class RankCarrier {
   virtual void Send(int rank, FramePieces frame) = 0;
 
   // Lends the caller's thread to the engine while it has nothing else to do:
-  // until `is_done`, or until nothing has come for a while. Blocks that come
+  // until `is_done`, or until nothing has come for `patience`. Blocks that come
   // meanwhile pass no other thread. The caller holds no mutex that is_done
   // takes.
-  virtual void Help(absl::FunctionRef<bool()> /*is_done*/) {}
+  virtual void Help(absl::Duration /*patience*/,
+                    absl::FunctionRef<bool()> /*is_done*/) {}
 
   // Once, behind the last Send of others than `events`. The engine says for
   // whom this waits.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 
@@ -20,6 +21,13 @@ absl::Status StatusOf(const RankPacket& packet) {
   return absl::Status(static_cast<absl::StatusCode>(packet.number),
                       packet.text);
 }
+
+// How long a thread asks the carrier before another one has to wake it. Threads
+// of calls may be many, and each that asks keeps the others waiting. A client
+// knows that something comes: a hand-over to the carrier's thread and back
+// costs more than most replies take.
+constexpr absl::Duration kPatienceForRequest = absl::Microseconds(100);
+constexpr absl::Duration kPatienceForReply = absl::Milliseconds(1);
 
 // The longest text of an error, which fits into every carrier's blocks.
 constexpr size_t kMaxErrorBytes = 4 << 10;
@@ -79,7 +87,7 @@ RankStreams::RankStreams(std::unique_ptr<RankCarrier> carrier)
     : carrier_(std::move(carrier)),
       threads_(std::make_unique<CallThreads>(
           [this](absl::FunctionRef<bool()> has_work) {
-            carrier_->Help(has_work);
+            carrier_->Help(kPatienceForRequest, has_work);
           })) {}
 
 absl::StatusOr<std::shared_ptr<RankStreams>> RankStreams::Create(
@@ -316,7 +324,7 @@ absl::StatusOr<Reply> RankStreams::Receive(Client* client,
   const auto is_done = [&] {
     return client->replies.has_news() || Clock::System().Now() >= deadline;
   };
-  carrier_->Help(is_done);
+  carrier_->Help(kPatienceForReply, is_done);
   return client->replies.Receive(deadline);
 }
 

@@ -170,10 +170,10 @@ absl::StatusOr<double> ShareOfWaits(RemoteSampler* sampler, int steps) {
 
 absl::Status MeasureLearner(bool is_quick, const DistributedCase& of,
                             const RemoteServer& server) {
-  // A thread that is woken may wait for some steps while the learner has its
+  // Threads of the engine may wait for 15 steps while the learner has their
   // processor.
   DistributedCase ahead = of;
-  ahead.ahead = 9;
+  ahead.ahead = 33;
   RILL_ASSIGN_OR_RETURN(const auto sampler, OpenSampler(ahead, server));
   RILL_RETURN_IF_ERROR(ShareOfWaits(sampler.get(), 50).status());  // Warm-up.
   RILL_ASSIGN_OR_RETURN(const double share,

@@ -115,7 +115,7 @@ TEST(SentBatchesTest, BehindALargeBatchMemoryOfManyIsMade) {
     batches.push_back(sent.Take({64}));
     EXPECT_TRUE(begins.contains(BytesOf(batches.back())));
   }
-  // Of another shape than the newest nothing is made.
+  // No batch is made of a shape that differs from the newest one.
   EXPECT_TRUE(sent.Take({32}).empty());
 }
 
